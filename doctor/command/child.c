@@ -15,9 +15,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "doctor/base/clock.h"
 #include "doctor/command/options.h"
 
 enum {
@@ -53,15 +53,9 @@ static void start(char** arguments, const gcap_child_signals_t* signals, int err
   _exit(kNotFound);
 }
 
-static uint64_t now_ns(void) {
-  struct timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
-
 // A signal of those that end a process. Returns whether it is one with the last one.
 static bool is_repeated(gcap_child_signals_t* signals) {
-  const uint64_t now = now_ns(), last = signals->last_ns;
+  const uint64_t now = gcap_clock_now_ns(), last = signals->last_ns;
   signals->last_ns = now;
   return last != 0 && now - last < kSameSignalNs;
 }

@@ -128,55 +128,55 @@ static const char* name_of_update(const gcap_cupti_call_t* data, uint32_t callba
   return update >= 0 && update < (int32_t)(sizeof(names) / sizeof(names[0])) ? names[update] : NULL;
 }
 
-static void write_name(gcap_text_t* out, const char* function) {
+static void write_name(gcap_line_t* out, const char* function) {
   char name[128];
   size_t length = gcap_driver_call_name_length(function);
   if (length >= sizeof(name)) length = sizeof(name) - 1;
   memcpy(name, function, length);
   name[length] = '\0';
-  gcap_text_field(out, "function", name);
+  gcap_line_field(out, "function", name);
 }
 
-static void write_id(gcap_text_t* out, const char* key, uint32_t id) {
-  if (id != 0) gcap_text_number(out, key, id);
+static void write_id(gcap_line_t* out, const char* key, uint32_t id) {
+  if (id != 0) gcap_line_number(out, key, id);
 }
 
 static void write_copy(gcap_record_thread_t* thread, const gcap_cupti_call_t* data, uint32_t callback) {
   gcap_copy_t copy;
   gcap_copy_of_call(gcap_driver_call(callback), data->arguments, &copy);
   const char* host = gcap_copy_host(thread, &copy);
-  if (copy.has_bytes) gcap_text_number(&thread->out, "bytes", copy.bytes);
-  if (copy.kind != NULL) gcap_text_field(&thread->out, "copy", copy.kind);
-  if (host != NULL) gcap_text_field(&thread->out, "host", host);
+  if (copy.has_bytes) gcap_line_number(&thread->out, "bytes", copy.bytes);
+  if (copy.kind != NULL) gcap_line_field(&thread->out, "copy", copy.kind);
+  if (host != NULL) gcap_line_field(&thread->out, "host", host);
 }
 
 static void write_call(gcap_record_thread_t* thread, const gcap_open_call_t* call, const gcap_cupti_call_t* data,
                        int result, bool with_stack) {
   const uint64_t end_ns = gcap_writer_now();
   const uint32_t stack = with_stack ? gcap_stack_record(thread) : 0;
-  gcap_text_t* out = &thread->out;
+  gcap_line_t* out = &thread->out;
   const char* mode = name_of_mode(call->mode);
   const char* status = result == 0 ? name_of_status(data, call->callback) : NULL;
   const char* update = result != 0 ? name_of_update(data, call->callback) : NULL;
-  gcap_text_line(out, "call");
-  gcap_text_number(out, "n", call->number);
-  gcap_text_number(out, "t", call->start_ns);
-  gcap_text_number(out, "end", end_ns);
-  gcap_text_number(out, "thread", thread->id);
+  gcap_line_begin(out, "call");
+  gcap_line_number(out, "n", call->number);
+  gcap_line_number(out, "t", call->start_ns);
+  gcap_line_number(out, "end", end_ns);
+  gcap_line_number(out, "thread", thread->id);
   write_name(out, data->function);
-  gcap_text_number(out, "result", (uint32_t)result);
-  if (thread->depth != 0) gcap_text_number(out, "depth", thread->depth);
+  gcap_line_number(out, "result", (uint32_t)result);
+  if (thread->depth != 0) gcap_line_number(out, "depth", thread->depth);
   write_id(out, "stack", stack);
   write_id(out, "stream", call->stream);
   write_id(out, "event", call->event);
   write_id(out, "graph", call->graph);
   write_id(out, "exec", call->exec);
-  if (mode != NULL) gcap_text_field(out, "mode", mode);
-  if (status != NULL) gcap_text_field(out, "status", status);
-  if (update != NULL) gcap_text_field(out, "update", update);
-  if (data->symbol != NULL) gcap_text_field(out, "kernel", data->symbol);
+  if (mode != NULL) gcap_line_field(out, "mode", mode);
+  if (status != NULL) gcap_line_field(out, "status", status);
+  if (update != NULL) gcap_line_field(out, "update", update);
+  if (data->symbol != NULL) gcap_line_field(out, "kernel", data->symbol);
   write_copy(thread, data, call->callback);
-  gcap_text_end(out);
+  gcap_line_end(out);
   gcap_thread_flush(thread);
 }
 

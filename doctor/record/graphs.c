@@ -24,20 +24,20 @@ static bool node_id(void* node, uint64_t* out_id) {
   return node != NULL && cupti->GetGraphNodeId(node, out_id) == GCAP_CUPTI_SUCCESS;
 }
 
-static void write_type(gcap_text_t* out, int32_t type) {
+static void write_type(gcap_line_t* out, int32_t type) {
   // In the order of CUgraphNodeType; the others are written as numbers.
   static const char* const names[] = {"kernel",     "memcpy",       "memset", "host", "child", "empty",
                                       "wait_event", "record_event", NULL,     NULL,   "alloc", "free"};
   if (type >= 0 && type < (int32_t)(sizeof(names) / sizeof(names[0])) && names[type] != NULL) {
-    gcap_text_field(out, "type", names[type]);
+    gcap_line_field(out, "type", names[type]);
   } else {
-    gcap_text_number(out, "type", (uint32_t)type);
+    gcap_line_number(out, "type", (uint32_t)type);
   }
 }
 
 static void write_call(gcap_record_thread_t* thread) {
   const uint64_t number = gcap_call_number(thread);
-  if (number != 0) gcap_text_number(&thread->out, "call", number);
+  if (number != 0) gcap_line_number(&thread->out, "call", number);
 }
 
 static void write_node(gcap_record_thread_t* thread, const gcap_cupti_graph_t* data) {
@@ -45,22 +45,22 @@ static void write_node(gcap_record_thread_t* thread, const gcap_cupti_graph_t* d
   if (!node_id(data->node, &id)) return;
   gcap_open_call_t* call = gcap_call_open(thread);
   if (call != NULL) ++call->num_nodes;
-  gcap_text_line(&thread->out, "node");
-  gcap_text_number(&thread->out, "graph", gcap_handle_graph(data->graph));
-  gcap_text_hex(&thread->out, "id", id);
+  gcap_line_begin(&thread->out, "node");
+  gcap_line_number(&thread->out, "graph", gcap_handle_graph(data->graph));
+  gcap_line_hex(&thread->out, "id", id);
   write_type(&thread->out, data->node == thread->new_node ? thread->new_type : data->node_type);
   write_call(thread);
-  gcap_text_end(&thread->out);
+  gcap_line_end(&thread->out);
 }
 
 static void write_edge(gcap_record_thread_t* thread, const gcap_cupti_graph_t* data) {
   uint64_t from, to;
   if (!node_id(data->dependency, &from) || !node_id(data->node, &to)) return;
-  gcap_text_line(&thread->out, "edge");
-  gcap_text_number(&thread->out, "graph", gcap_handle_graph(data->graph));
-  gcap_text_hex(&thread->out, "from", from);
-  gcap_text_hex(&thread->out, "to", to);
-  gcap_text_end(&thread->out);
+  gcap_line_begin(&thread->out, "edge");
+  gcap_line_number(&thread->out, "graph", gcap_handle_graph(data->graph));
+  gcap_line_hex(&thread->out, "from", from);
+  gcap_line_hex(&thread->out, "to", to);
+  gcap_line_end(&thread->out);
 }
 
 static void keep_clone(gcap_record_thread_t* thread, const gcap_cupti_graph_t* data) {
@@ -87,17 +87,17 @@ static uint32_t cupti_graph_of(const gcap_record_thread_t* thread, void* exec) {
 static void write_exec(gcap_record_thread_t* thread, void* exec, uint32_t graph) {
   const uint32_t id = gcap_exec_made(exec, cupti_graph_of(thread, exec), &thread->out);
   if (id == 0) return;
-  gcap_text_line(&thread->out, "exec");
-  gcap_text_number(&thread->out, "id", id);
-  gcap_text_number(&thread->out, "graph", graph);
+  gcap_line_begin(&thread->out, "exec");
+  gcap_line_number(&thread->out, "id", id);
+  gcap_line_number(&thread->out, "graph", graph);
   write_call(thread);
-  gcap_text_end(&thread->out);
+  gcap_line_end(&thread->out);
   for (size_t i = 0; i < thread->num_clones; ++i) {
-    gcap_text_line(&thread->out, "clone");
-    gcap_text_number(&thread->out, "exec", id);
-    gcap_text_hex(&thread->out, "from", thread->clones[i].from);
-    gcap_text_hex(&thread->out, "to", thread->clones[i].to);
-    gcap_text_end(&thread->out);
+    gcap_line_begin(&thread->out, "clone");
+    gcap_line_number(&thread->out, "exec", id);
+    gcap_line_hex(&thread->out, "from", thread->clones[i].from);
+    gcap_line_hex(&thread->out, "to", thread->clones[i].to);
+    gcap_line_end(&thread->out);
   }
   thread->num_clones = 0;
 }

@@ -116,13 +116,13 @@ static uint32_t add_stream(uint64_t key, const char* what) {
 }
 
 static void tell_stream(uint32_t id, const char* what) {
-  gcap_text_t line = {0};
-  gcap_text_line(&line, "stream");
-  gcap_text_number(&line, "id", id);
-  if (what != NULL) gcap_text_field(&line, "what", what);
-  gcap_text_end(&line);
+  gcap_line_t line = {0};
+  gcap_line_begin(&line, "stream");
+  gcap_line_number(&line, "id", id);
+  if (what != NULL) gcap_line_field(&line, "what", what);
+  gcap_line_end(&line);
   gcap_writer_write(&line);
-  gcap_text_free(&line);
+  gcap_line_free(&line);
   pthread_mutex_lock(&lock);
   streams[id - 1].state = TOLD;
   pthread_mutex_unlock(&lock);
@@ -205,18 +205,18 @@ static void keep_gone_graph(uint32_t cupti_graph) {
 }
 
 // With the lock held.
-static void tell_launches(exec_t* exec, gcap_text_t* out) {
+static void tell_launches(exec_t* exec, gcap_line_t* out) {
   if (exec->id == 0 || (exec->launches == 0 && exec->failed == 0)) return;
-  gcap_text_line(out, "replays");
-  gcap_text_number(out, "exec", exec->id);
-  gcap_text_number(out, "count", exec->launches);
-  if (exec->failed != 0) gcap_text_number(out, "failed", exec->failed);
-  gcap_text_end(out);
+  gcap_line_begin(out, "replays");
+  gcap_line_number(out, "exec", exec->id);
+  gcap_line_number(out, "count", exec->launches);
+  if (exec->failed != 0) gcap_line_number(out, "failed", exec->failed);
+  gcap_line_end(out);
   exec->launches = exec->failed = 0;
 }
 
 // With the lock held. NOTE: an executable whose end was not seen is ended by the next one at its address.
-static void end_exec(const void* handle, gcap_text_t* out) {
+static void end_exec(const void* handle, gcap_line_t* out) {
   const uint32_t place = gcap_map_get(&exec_places, (uintptr_t)handle);
   if (place == 0) return;
   tell_launches(&execs[place - 1], out);
@@ -225,7 +225,7 @@ static void end_exec(const void* handle, gcap_text_t* out) {
   give_place(place);
 }
 
-uint32_t gcap_exec_made(const void* handle, uint32_t cupti_graph, gcap_text_t* out) {
+uint32_t gcap_exec_made(const void* handle, uint32_t cupti_graph, gcap_line_t* out) {
   uint32_t id = 0;
   pthread_mutex_lock(&lock);
   end_exec(handle, out);
@@ -256,7 +256,7 @@ uint32_t gcap_exec_of_cupti_graph(uint32_t cupti_graph) {
   return id;
 }
 
-void gcap_exec_launched(const void* handle, bool failed, gcap_text_t* out) {
+void gcap_exec_launched(const void* handle, bool failed, gcap_line_t* out) {
   const uint64_t now_ns = gcap_writer_now();
   pthread_mutex_lock(&lock);
   const uint32_t place = gcap_map_get(&exec_places, (uintptr_t)handle);
@@ -276,13 +276,13 @@ void gcap_exec_launched(const void* handle, bool failed, gcap_text_t* out) {
   pthread_mutex_unlock(&lock);
 }
 
-void gcap_exec_gone(const void* handle, gcap_text_t* out) {
+void gcap_exec_gone(const void* handle, gcap_line_t* out) {
   pthread_mutex_lock(&lock);
   end_exec(handle, out);
   pthread_mutex_unlock(&lock);
 }
 
-void gcap_execs_finish(gcap_text_t* out) {
+void gcap_execs_finish(gcap_line_t* out) {
   pthread_mutex_lock(&lock);
   for (size_t i = 0; i < num_execs; ++i) tell_launches(&execs[i], out);
   pthread_mutex_unlock(&lock);

@@ -5,7 +5,7 @@
 #ifndef GCAP_DOCTOR_RECORD_HANDLES_H_
 #define GCAP_DOCTOR_RECORD_HANDLES_H_
 
-#include "doctor/record/text.h"
+#include "doctor/record/line.h"
 #include "doctor/record/thread.h"
 
 #pragma GCC visibility push(hidden)
@@ -26,15 +26,15 @@ void gcap_handle_graph_gone(const void* handle);
 
 // `cupti_graph` is the number that CUPTI's records of activity give the executable; 0 if it is not known. The
 // launches of an executable that had this handle before are appended to `out`.
-uint32_t gcap_exec_made(const void* handle, uint32_t cupti_graph, gcap_text_t* out);
+uint32_t gcap_exec_made(const void* handle, uint32_t cupti_graph, gcap_line_t* out);
 // 0 if it was not made while the recorder looked.
 uint32_t gcap_exec(const void* handle);
 uint32_t gcap_exec_of_cupti_graph(uint32_t cupti_graph);
 // Counts a launch. Lines of launches are appended to `out`, not for each launch: see handles.c.
-void gcap_exec_launched(const void* handle, bool failed, gcap_text_t* out);
-void gcap_exec_gone(const void* handle, gcap_text_t* out);
+void gcap_exec_launched(const void* handle, bool failed, gcap_line_t* out);
+void gcap_exec_gone(const void* handle, gcap_line_t* out);
 // The launches of all executables that are in no line yet.
-void gcap_execs_finish(gcap_text_t* out);
+void gcap_execs_finish(gcap_line_t* out);
 
 #pragma GCC visibility pop
 

@@ -27,44 +27,44 @@ static void remember(gcap_defined_t* defined, gcap_intern_t* table, uint32_t id)
   defined->items[defined->count++].id = id;
 }
 
-static uint32_t find_locked(gcap_intern_t* table, uint64_t key, gcap_text_t* out, gcap_defined_t* defined) {
+static uint32_t find_locked(gcap_intern_t* table, uint64_t key, gcap_line_t* out, gcap_defined_t* defined) {
   uint32_t id = gcap_map_get(&table->ids, key);
   if (id == 0 || table->lines[id - 1] == NULL) return id;
   for (size_t i = 0; i < defined->count; ++i) {
     if (defined->items[i].table == table && defined->items[i].id == id) return id;
   }
-  gcap_text_append(out, table->lines[id - 1], strlen(table->lines[id - 1]));
+  gcap_line_append(out, table->lines[id - 1], strlen(table->lines[id - 1]));
   remember(defined, table, id);
   return id;
 }
 
-uint32_t gcap_intern_find(gcap_intern_t* table, uint64_t key, gcap_text_t* out, gcap_defined_t* defined) {
+uint32_t gcap_intern_find(gcap_intern_t* table, uint64_t key, gcap_line_t* out, gcap_defined_t* defined) {
   pthread_mutex_lock(&table->lock);
   uint32_t id = find_locked(table, key, out, defined);
   pthread_mutex_unlock(&table->lock);
   return id;
 }
 
-static uint32_t add_locked(gcap_intern_t* table, uint64_t key, const char* kind, const gcap_text_t* fields) {
+static uint32_t add_locked(gcap_intern_t* table, uint64_t key, const char* kind, const gcap_line_t* fields) {
   void* lines = grown(table->lines, table->count, &table->capacity, sizeof(*table->lines));
   if (lines == NULL || fields->failed) return 0;
   table->lines = lines;
   const uint32_t id = (uint32_t)table->count + 1;
-  gcap_text_t line = {0};
-  gcap_text_line(&line, kind);
-  gcap_text_number(&line, "id", id);
-  gcap_text_append(&line, fields->data, fields->size);
-  gcap_text_append(&line, "\n", 2);  // with the '\0'
+  gcap_line_t line = {0};
+  gcap_line_begin(&line, kind);
+  gcap_line_number(&line, "id", id);
+  gcap_line_append(&line, fields->data, fields->size);
+  gcap_line_append(&line, "\n", 2);  // with the '\0'
   if (line.failed || !gcap_map_set(&table->ids, key, id)) {
-    gcap_text_free(&line);
+    gcap_line_free(&line);
     return 0;
   }
   table->lines[table->count++] = line.data;
   return id;
 }
 
-uint32_t gcap_intern_add(gcap_intern_t* table, uint64_t key, const char* kind, const gcap_text_t* fields,
-                         gcap_text_t* out, gcap_defined_t* defined) {
+uint32_t gcap_intern_add(gcap_intern_t* table, uint64_t key, const char* kind, const gcap_line_t* fields,
+                         gcap_line_t* out, gcap_defined_t* defined) {
   pthread_mutex_lock(&table->lock);
   uint32_t id = find_locked(table, key, out, defined);
   if (id == 0 && add_locked(table, key, kind, fields) != 0) id = find_locked(table, key, out, defined);

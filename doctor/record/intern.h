@@ -6,8 +6,8 @@
 
 #include <pthread.h>
 
+#include "doctor/record/line.h"
 #include "doctor/record/map.h"
-#include "doctor/record/text.h"
 
 #pragma GCC visibility push(hidden)
 
@@ -31,11 +31,11 @@ struct gcap_intern {
 };
 
 // The id of a key; 0 if it has none. Its line is appended to `out` unless it is in the file.
-uint32_t gcap_intern_find(gcap_intern_t* table, uint64_t key, gcap_text_t* out, gcap_defined_t* defined);
+uint32_t gcap_intern_find(gcap_intern_t* table, uint64_t key, gcap_line_t* out, gcap_defined_t* defined);
 // Gives the key an id, or finds the one that another thread gave it. `fields` is the line without its kind and id, and
 // begins with a tab. 0 without memory.
-uint32_t gcap_intern_add(gcap_intern_t* table, uint64_t key, const char* kind, const gcap_text_t* fields,
-                         gcap_text_t* out, gcap_defined_t* defined);
+uint32_t gcap_intern_add(gcap_intern_t* table, uint64_t key, const char* kind, const gcap_line_t* fields,
+                         gcap_line_t* out, gcap_defined_t* defined);
 // What was defined is in the file, or, if not `written`, is not; empties `defined`.
 void gcap_intern_publish(gcap_defined_t* defined, bool written);
 

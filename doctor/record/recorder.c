@@ -97,7 +97,7 @@ static void in_child(void) {
 
 static void at_exit(void) {
   if (!atomic_load(&is_recording) || !gcap_writer_is_open()) return;
-  gcap_text_t lines = {0};
+  gcap_line_t lines = {0};
   gcap_record_thread_t* thread = gcap_thread_current();
   // A signal's handler may have called exit() in the midst of a callback, with a lock.
   const bool is_within = thread == NULL || thread->is_busy;
@@ -105,7 +105,7 @@ static void at_exit(void) {
   atomic_store(&is_recording, false);
   if (!is_within) gcap_execs_finish(&lines);
   gcap_writer_finish(&lines);
-  gcap_text_free(&lines);
+  gcap_line_free(&lines);
   gcap_writer_stop();
 }
 
@@ -149,13 +149,13 @@ static uint32_t driver_version(void) {
 
 static void write_system(void) {
   const uint32_t driver = driver_version();
-  gcap_text_t line = {0};
-  gcap_text_line(&line, "system");
-  if (driver != 0) gcap_text_number(&line, "driver", driver);
-  if (cupti.version != 0) gcap_text_number(&line, "cupti", cupti.version);
-  gcap_text_end(&line);
+  gcap_line_t line = {0};
+  gcap_line_begin(&line, "system");
+  if (driver != 0) gcap_line_number(&line, "driver", driver);
+  if (cupti.version != 0) gcap_line_number(&line, "cupti", cupti.version);
+  gcap_line_end(&line);
   gcap_writer_write(&line);
-  gcap_text_free(&line);
+  gcap_line_free(&line);
 }
 
 static void start(const gcap_record_settings_t* settings) {

@@ -55,18 +55,18 @@ void gcap_stacks_start(void) {
 }
 
 // A return address as file, offset and function. The call is before it: it may be another function's first byte.
-static void describe(const struct link_map* module, const void* address, gcap_text_t* out) {
+static void describe(const struct link_map* module, const void* address, gcap_line_t* out) {
   if (module == NULL) {
-    gcap_text_field(out, "module", "?");
-    gcap_text_hex(out, "offset", (uintptr_t)address);
+    gcap_line_field(out, "module", "?");
+    gcap_line_hex(out, "offset", (uintptr_t)address);
     return;
   }
   const char* name = module->l_name;
   if (name == NULL || name[0] == '\0') name = executable[0] != '\0' ? executable : "?";
   const char* function = gcap_elf_name(module, (const char*)address - 1);
-  gcap_text_field(out, "module", name);
-  gcap_text_hex(out, "offset", (uintptr_t)address - module->l_addr);
-  if (function != NULL) gcap_text_field(out, "function", function);
+  gcap_line_field(out, "module", name);
+  gcap_line_hex(out, "offset", (uintptr_t)address - module->l_addr);
+  if (function != NULL) gcap_line_field(out, "function", function);
 }
 
 static uint64_t key_of(const struct link_map* module, const void* address) {
@@ -81,12 +81,12 @@ static uint32_t c_frame(gcap_record_thread_t* thread, const void* address) {
   const uint64_t key = key_of(module, address);
   uint32_t id = gcap_intern_find(&frames, key, &thread->out, &thread->defined);
   if (id != 0) return id;
-  gcap_text_t fields = {0};
+  gcap_line_t fields = {0};
   // An interpreter may have been loaded since the start.
   if (module != NULL) gcap_python_look_in(module);
   describe(module, address, &fields);
   id = gcap_intern_add(&frames, key, "frame", &fields, &thread->out, &thread->defined);
-  gcap_text_free(&fields);
+  gcap_line_free(&fields);
   return id;
 }
 
@@ -95,12 +95,12 @@ uint32_t gcap_stack_python_frame(gcap_record_thread_t* thread, const char* file,
       gcap_hash(gcap_hash(kPythonFrame + ((uint64_t)line << 8), file, strlen(file)), function, strlen(function));
   uint32_t id = gcap_intern_find(&frames, key, &thread->out, &thread->defined);
   if (id != 0) return id;
-  gcap_text_t fields = {0};
-  gcap_text_field(&fields, "file", file);
-  gcap_text_number(&fields, "line", line);
-  gcap_text_field(&fields, "function", function);
+  gcap_line_t fields = {0};
+  gcap_line_field(&fields, "file", file);
+  gcap_line_number(&fields, "line", line);
+  gcap_line_field(&fields, "function", function);
   id = gcap_intern_add(&frames, key, "pyframe", &fields, &thread->out, &thread->defined);
-  gcap_text_free(&fields);
+  gcap_line_free(&fields);
   return id;
 }
 
@@ -132,11 +132,11 @@ uint32_t gcap_stack_record(gcap_record_thread_t* thread) {
   if (why != NULL) key = gcap_hash(key, why, strlen(why));
   uint32_t id = gcap_intern_find(&stacks, key, &thread->out, &thread->defined);
   if (id != 0) return id;
-  gcap_text_t fields = {0};
-  gcap_text_ids(&fields, "c", c, num_c);
-  gcap_text_ids(&fields, "py", python, num_python);
-  if (why != NULL) gcap_text_field(&fields, "why", why);
+  gcap_line_t fields = {0};
+  gcap_line_ids(&fields, "c", c, num_c);
+  gcap_line_ids(&fields, "py", python, num_python);
+  if (why != NULL) gcap_line_field(&fields, "why", why);
   id = gcap_intern_add(&stacks, key, "stack", &fields, &thread->out, &thread->defined);
-  gcap_text_free(&fields);
+  gcap_line_free(&fields);
   return id;
 }

@@ -22,7 +22,7 @@ static void end_of_thread(void* record) {
   gcap_record_thread_t* thread = record;
   gcap_thread_flush(thread);
   gcap_own_file_close(&thread->scratch);
-  gcap_text_free(&thread->out);
+  gcap_line_free(&thread->out);
   free(thread->defined.items);
   free(thread->clones);
   gcap_map_clear(&thread->places);
@@ -44,17 +44,17 @@ gcap_record_thread_t* gcap_thread_current(void) {
   thread->scratch.descriptor = -1;
   thread->id = atomic_fetch_add(&last_id, 1) + 1;
   char name[64] = "";
-  gcap_text_line(&thread->out, "thread");
-  gcap_text_number(&thread->out, "id", thread->id);
-  gcap_text_number(&thread->out, "os", (uint64_t)syscall(SYS_gettid));
-  if (pthread_getname_np(pthread_self(), name, sizeof(name)) == 0) gcap_text_field(&thread->out, "name", name);
-  gcap_text_end(&thread->out);
+  gcap_line_begin(&thread->out, "thread");
+  gcap_line_number(&thread->out, "id", thread->id);
+  gcap_line_number(&thread->out, "os", (uint64_t)syscall(SYS_gettid));
+  if (pthread_getname_np(pthread_self(), name, sizeof(name)) == 0) gcap_line_field(&thread->out, "name", name);
+  gcap_line_end(&thread->out);
   return thread;
 }
 
 void gcap_thread_flush(gcap_record_thread_t* thread) {
   gcap_intern_publish(&thread->defined, gcap_writer_write(&thread->out));
-  gcap_text_clear(&thread->out);
+  gcap_line_clear(&thread->out);
 }
 
 bool gcap_thread_has_on_stack(gcap_record_thread_t* thread, const void* address) {

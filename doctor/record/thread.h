@@ -8,8 +8,8 @@
 #include <stdint.h>
 
 #include "doctor/record/intern.h"
+#include "doctor/record/line.h"
 #include "doctor/record/own_file.h"
-#include "doctor/record/text.h"
 
 #pragma GCC visibility push(hidden)
 
@@ -32,7 +32,7 @@ typedef struct gcap_open_call {
 typedef struct gcap_record_thread {
   uint32_t id;
   bool is_busy;     // the recorder is at work on this thread: what it causes itself is not recorded
-  gcap_text_t out;  // lines that go with the next write
+  gcap_line_t out;  // lines that go with the next write
   gcap_defined_t defined;
   gcap_open_call_t calls[GCAP_MAX_DEPTH];
   uint32_t depth;        // of `calls`

@@ -127,26 +127,26 @@ static void buffer_wanted(uint8_t** out_buffer, size_t* out_size, size_t* out_ma
   *out_max_records = 0;  // as many as fit
 }
 
-static void write_node(node_time_t* node, gcap_text_t* out) {
+static void write_node(node_time_t* node, gcap_line_t* out) {
   const uint32_t exec = gcap_exec_of_cupti_graph(node->graph);
   if (exec == 0 || node->count == 0) return;
-  gcap_text_line(out, "time");
-  gcap_text_number(out, "exec", exec);
-  gcap_text_hex(out, "node", node->node);
-  gcap_text_number(out, "count", node->count);
-  gcap_text_number(out, "ns", node->ns);
-  gcap_text_end(out);
+  gcap_line_begin(out, "time");
+  gcap_line_number(out, "exec", exec);
+  gcap_line_hex(out, "node", node->node);
+  gcap_line_number(out, "count", node->count);
+  gcap_line_number(out, "ns", node->ns);
+  gcap_line_end(out);
   node->count = node->ns = 0;
 }
 
-static void write_whole(whole_t* whole, gcap_text_t* out) {
+static void write_whole(whole_t* whole, gcap_line_t* out) {
   const uint32_t exec = gcap_exec_of_cupti_graph(whole->graph);
   if (exec == 0 || whole->count == 0) return;
-  gcap_text_line(out, "whole");
-  gcap_text_number(out, "exec", exec);
-  gcap_text_number(out, "count", whole->count);
-  gcap_text_number(out, "ns", whole->ns);
-  gcap_text_end(out);
+  gcap_line_begin(out, "whole");
+  gcap_line_number(out, "exec", exec);
+  gcap_line_number(out, "count", whole->count);
+  gcap_line_number(out, "ns", whole->ns);
+  gcap_line_end(out);
   whole->count = whole->ns = 0;
 }
 
@@ -160,7 +160,7 @@ static void add_old_launches(uint32_t num_periods) {
 }
 
 // With the lock held. The tables begin anew where they have grown large.
-static void write_sums(gcap_text_t* out) {
+static void write_sums(gcap_line_t* out) {
   for (size_t i = 0; i < num_nodes; ++i) write_node(&nodes[i], out);
   for (size_t i = 0; i < num_wholes; ++i) write_whole(&wholes[i], out);
   if (num_nodes > kMostNodes) {
@@ -175,7 +175,7 @@ static void write_sums(gcap_text_t* out) {
 
 static void write_now_and_then(void) {
   const uint64_t now_ns = gcap_writer_now();
-  gcap_text_t lines = {0};
+  gcap_line_t lines = {0};
   pthread_mutex_lock(&lock);
   const bool is_time = now_ns - period_start_ns >= kPeriodMs * UINT64_C(1000000);
   // Beyond the limit the reserve is for the sums at the end.
@@ -188,7 +188,7 @@ static void write_now_and_then(void) {
   pthread_mutex_unlock(&lock);
   if (is_time && !gcap_writer_is_limited()) gcap_execs_finish(&lines);
   gcap_writer_write(&lines);
-  gcap_text_free(&lines);
+  gcap_line_free(&lines);
 }
 
 static void buffer_filled(void* context, uint32_t stream, uint8_t* buffer, size_t size, size_t valid) {
@@ -226,7 +226,7 @@ bool gcap_times_start(const gcap_cupti_t* functions) {
   return false;
 }
 
-void gcap_times_finish(gcap_text_t* out) {
+void gcap_times_finish(gcap_line_t* out) {
   if (cupti == NULL) return;
   cupti->ActivityFlushAll(1);
   pthread_mutex_lock(&lock);

@@ -5,14 +5,14 @@
 #define GCAP_DOCTOR_RECORD_TIMES_H_
 
 #include "doctor/record/cupti_find.h"
-#include "doctor/record/text.h"
+#include "doctor/record/line.h"
 
 #pragma GCC visibility push(hidden)
 
 // Asks CUPTI for records. Once. False, after a note, if it refuses.
 bool gcap_times_start(const gcap_cupti_t* cupti);
 // Appends the sums since the last time, with all records that CUPTI still has. Not in a callback.
-void gcap_times_finish(gcap_text_t* out);
+void gcap_times_finish(gcap_line_t* out);
 
 #pragma GCC visibility pop
 

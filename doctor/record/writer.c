@@ -159,16 +159,16 @@ bool gcap_writer_open(const char* prefix, uint64_t limit_bytes) {
   writer.start_ns = clock_ns(CLOCK_MONOTONIC);
   char program[2048];
   read_program(program, sizeof(program));
-  gcap_text_t first = {0};
-  gcap_text_line(&first, "gcap-events");
-  gcap_text_number(&first, "version", 1);
-  gcap_text_number(&first, "pid", (uint64_t)pid);
-  gcap_text_number(&first, "time", clock_ns(CLOCK_REALTIME) / UINT64_C(1000000000));
-  gcap_text_field(&first, "program", program);
-  gcap_text_end(&first);
+  gcap_line_t first = {0};
+  gcap_line_begin(&first, "gcap-events");
+  gcap_line_number(&first, "version", 1);
+  gcap_line_number(&first, "pid", (uint64_t)pid);
+  gcap_line_number(&first, "time", clock_ns(CLOCK_REALTIME) / UINT64_C(1000000000));
+  gcap_line_field(&first, "program", program);
+  gcap_line_end(&first);
   atomic_store(&writer.open, true);
   const bool written = gcap_writer_write(&first);
-  gcap_text_free(&first);
+  gcap_line_free(&first);
   return written;
 }
 
@@ -177,12 +177,12 @@ bool gcap_writer_is_full(void) { return !atomic_load_explicit(&writer.open, memo
 bool gcap_writer_is_open(void) { return !gcap_writer_is_full() && getpid() == writer.pid; }
 
 static void note_in_file(const char* sentence) {
-  gcap_text_t line = {0};
-  gcap_text_line(&line, "note");
-  gcap_text_field(&line, "text", sentence);
-  gcap_text_end(&line);
+  gcap_line_t line = {0};
+  gcap_line_begin(&line, "note");
+  gcap_line_field(&line, "text", sentence);
+  gcap_line_end(&line);
   if (!line.failed) write_all(line.data, line.size);
-  gcap_text_free(&line);
+  gcap_line_free(&line);
 }
 
 // To stderr. It may be a pipe that nobody reads: that must not kill the program.
@@ -241,7 +241,7 @@ static bool write_or_stop(const char* data, size_t size) {
   return false;
 }
 
-bool gcap_writer_write(const gcap_text_t* lines) {
+bool gcap_writer_write(const gcap_line_t* lines) {
   if (lines->size == 0) return true;
   if (lines->failed || !gcap_writer_is_open()) return false;
   if (gcap_writer_is_limited() || !take_room(lines->size, writer.limit - reserve())) {
@@ -252,8 +252,8 @@ bool gcap_writer_write(const gcap_text_t* lines) {
   return write_or_stop(lines->data, lines->size);
 }
 
-void gcap_writer_finish(gcap_text_t* lines) {
-  gcap_text_t last = {0};
+void gcap_writer_finish(gcap_line_t* lines) {
+  gcap_line_t last = {0};
   if (!gcap_writer_is_open()) return;
   if (lines->size != 0 && !lines->failed) {
     const uint64_t most = writer.limit - kEndReserve, written = atomic_load(&writer.written);
@@ -263,11 +263,11 @@ void gcap_writer_finish(gcap_text_t* lines) {
     while (size != 0 && lines->data[size - 1] != '\n') --size;
     if (size != 0 && !write_or_stop(lines->data, size)) return;
   }
-  gcap_text_line(&last, "end");
-  gcap_text_number(&last, "t", gcap_writer_now());
-  gcap_text_end(&last);
+  gcap_line_begin(&last, "end");
+  gcap_line_number(&last, "t", gcap_writer_now());
+  gcap_line_end(&last);
   if (!last.failed) write_or_stop(last.data, last.size);
-  gcap_text_free(&last);
+  gcap_line_free(&last);
   gcap_writer_stop();
 }
 

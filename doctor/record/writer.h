@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "doctor/record/text.h"
+#include "doctor/record/line.h"
 
 #pragma GCC visibility push(hidden)
 
@@ -24,9 +24,9 @@ bool gcap_writer_is_full(void);
 // Whether the limit was reached: what is left is for the ends of what is in the file. Costs nothing. Thread-safe.
 bool gcap_writer_is_limited(void);
 // Whole lines, by one write. Thread-safe. False if they were not written.
-bool gcap_writer_write(const gcap_text_t* lines);
+bool gcap_writer_write(const gcap_line_t* lines);
 // As many whole lines as there is room for, by one write; then the last line of all. No more lines are taken, for ever.
-void gcap_writer_finish(gcap_text_t* lines);
+void gcap_writer_finish(gcap_line_t* lines);
 // No more lines are taken, for ever.
 void gcap_writer_stop(void);
 

@@ -15,6 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "doctor/base/clock.h"
 #include "doctor/base/path.h"
 #include "doctor/symbols/tool.h"
 
@@ -194,7 +195,7 @@ static bool ask(resolver_t* resolver, asked_t* asked, size_t count) {
 
 static void ask_all(resolver_t* resolver) {
   size_t at = 0;
-  while (at < resolver->num_asked && gcap_tool_now_ns() < resolver->deadline_ns) {
+  while (at < resolver->num_asked && gcap_clock_now_ns() < resolver->deadline_ns) {
     asked_t* first = &resolver->asked[at];
     size_t count = 1;
     while (at + count < resolver->num_asked && count < kMaxAsked && strcmp(first[count].module, first->module) == 0) {
@@ -309,11 +310,11 @@ static uint64_t seconds(void) {
   return value < kMaxSeconds ? value : kMaxSeconds;
 }
 
-uint64_t gcap_symbols_deadline(void) { return gcap_tool_now_ns() + seconds() * 1000000000; }
+uint64_t gcap_symbols_deadline(void) { return gcap_clock_now_ns() + seconds() * 1000000000; }
 
 void gcap_symbols_resolve(gcap_recording_t* recording, const bool* wanted, uint64_t deadline_ns) {
   const char* tool = getenv("GCAP_DOCTOR_SYMBOLIZER");
-  if ((tool != NULL && strcmp(tool, "none") == 0) || gcap_tool_now_ns() >= deadline_ns) return;
+  if ((tool != NULL && strcmp(tool, "none") == 0) || gcap_clock_now_ns() >= deadline_ns) return;
   resolver_t resolver = {.recording = recording, .tool = tool != NULL && tool[0] != '\0' ? tool : NULL};
   gcap_heap_init(&resolver.heap);
   resolver.deadline_ns = deadline_ns;

@@ -14,16 +14,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
-extern char** environ;
+#include "doctor/base/clock.h"
 
-uint64_t gcap_tool_now_ns(void) {
-  struct timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
+extern char** environ;
 
 // Starts the program with its output in a pipe, which it returns; -1 when that cannot be, with the error in *out_error.
 static int start(char* const* arguments, pid_t* pid, int* out_error) {
@@ -46,7 +41,7 @@ static int start(char* const* arguments, pid_t* pid, int* out_error) {
 // Waits for more in the pipe; false at the deadline.
 static bool wait_for_more(int fd, uint64_t deadline_ns) {
   for (;;) {
-    uint64_t now = gcap_tool_now_ns();
+    uint64_t now = gcap_clock_now_ns();
     if (now >= deadline_ns) return false;
     struct pollfd about = {.fd = fd, .events = POLLIN};
     int ready = poll(&about, 1, (int)((deadline_ns - now) / 1000000 + 1));

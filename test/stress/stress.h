@@ -71,17 +71,16 @@ struct Tally {
   }
 };
 
-// Does `step` until it succeeds. Every failure must be an injected one, or one that `is_expected` knows will pass.
+// Does `step` until it succeeds. Every failure must be an injected one, or one that `is_expected` knows will pass,
+// however long that takes: another thread may have to exit first.
 inline void Insist(Tally* tally, const std::function<gcap_status_t()>& step,
                    const std::function<bool(const Outcome&)>& is_expected = nullptr) {
-  constexpr int kMostTries = 50;       // far more than faults of a few in a hundred calls need
-  constexpr int kMostWaits = 200'000;  // far more than a thread needs to exit
+  constexpr int kMostTries = 50;  // far more than faults of a few in a hundred calls need
   int tries = 0;
-  for (int waits = 0; tries < kMostTries && waits < kMostWaits;) {
+  while (tries < kMostTries) {
     const Outcome outcome(step());
     if (outcome.ok()) return;
     if (is_expected && is_expected(outcome)) {
-      ++waits;
       std::this_thread::yield();
       continue;
     }

@@ -8,9 +8,9 @@
 #include <string>
 
 extern "C" {
+#include "doctor/record/line.h"
 #include "doctor/record/map.h"
 #include "doctor/record/pinned.h"
-#include "doctor/record/text.h"
 }
 
 namespace {
@@ -55,21 +55,21 @@ TEST(RecordMap, HashesOfDifferentBytesDiffer) {
 }
 
 std::string Field(const std::string& value) {
-  gcap_text_t text = {};
-  gcap_text_field(&text, "k", value.c_str());
+  gcap_line_t text = {};
+  gcap_line_field(&text, "k", value.c_str());
   std::string written(text.data, text.size);
-  gcap_text_free(&text);
+  gcap_line_free(&text);
   EXPECT_EQ(written.substr(0, 3), "\tk=");
   return written.substr(3);
 }
 
-TEST(RecordText, EscapesWhatEndsAFieldOrALine) {
+TEST(RecordLine, EscapesWhatEndsAFieldOrALine) {
   EXPECT_EQ(Field(""), "");
   EXPECT_EQ(Field("plain text, with = signs"), "plain text, with = signs");
   EXPECT_EQ(Field("a\tb\nc\rd\\e"), "a\\tb\\nc\\rd\\\\e");
 }
 
-TEST(RecordText, IsUtf8WhateverItIsGiven) {
+TEST(RecordLine, IsUtf8WhateverItIsGiven) {
   const std::string kInstead = "\xef\xbf\xbd";
   EXPECT_EQ(Field("gr\xc3\xb6\xc3\x9f"
                   "e \xe2\x82\xac \xf0\x9f\x98\x80"),
@@ -83,19 +83,19 @@ TEST(RecordText, IsUtf8WhateverItIsGiven) {
   EXPECT_EQ(Field("\xf4\x90\x80\x80"), kInstead + kInstead + kInstead + kInstead);
 }
 
-TEST(RecordText, WritesNumbersToTheirLimits) {
-  gcap_text_t text = {};
+TEST(RecordLine, WritesNumbersToTheirLimits) {
+  gcap_line_t text = {};
   const uint32_t ids[] = {1, 4294967295u, 0};
-  gcap_text_line(&text, "call");
-  gcap_text_number(&text, "n", 0);
-  gcap_text_number(&text, "t", UINT64_MAX);
-  gcap_text_hex(&text, "id", UINT64_MAX);
-  gcap_text_ids(&text, "c", ids, 3);
-  gcap_text_ids(&text, "py", ids, 0);
-  gcap_text_end(&text);
+  gcap_line_begin(&text, "call");
+  gcap_line_number(&text, "n", 0);
+  gcap_line_number(&text, "t", UINT64_MAX);
+  gcap_line_hex(&text, "id", UINT64_MAX);
+  gcap_line_ids(&text, "c", ids, 3);
+  gcap_line_ids(&text, "py", ids, 0);
+  gcap_line_end(&text);
   EXPECT_EQ(std::string(text.data, text.size),
             "call\tn=0\tt=18446744073709551615\tid=0xffffffffffffffff\tc=1,4294967295,0\n");
-  gcap_text_free(&text);
+  gcap_line_free(&text);
 }
 
 TEST(RecordPinned, RangesEndWhereTheyEnd) {
