@@ -109,9 +109,11 @@ GCAP_API gcap_memory_t gcap_session_output_memory(const gcap_session_t* session,
 // rerun_failed_capture. On a thread that has a capture scope open, the run is captured as a part of the caller's graph,
 // whatever its options: the thread has run the session before, with these shapes, and a failure fails the scope.
 //   INVALID_ARGUMENT     a tensor's type or shape is not the model's, or its address is NULL; the message names the
-//                        tensor; a symbol with two sizes; a shape that follows from nothing
+//                        tensor; a symbol with two sizes; a shape that follows from nothing; user_stream is the legacy
+//                        default stream, or of another device
 //   FAILED_PRECONDITION  the graph id means other shapes; check_bindings: the graph is bound to another address, or was
-//                        captured without the option; in a capture: the shapes are new, or the model cannot be captured
+//                        captured without the option; user_stream is capturing; in a capture: the shapes are new, or
+//                        the model cannot be captured
 //   CAPTURE_INVALIDATED  the capture failed, and rerun_failed_capture is false
 //   UNAVAILABLE          capture_in_run: not captured after GCAP_SESSION_MAX_WARM_UP_RUNS runs, each of which
 //                        succeeded; the message has the last failure. A later run may still capture

@@ -17,6 +17,8 @@ using gcap::testing::ChainRig;
 using gcap::testing::DeviceFloats;
 using gcap::testing::Floats;
 using gcap::testing::GraphOptions;
+using gcap::testing::RunOptions;
+using gcap::testing::Tensor;
 
 // The simulator reads it at the program's first call.
 const bool is_lazy = setenv("GCAP_SIM_SCHEDULE", "lazy", /*replace=*/1) == 0;
@@ -40,6 +42,27 @@ TEST(SessionLazy, RunReturnsAtOnceOrWithItsResultAsAsked) {
     GCAP_ASSERT_OK(rig.Run(x, y, 1, /*synchronize=*/true));
     EXPECT_EQ(rig.count.executions, executions + 2);
   }
+}
+
+// A wait of the host for that stream runs the work, and nothing did before.
+TEST(SessionLazy, RunBetweenWorkOfTheUsersStreamReturnsAtOnce) {
+  cudaStream_t stream = nullptr;
+  ASSERT_EQ(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), cudaSuccess);
+  {
+    ChainRig rig;
+    GCAP_ASSERT_OK(rig.Create(GraphOptions(1)));
+    DeviceFloats x({1, 2, 3, 4, 5, 6}), y(Floats(6));
+    const gcap_tensor_t input = Tensor(x.get(), {2, 3}), output = Tensor(y.get(), {2, 3});
+    gcap_run_options_t options = RunOptions(0, /*synchronize=*/false);
+    options.user_stream = stream;
+    for (int run = 1; run <= 4; ++run) {  // eager, captured, two replays
+      GCAP_ASSERT_OK(gcap_session_run(rig.session, &options, &input, &output));
+      EXPECT_EQ(rig.count.executions, run - 1);
+      EXPECT_EQ(cudaStreamSynchronize(stream), cudaSuccess);
+      EXPECT_EQ(rig.count.executions, run);
+    }
+  }
+  EXPECT_EQ(cudaStreamDestroy(stream), cudaSuccess);
 }
 
 // The constants are copied on the stream of the thread that makes the session; other threads have streams of their own.

@@ -175,6 +175,33 @@ TEST_F(SessionOptions, ARunIsOrderedWithTheUsersStream) {
   EXPECT_EQ(cudaStreamDestroy(stream), cudaSuccess);
 }
 
+TEST_F(SessionOptions, AStreamThatNoRunCanFollowIsRefused) {
+  DeviceFloats x(kContent), y(Floats(6));
+  ChainRig rig;
+  GCAP_ASSERT_OK(rig.Create(GraphOptions(1)));
+  gcap_run_options_t options = RunOptions(0, /*synchronize=*/false);
+  options.user_stream = cudaStreamLegacy;
+  GCAP_EXPECT_FAILS(Run(rig, options, x, y), GCAP_INVALID_ARGUMENT, "the legacy default stream");
+
+  cudaStream_t stream = nullptr;
+  cudaGraph_t graph = nullptr;
+  ASSERT_EQ(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), cudaSuccess);
+  ASSERT_EQ(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), cudaSuccess);
+  options.user_stream = stream;
+  GCAP_EXPECT_FAILS(Run(rig, options, x, y), GCAP_FAILED_PRECONDITION, "is capturing");
+  EXPECT_EQ(cudaStreamEndCapture(stream, &graph), cudaSuccess) << "and its capture is as it was";
+  EXPECT_EQ(cudaGraphDestroy(graph), cudaSuccess);
+  EXPECT_EQ(cudaStreamDestroy(stream), cudaSuccess);
+
+  if (cudaSetDevice(1) != cudaSuccess) GTEST_SKIP() << "needs two devices for the rest";
+  ASSERT_EQ(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), cudaSuccess);
+  ASSERT_EQ(cudaSetDevice(0), cudaSuccess);
+  options.user_stream = stream;
+  GCAP_EXPECT_FAILS(Run(rig, options, x, y), GCAP_INVALID_ARGUMENT, "of device 1; the run is on device 0");
+  EXPECT_EQ(cudaStreamDestroy(stream), cudaSuccess);
+  EXPECT_EQ(rig.count.executions, 0);
+}
+
 TEST_F(SessionOptions, AGraphCountsTheScratchThatItKeeps) {
   DeviceFloats x(kContent), y(Floats(6));
   ChainRig rig;
