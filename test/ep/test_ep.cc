@@ -185,6 +185,15 @@ struct TestEpOps {
   }
   static gcap_status_t Synchronize(void* self) { return gcap_runtime_synchronize(Ep(self)->runtime_); }
 
+  static gcap_status_t BeginRun(void* self, int graph_id) {
+    ++Ep(self)->begun_runs_;
+    return gcap_runtime_begin_run(Ep(self)->runtime_, graph_id);
+  }
+  static gcap_status_t EndRun(void* self, gcap_status_t run_status, bool synchronize) {
+    ++Ep(self)->ended_runs_;
+    return gcap_runtime_end_run(Ep(self)->runtime_, run_status, synchronize);
+  }
+
   static gcap_ep_ops_t Table(TestEp* ep) {
     gcap_ep_ops_t ops = {};
     ops.struct_version = GCAP_EP_OPS_VERSION;
@@ -199,6 +208,7 @@ struct TestEpOps {
     if (ep->config_.has_run_members) {
       ops.runtime = ep->runtime_;
       ops.destroy = [](void*) { return gcap_status_t(nullptr); };  // TestEp ends the runtime
+      if (ep->config_.counts_runs) ops.begin_run = BeginRun, ops.end_run = EndRun;
     } else {
       ops.supports_concurrent_runs = gcap_runtime_supports_concurrent_runs(ep->runtime_);
       ops.get_run_resources = GetRunResources;

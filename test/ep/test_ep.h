@@ -49,6 +49,7 @@ struct TestEpConfig {
                                "Alloc",  "Ignore", "Leave", "Shape",  "Reshape"};
   std::string broken_op;        // the op whose kernel cannot be made
   bool has_run_members = true;  // false: only what an EP without a runtime must have
+  bool counts_runs = false;     // its begin_run and end_run count, and hand on to the runtime
   void (*leave)() = nullptr;    // what Leave calls; it need not return
   gcap_graph_node_policy_t policy = GCAP_GRAPH_ALL_NODES_ON_EP;
 };
@@ -65,6 +66,8 @@ class TestEp {
   const TestEpConfig& config() const { return config_; }
   int live_kernels() const { return live_kernels_; }
   int most_computes_at_once() const { return most_computes_at_once_; }
+  int begun_runs() const { return begun_runs_; }
+  int ended_runs() const { return ended_runs_; }
   gcap_graph_info_t Info(int graph_id) const;  // of the calling thread's graph
 
   // Called in each compute, if it is set, while one thread runs.
@@ -80,6 +83,8 @@ class TestEp {
   std::atomic<int> live_kernels_{0};
   std::atomic<int> computes_now_{0};
   std::atomic<int> most_computes_at_once_{0};
+  std::atomic<int> begun_runs_{0};
+  std::atomic<int> ended_runs_{0};
 };
 
 // Default options with graphs enabled and captured after `min_runs` runs.

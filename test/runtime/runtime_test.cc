@@ -55,9 +55,14 @@ TEST_F(Runtime, IsNotDestroyedByTheWorkOfItsOwnRun) {
 
 TEST_F(Runtime, CreateNamesADeviceThatIsNotThere) {
   gcap_options_t options = GraphOptions();
-  options.device_id = 999;
-  GCAP_EXPECT_FAILS(gcap_runtime_create(&options, &runtime_), GCAP_INVALID_ARGUMENT, "device_id is 999");
-  EXPECT_EQ(runtime_, nullptr);
+  int devices = 0;
+  EXPECT_EQ(cudaGetDeviceCount(&devices), cudaSuccess);
+  for (const int id : {-1, devices, 999}) {
+    options.device_id = id;
+    GCAP_EXPECT_FAILS(gcap_runtime_create(&options, &runtime_), GCAP_INVALID_ARGUMENT,
+                      "device_id is " + std::to_string(id));
+    EXPECT_EQ(runtime_, nullptr);
+  }
 }
 
 TEST_F(Runtime, CreateNamesATraceFileThatCannotBeWritten) {

@@ -192,6 +192,8 @@ TEST_F(IoBinding, NamesThatTheModelLacksAreAnsweredWithThoseThatItHas) {
   const gcap_tensor_t tensor = Tensor(data.data(), {2, 3});
   GCAP_EXPECT_FAILS(gcap_io_binding_bind_input(binding_, "y", &tensor, kHost), GCAP_INVALID_ARGUMENT,
                     "the model has no input 'y'; its inputs are: 'x'");
+  GCAP_EXPECT_FAILS(gcap_io_binding_bind_input(binding_, "x2", &tensor, kHost), GCAP_INVALID_ARGUMENT,
+                    "the model has no input 'x2'; its inputs are: 'x'");
   GCAP_EXPECT_FAILS(gcap_io_binding_bind_output(binding_, "x", &tensor, kHost), GCAP_INVALID_ARGUMENT,
                     "the model has no output 'x'; its outputs are: 'y'");
 }

@@ -3,6 +3,7 @@
 // Runs that become graphs: warm-up, capture, replay, release; and captures that fail, after which the run is done again
 // eagerly, once, with the right result.
 
+#include <algorithm>
 #include <set>
 #include <string>
 #include <thread>
@@ -43,6 +44,19 @@ TEST_F(SessionGraph, RunsWarmUpThenCaptureThenReplay) {
   EXPECT_EQ(info.failures, 0u);
   EXPECT_EQ(info.replays, 6u);
   EXPECT_EQ(info.nodes, 9u);  // copies: 2 + 1 + 2 + 2 + 1, and the host function
+}
+
+TEST_F(SessionGraph, ReplayBeginsAndEndsNoRun) {
+  gcap::testing::TestEpConfig config;
+  config.counts_runs = true;
+  ChainRig rig;
+  GCAP_ASSERT_OK(rig.Create(GraphOptions(1), config));
+  DeviceFloats x(Floats(6)), y(Floats(6));
+  for (int run = 1; run <= 4; ++run) {  // eager, captured, two replays
+    rig.ExpectRightRun(&x, &y, static_cast<float>(run));
+    EXPECT_EQ(rig.ep->begun_runs(), std::min(run, 2));
+    EXPECT_EQ(rig.ep->ended_runs(), std::min(run, 2));
+  }
 }
 
 TEST_F(SessionGraph, ReplayWithoutSynchronizeIsThereAfterTheEpIsSynchronized) {
@@ -190,13 +204,18 @@ TEST_F(SessionGraph, UserStreamCarriesTheWholeOfIt) {
     options.has_user_stream = true;
     options.user_stream = stream;
     GCAP_ASSERT_OK(rig.Create(options));
-    DeviceFloats x({1, 2, 3, 4, 5, 6}), y(Floats(6));
-    for (int run = 0; run < 4; ++run) rig.ExpectRightRun(&x, &y, static_cast<float>(run));
+    DeviceFloats x(Floats(6)), y(Floats(6));
+    for (int run = 0; run < 5; ++run) {  // eager, captured, three replays
+      const Floats content(6, static_cast<float>(run));
+      Floats result(6);
+      EXPECT_EQ(cudaMemcpyAsync(x.get(), content.data(), x.Bytes(), cudaMemcpyHostToDevice, stream), cudaSuccess);
+      GCAP_ASSERT_OK(rig.Run(x, y, 0, /*synchronize=*/false));
+      EXPECT_EQ(cudaMemcpyAsync(result.data(), y.get(), y.Bytes(), cudaMemcpyDeviceToHost, stream), cudaSuccess);
+      EXPECT_EQ(cudaStreamSynchronize(stream), cudaSuccess) << "all of it is on the user's stream";
+      EXPECT_EQ(result, ChainOf(content));
+    }
     EXPECT_EQ(rig.ep->Info(0).captures, 1u);
-    x.Set({1, 2, 3, 4, 5, 6});
-    GCAP_ASSERT_OK(rig.Run(x, y, 0, /*synchronize=*/false));
-    EXPECT_EQ(cudaStreamSynchronize(stream), cudaSuccess) << "the work is on the user's stream";
-    EXPECT_EQ(y.Get(), ChainOf({1, 2, 3, 4, 5, 6}));
+    EXPECT_EQ(rig.ep->Info(0).replays, 4u);
   }
   EXPECT_EQ(cudaStreamDestroy(stream), cudaSuccess);
 }

@@ -2,7 +2,9 @@
 //
 // Where a run sets the device: before its capture begins and after it has ended, and not at each kernel.
 
+#include <algorithm>
 #include <cstdint>
+#include <cstring>
 
 #include "gcap/capture.h"
 #include "gcap/session.h"
@@ -20,13 +22,20 @@ using gcap::testing::TestEpConfig;
 
 uint64_t SetDeviceCalls() { return gcap_sim_calls("cudaSetDevice"); }
 
-// What the kernel in the middle of the chain saw last.
+// What the kernel in the middle of the chain saw last: how often the device was set, and how often since its capture
+// began.
 struct Seen {
-  uint64_t calls;
+  uint64_t calls, calls_in_capture;
   bool capturing;
 } seen;
 
-void Look() { seen = {SetDeviceCalls(), gcap_thread_is_capturing()}; }
+void Look() {
+  gcap_capture_call_t calls[32];  // more than the capture has made so far
+  const size_t count = std::min<size_t>(gcap_capture_get_calls(gcap_capture_current(), calls, 32), 32);
+  seen = {SetDeviceCalls(), 0, gcap_thread_is_capturing()};
+  for (size_t i = 0; i < count; ++i)
+    seen.calls_in_capture += std::strstr(calls[i].operation, "cudaSetDevice") != nullptr;
+}
 
 TEST(SessionSetDevice, NoKernelSetsItInACapture) {
   constexpr int kDevice = 1;
@@ -48,6 +57,7 @@ TEST(SessionSetDevice, NoKernelSetsItInACapture) {
     GCAP_ASSERT_OK(rig.Run(x, y, id));
     EXPECT_TRUE(seen.capturing);
     EXPECT_EQ(seen.calls, before + (current == kDevice ? 0 : 1));
+    EXPECT_EQ(seen.calls_in_capture, 0u);
     EXPECT_EQ(SetDeviceCalls(), before + (current == kDevice ? 0 : 2)) << "set before the capture, restored after it";
     ++id;
   }
