@@ -89,10 +89,18 @@ ModelBuilder ThereAndBack(NodeControl* bounce) {
   return m;
 }
 
+// Each kernel is given the stream of its own EP.
+template <int kDevice>
+void ExpectStreamOfDevice(const char* op, const gcap_kernel_context_t* context) {
+  EXPECT_EQ(gcap_stream_device(context->resources.stream), kDevice) << op;
+}
+
 class TwoDevices {
  public:
   TwoDevices(cudaStream_t first = nullptr, cudaStream_t second = nullptr, bool swapped = false)
       : eps_{Ep(0, {"Rotate", "Join"}, false, first), Ep(1, {"Bounce"}, false, second)} {
+    eps_[0]->on_compute = ExpectStreamOfDevice<0>;
+    eps_[1]->on_compute = ExpectStreamOfDevice<1>;
     Create(eps_[0]->get(), eps_[1]->get(), swapped);
   }
   // Another session on the EPs of `other`.

@@ -77,6 +77,24 @@ TEST_F(SessionThreads, FailingCapturesOfOneThreadDisturbNoOther) {
   EXPECT_EQ(rig.count.executions, 40);
 }
 
+// A kernel is at work in a capture, and another thread makes a call that breaks a capture of its own.
+TEST_F(SessionThreads, AnUnsafeCallOfAnotherThreadDisturbsNoCapture) {
+  gcap::testing::TestEpConfig config;
+  config.leave = [] {
+    std::thread([] {
+      void* memory = nullptr;
+      EXPECT_EQ(cudaMalloc(&memory, 64), cudaSuccess);
+      EXPECT_EQ(cudaFree(memory), cudaSuccess);
+    }).join();
+  };
+  ChainRig rig("Leave");
+  GCAP_ASSERT_OK(rig.Create(GraphOptions(1), config));
+  DeviceFloats x(Floats(6)), y(Floats(6));
+  for (int run = 0; run < 3; ++run) rig.ExpectRightRun(&x, &y, static_cast<float>(run));
+  EXPECT_EQ(rig.ep->Info(0).captures, 1u);
+  EXPECT_EQ(rig.ep->Info(0).failures, 0u);
+}
+
 // A rig over a user stream, which only one run at a time may use.
 class UserStreamRig {
  public:
