@@ -170,20 +170,22 @@ def gcap_test_library(name, hdrs = None, deps = [], bare = False, **kwargs):
         **kwargs
     )
 
-def gcap_cc_bench(name, deps, size = "small", tags = [], **kwargs):
-    """A Google Benchmark program, which the test suite runs once.
+def gcap_cc_bench(name, deps, size = "small", tags = [], args = ["--benchmark_min_time=0.001"], **kwargs):
+    """A Google Benchmark program, which the test suite runs once, as shortly as it can.
 
     Args:
       name: the benchmark; its source is name + ".cc".
       deps: the libraries that it measures; with //:cuda_runtime or //sim.
       size: as everywhere.
       tags: more tags.
+      args: as everywhere; of a benchmark that has a main of its own.
       **kwargs: as everywhere.
     """
     cc_test(
         name = name,
         size = size,
         srcs = [name + ".cc"],
+        args = args,
         copts = GCAP_CXXOPTS,
         tags = tags + ["benchmark"],
         deps = deps + ["@google_benchmark//:benchmark"],

@@ -153,7 +153,6 @@ BENCHMARK(BM_Conv)
     ->Args({16, 32, 0, GCAP_CONV2D_DIRECT_AUTO})
     ->Args({1, 16, 1, GCAP_CONV2D_DIRECT_NEVER})
     ->Args({16, 32, 0, GCAP_CONV2D_DIRECT_NEVER})
-    ->MinTime(0.02)
     ->UseManualTime();
 
 void BM_MaxPool(benchmark::State& state) {
@@ -177,7 +176,7 @@ void BM_MaxPool(benchmark::State& state) {
   Check(cudnnDestroyTensorDescriptor(x));
   Check(cudnnDestroyTensorDescriptor(y));
 }
-BENCHMARK(BM_MaxPool)->MinTime(0.02)->UseManualTime();
+BENCHMARK(BM_MaxPool)->UseManualTime();
 
 void BM_Matmul(benchmark::State& state) {
   Device device;
@@ -196,7 +195,7 @@ void BM_Matmul(benchmark::State& state) {
       nullptr);
   gcap_matmul_destroy(matmul);
 }
-BENCHMARK(BM_Matmul)->Args({512, 64})->Args({64, 10})->MinTime(0.02)->UseManualTime();
+BENCHMARK(BM_Matmul)->Args({512, 64})->Args({64, 10})->UseManualTime();
 
 void BM_Relu(benchmark::State& state) {
   Device device;
@@ -204,7 +203,7 @@ void BM_Relu(benchmark::State& state) {
   Measure(
       state, device, [&] { Check(gcap_unary(device.stream, GCAP_UNARY_RELU, &x, &y)); }, nullptr);
 }
-BENCHMARK(BM_Relu)->MinTime(0.02)->UseManualTime();
+BENCHMARK(BM_Relu)->UseManualTime();
 
 void BM_Softmax(benchmark::State& state) {
   Device device;
@@ -212,7 +211,7 @@ void BM_Softmax(benchmark::State& state) {
   Measure(
       state, device, [&] { Check(gcap_softmax(device.stream, &x, 1, &y)); }, nullptr);
 }
-BENCHMARK(BM_Softmax)->MinTime(0.02)->UseManualTime();
+BENCHMARK(BM_Softmax)->UseManualTime();
 
 }  // namespace
 

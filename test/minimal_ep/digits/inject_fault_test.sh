@@ -1,4 +1,4 @@
-#!/bin/sh
+#!/bin/bash
 # Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 #
 # Every CUDA call of the program fails once, in a process of its own: each time the program either prints the figures of
@@ -48,41 +48,56 @@ run() {
   "$program" --data "$data" $flags "$@" >"$out" 2>"$err" || code=$?
 }
 
-# What must be the same with a fault: all that is neither a time nor a count of attempts.
-figures() { grep -o '"\(accuracy\|images\|max_abs_diff[a-z_]*\|nodes\)": [^,}]*' "$1"; }
+# What must be the same with a fault: all that is neither a time nor a count of attempts. Put into `found`. Here and
+# below bash looks itself: hundreds of runs would start thousands of programs to look.
+figures() {
+  local text=$1
+  found=
+  while [[ $text =~ \"(accuracy|images|max_abs_diff[a-z_]*|nodes)\":\ [^,}]* ]]; do
+    found+=${BASH_REMATCH[0]}$'\n'
+    text=${text#*"${BASH_REMATCH[0]}"}
+  done
+}
 
 n=0
 run
 [ "$code" -eq 0 ] && [ ! -s "$err" ] || { fail "exit code $code, expected 0 and silence"; exit 1; }
-calm=$(figures "$out")
+figures "$(<"$out")"
+calm=$found
+[ "$(wc -l <<<"$calm")" -ge 5 ] || { fail "no figures"; exit 1; }
 calls=$(sed 's/.*"cuda_calls": \([0-9]*\)}.*/\1/' "$out")
 [ "$calls" -ge 100 ] || { fail "$calls CUDA calls, expected at least 100"; exit 1; }
 
 # judge: what one fault may come to.
 judge() {
+  local line call= named= said=() leaked= told=
   # The log's first line is the call that was hit: `gcap sim: #7 thread 1 cudaMalloc(64 bytes) -> 999 cudaErrorUnknown`.
-  call=$(sed -n 's/^gcap sim: #[0-9]* thread [0-9]* \([A-Za-z0-9_]*\)(.* -> 999 .*/\1/p' "$err" | head -n 1)
+  while IFS= read -r line; do
+    if [[ $line != "gcap sim: #"* ]]; then
+      said+=("$line")
+    elif [[ -z $call && $line =~ ^gcap\ sim:\ #[0-9]*\ thread\ [0-9]*\ ([A-Za-z0-9_]*)\(.*\ -\>\ 999\  ]]; then
+      call=${BASH_REMATCH[1]}
+    fi
+  done <"$err"
   [ -n "$call" ] || fail "no call was hit, and a calm run makes $calls"
-  grep -v '^gcap sim: #' "$err" >"$TEST_TMPDIR/said" || true
+  for line in "${said[@]}"; do
+    # What fails at the end of a thread has nobody to answer to but the log.
+    if [[ $line =~ ^(digits|application_alloc|gcap\ error):\  && $line == *"$call"* ]]; then named=1; fi
+    if [[ $line == "gcap sim: leak"* ]]; then leaked=1; fi
+    if [[ $line == "gcap error: "* || $line == *" kept"* || $line == *"are lost" ]]; then told=1; fi
+  done
   case $code in
     0)
-      [ "$(figures "$out")" = "$calm" ] || fail "wrong figures and exit code 0; expected: $calm"
+      figures "$(<"$out")"
+      [ "$found" = "$calm" ] || fail "wrong figures and exit code 0; expected: $calm"
       recovered=$((recovered + 1))
       ;;
-    1)
-      # What fails at the end of a thread has nobody to answer to but the log.
-      grep -E '^(digits|application_alloc|gcap error): ' "$TEST_TMPDIR/said" | grep -q "$call" ||
-        fail "no sentence names $call, which failed"
-      ;;
+    1) [ -n "$named" ] || fail "no sentence names $call, which failed" ;;
     *) fail "exit code $code, expected 0 or 1" ;;
   esac
   case $call in
     *Destroy* | *Free*) ;; # what it was to end is left
-    *)
-      if grep -q '^gcap sim: leak' "$TEST_TMPDIR/said" && ! grep -qE '^gcap error: | kept|are lost$' "$TEST_TMPDIR/said"; then
-        fail "something leaked, and no sentence says so"
-      fi
-      ;;
+    *) [ -z "$leaked" ] || [ -n "$told" ] || fail "something leaked, and no sentence says so" ;;
   esac
 }
 
