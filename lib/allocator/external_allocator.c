@@ -157,10 +157,14 @@ static gcap_status_t alloc_noted(external_allocator_t* external, size_t bytes, b
   gcap_status_t restored = leave_setting(&setting);
   bool is_ours = false;
   gcap_status_t status = accept(external, ptr, bytes, reserved, &is_ours);
-  if (status != NULL && is_ours) status = gcap_status_join(status, give_back(external, ptr));
-  if (status == NULL && restored == NULL) *out_ptr = ptr;
-  if (status == NULL && restored != NULL) restored = gcap_status_join(restored, undo(external, ptr));
-  return gcap_status_join(status, restored);
+  const bool is_accepted = status == NULL;
+  status = gcap_status_join(status, restored);
+  if (status == NULL) {
+    *out_ptr = ptr;
+    return NULL;
+  }
+  if (is_accepted) return gcap_status_join(status, undo(external, ptr));
+  return is_ours ? gcap_status_join(status, give_back(external, ptr)) : status;
 }
 
 static gcap_status_t alloc_or_refuse(external_allocator_t* external, size_t bytes, bool reserved, void** out_ptr) {

@@ -12,6 +12,7 @@
 #include "test/allocator/external_callbacks.h"
 #include "test/base/device_work.h"
 #include "test/support/expect_status.h"
+#include "test/support/faults.h"
 #include "test/support/log_catcher.h"
 
 namespace gcap {
@@ -74,22 +75,22 @@ TEST_F(ExternalAllocatorFaults, DeviceThatACallbackChangesIsRestored) {
 }
 
 // The adapter's own CUDA calls, in their order, by name and by number: the callbacks ask for the device too.
-struct Fault {
+struct OwnCall {
   const char* function;
   uint64_t n;
   bool on_the_way_back;
 };
-constexpr Fault kFaults[] = {{"cudaGetDevice", 1, false},
-                             {"cudaSetDevice", 1, false},
-                             {"cudaThreadExchangeStreamCaptureMode", 1, false},
-                             {"cudaThreadExchangeStreamCaptureMode", 2, true},
-                             {"cudaGetDevice", 3, true},
-                             {"cudaSetDevice", 2, true}};
+constexpr OwnCall kOwnCalls[] = {{"cudaGetDevice", 1, false},
+                                 {"cudaSetDevice", 1, false},
+                                 {"cudaThreadExchangeStreamCaptureMode", 1, false},
+                                 {"cudaThreadExchangeStreamCaptureMode", 2, true},
+                                 {"cudaGetDevice", 3, true},
+                                 {"cudaSetDevice", 2, true}};
 
 // Runs `step` with the fault armed, expects a status or a log message that names the function, and restores the device
 // if that is what failed. Gives the step's outcome.
 template <typename Step>
-Outcome ExpectReported(const Fault& fault, Step step) {
+Outcome ExpectReported(const OwnCall& fault, Step step) {
   const LogCatcher log;
   gcap_sim_fail_nth(fault.function, fault.n, cudaErrorUnknown);
   const Outcome outcome(step());
@@ -107,7 +108,7 @@ Outcome ExpectReported(const Fault& fault, Step step) {
 }
 
 TEST_F(ExternalAllocatorFaults, OfAllocLeaveNothing) {
-  for (const Fault& fault : kFaults) {
+  for (const OwnCall& fault : kOwnCalls) {
     void* ptr = this;
     const Outcome outcome = ExpectReported(fault, [&] { return gcap_allocator_alloc(allocator_, 100, &ptr); });
     EXPECT_EQ(outcome.code, GCAP_CUDA_ERROR);
@@ -119,7 +120,7 @@ TEST_F(ExternalAllocatorFaults, OfAllocLeaveNothing) {
 
 // A failure means that the block is still there; one that came too late for that is logged.
 TEST_F(ExternalAllocatorFaults, OfFreeLeaveTheBlockFreedOrFreeable) {
-  for (const Fault& fault : kFaults) {
+  for (const OwnCall& fault : kOwnCalls) {
     void* ptr = nullptr;
     GCAP_ASSERT_OK(gcap_allocator_alloc(allocator_, 100, &ptr));
     const Outcome outcome = ExpectReported(fault, [&] { return gcap_allocator_free(allocator_, ptr); });
@@ -132,10 +133,10 @@ TEST_F(ExternalAllocatorFaults, OfFreeLeaveTheBlockFreedOrFreeable) {
 
 // The memory is gone by then, so the block is freed whatever becomes of the cache.
 TEST_F(ExternalAllocatorFaults, OfEmptyCacheAfterAFreeAreLogged) {
-  for (const Fault& fault : kFaults) {
+  for (const OwnCall& fault : kOwnCalls) {
     void* ptr = nullptr;
     GCAP_ASSERT_OK(gcap_allocator_reserve(allocator_, 100, &ptr));
-    Fault of_empty_cache = fault;  // the free's own calls, and its callback's, come before
+    OwnCall of_empty_cache = fault;  // the free's own calls, and its callback's, come before
     of_empty_cache.n += std::string(fault.function) == "cudaGetDevice" ? 3 : 2;
     application.TakeCalls();
     const Outcome outcome = ExpectReported(of_empty_cache, [&] { return gcap_allocator_free(allocator_, ptr); });
@@ -148,10 +149,40 @@ TEST_F(ExternalAllocatorFaults, OfEmptyCacheAfterAFreeAreLogged) {
 }
 
 TEST_F(ExternalAllocatorFaults, OfTrimAreReported) {
-  for (const Fault& fault : kFaults) {
+  for (const OwnCall& fault : kOwnCalls) {
     const Outcome outcome = ExpectReported(fault, [&] { return gcap_allocator_trim(allocator_); });
     EXPECT_EQ(outcome.code, GCAP_CUDA_ERROR);
   }
+}
+
+// An application without calls of CUDA: each call that fails is the adapter's.
+TEST_F(ExternalAllocatorFaults, SeveralAreToldInTheirOrder) {
+  gcap_external_allocator_options_t options = ExternalOptions(1);
+  options.alloc = [](size_t) { return reinterpret_cast<void*>(1); };  // refused, and given back
+  options.free = [](void*) {};
+  options.empty_cache = [] {};
+  gcap_allocator_t* allocator = nullptr;
+  GCAP_ASSERT_OK(gcap_external_allocator_create(&options, &allocator));
+  int num_refused = 0;
+  for (const Reach reach : {Reach::kOneCall, Reach::kAllAfter}) {
+    const auto trim = [&](Fault& fault) {
+      const Outcome outcome = fault.During([&] { return gcap_allocator_trim(allocator); });
+      EXPECT_EQ(outcome.ok(), !fault.hit());
+      EXPECT_TRUE(outcome.ok() || fault.Explains(outcome)) << outcome.message;
+    };
+    const auto alloc = [&](Fault& fault) {
+      void* ptr = nullptr;
+      const Outcome outcome = fault.During([&] { return gcap_allocator_alloc(allocator, 100, &ptr); });
+      const bool is_refused = outcome.message.rfind("the external alloc callback returned 0x1", 0) == 0;
+      EXPECT_EQ(outcome.code, is_refused ? GCAP_LIBRARY_ERROR : GCAP_CUDA_ERROR) << outcome.message;
+      EXPECT_TRUE(!fault.hit() || fault.ComesFirst(outcome)) << outcome.message;
+      num_refused += is_refused && fault.hit();
+    };
+    EXPECT_GE(WalkFaults(trim, reach).calls, 6u);
+    EXPECT_GE(WalkFaults(alloc, reach).calls, 12u);
+  }
+  EXPECT_EQ(num_refused, 2 * 9);  // all but the way to the first callback
+  gcap_allocator_destroy(allocator);
 }
 
 }  // namespace
