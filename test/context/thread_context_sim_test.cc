@@ -140,6 +140,25 @@ TEST(ThreadContextsSim, GetSurvivesAFailureOfEachOfItsCalls) {
   EXPECT_GE(walked.calls, 3u);
 }
 
+// The manager of a context is refused, and then the stream that was made for the context cannot be ended.
+TEST(ThreadContextsSim, WhatMakesAContextFailIsToldBeforeWhatItsEndLost) {
+  gcap_thread_contexts_options_t options;
+  gcap_thread_contexts_options_init(&options);
+  options.graph.policy = static_cast<gcap_graph_policy_t>(-1);
+  gcap_thread_contexts_t* set = nullptr;
+  GCAP_ASSERT_OK(gcap_thread_contexts_create(&options, &set));
+  const size_t streams = gcap_sim_live("stream");
+  gcap_thread_context_t* context = nullptr;
+  gcap_sim_fail_nth("cudaStreamDestroy", 1, cudaErrorUnknown);
+  const Outcome outcome(gcap_thread_contexts_get(set, &context));
+  EXPECT_EQ(outcome.code, GCAP_INVALID_ARGUMENT) << outcome.message;
+  EXPECT_LT(outcome.message.find("graph policy is -1"), outcome.message.find("cudaStreamDestroy")) << outcome.message;
+  EXPECT_TRUE(outcome.Names("cudaStreamDestroy")) << outcome.message;
+  EXPECT_EQ(gcap_sim_live("stream"), streams + 1);
+  EXPECT_EQ(context, nullptr);
+  GCAP_EXPECT_OK(gcap_thread_contexts_destroy(set));
+}
+
 // Whatever cannot be ended is kept, on purpose; then the status says so. The set itself is gone in every case.
 TEST(ThreadContextsSim, DestroySurvivesAFailureOfEachOfItsCalls) {
   void* memory = nullptr;

@@ -3,6 +3,7 @@
 // What becomes of captures over captures, evictions, replays elsewhere and whole runs when any one of their CUDA calls
 // fails, and of everything when the device is lost.
 
+#include <algorithm>
 #include <memory>
 #include <string>
 
@@ -47,6 +48,12 @@ class GraphFaults : public ManagerTest {
   void Capture(int id, int value, int* released) {
     BeginAndIssue(id, value, 1, released);
     EXPECT_TRUE(End().ok());
+  }
+
+  // Memory that the run's graph keeps.
+  static void RetainAThird() {
+    GCAP_EXPECT_OK(gcap_capture_retain_bytes(
+        gcap_capture_current(), [](void*) {}, [](void*) { return kMany / 3; }, nullptr));
   }
 
   // Whatever failed before: the next runs of the id are right, captured at last and replayed.
@@ -174,6 +181,36 @@ TEST_F(GraphFaults, OfAnEvictionLeaveTheNewGraphCaptured) {
        {"cudaEventCreateWithFlags", "cudaEventRecord", "cudaEventQuery", "cudaGraphExecDestroy"}) {
     EXPECT_EQ(walked.functions.count(function), 1u) << function;
   }
+}
+
+// One capture takes the place of two graphs, and neither can be marked for its end.
+TEST_F(GraphFaults, OfTwoEvictionsAreToldInTheirOrder) {
+  options_.max_bytes = kMany + (kMany >> 4);
+  int released = 0;
+  uint64_t most_evictions = 0;
+  const auto trial = [&](Fault& fault) {
+    CreateWithOptions();
+    for (const int id : {0, 1}) {
+      BeginAndIssue(id, 1, 1, &released);
+      RetainAThird();
+      EXPECT_TRUE(End().ok());
+    }
+    BeginAndIssue(2, 1, 1, &released);
+    for (int i = 0; i < 3; ++i) RetainAThird();
+    const Outcome outcome = fault.During([this] { return gcap_graph_manager_end_run(manager_, nullptr, true); });
+    EXPECT_TRUE(!fault.hit() || fault.MayBeOfAMeasurement() || fault.Explains(outcome))
+        << fault.function() << ": " << outcome.message;
+    if (!outcome.ok()) most_evictions = std::max(most_evictions, Info(0).evictions + Info(1).evictions);
+    if (stream_->CaptureStatus() != cudaStreamCaptureStatusNone) {  // its end failed twice
+      cudaGraph_t graph = nullptr;
+      GCAP_EXPECT_CUDA(cudaStreamEndCapture(stream_->get(), &graph));
+      GCAP_EXPECT_CUDA(cudaGraphDestroy(graph));
+    }
+    stream_->Synchronize();
+    DestroyManager();
+  };
+  (void)WalkFaults(trial, Reach::kAllAfter);
+  EXPECT_EQ(most_evictions, 2u);
 }
 
 // A graph is replaced while its stream is captured by somebody else: the event behind its last launch comes later.

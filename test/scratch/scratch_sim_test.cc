@@ -140,6 +140,37 @@ TEST_F(ScratchFaults, ShortDeviceMemoryIsAskedForLess) {
   ExpectConsistent();
 }
 
+// At its limit an arena gives back what is idle, and waits for the stream.
+TEST_F(ScratchFaults, OfTwoStepsAtTheLimitAreToldInTheirOrder) {
+  GCAP_ASSERT_OK(gcap_scratch_destroy(scratch_));
+  gcap_scratch_options_t options;
+  gcap_scratch_options_init(&options);
+  options.initial_growth_chunk_bytes = options.initial_chunk_bytes;
+  options.memory_limit_bytes = 2 << 20;
+  GCAP_ASSERT_OK(gcap_scratch_create(device_, &options, &scratch_));
+  void* idle = Alloc(1 << 20);
+  void* behind_work = Alloc(1 << 20);
+  GCAP_EXPECT_OK(gcap_scratch_free(scratch_, idle));
+  GCAP_EXPECT_OK(gcap_stream_synchronize(stream_));
+  GCAP_EXPECT_OK(gcap_scratch_free(scratch_, behind_work));
+  for (const char* function : {"cudaFree", "cudaStreamSynchronize"}) {
+    gcap_sim_fault_t fault = {};
+    fault.function = function;
+    fault.nth = 1;
+    fault.code = cudaErrorUnknown;
+    gcap_sim_inject(&fault);
+  }
+  void* ptr = nullptr;
+  const Outcome outcome(gcap_scratch_alloc(scratch_, 2 << 20, stream_, &ptr));
+  gcap_sim_clear_faults();
+  EXPECT_EQ(outcome.code, GCAP_RESOURCE_EXHAUSTED);
+  const size_t limit = outcome.message.find("its limit is 2097152"), first = outcome.message.find("cudaFree");
+  EXPECT_TRUE(outcome.Names("cudaStreamSynchronize")) << outcome.message;
+  EXPECT_LT(limit, first) << outcome.message;
+  EXPECT_LT(first, outcome.message.find("cudaStreamSynchronize")) << outcome.message;
+  ExpectConsistent();
+}
+
 TEST_F(ScratchFaults, OfTrimKeepWhatIsStillHeld) {
   const Walked walked = WalkFaults([this](Fault& fault) {
     MakeIdleRegions();

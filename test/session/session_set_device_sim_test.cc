@@ -11,13 +11,17 @@
 #include "gcap_sim.h"
 #include "gtest/gtest.h"
 #include "test/session/session_test.h"
+#include "test/support/faults.h"
 
 namespace {
 
 using gcap::testing::ChainRig;
 using gcap::testing::DeviceFloats;
+using gcap::testing::Fault;
 using gcap::testing::Floats;
 using gcap::testing::GraphOptions;
+using gcap::testing::Outcome;
+using gcap::testing::Reach;
 using gcap::testing::TestEpConfig;
 
 uint64_t SetDeviceCalls() { return gcap_sim_calls("cudaSetDevice"); }
@@ -63,6 +67,27 @@ TEST(SessionSetDevice, NoKernelSetsItInACapture) {
   }
   ASSERT_EQ(cudaSetDevice(kDevice), cudaSuccess);
   EXPECT_EQ(rig.count.executions, 4);
+}
+
+// The device is given back after a copy of the constants that failed.
+TEST(SessionSetDevice, FaultsOfACreationAreToldInTheirOrder) {
+  gcap_options_t options = GraphOptions(1);
+  options.device_id = 1;
+  ChainRig rig;
+  ASSERT_EQ(cudaSetDevice(1), cudaSuccess);
+  GCAP_ASSERT_OK(gcap::testing::TestEp::Create(options, {}, &rig.ep));
+  ASSERT_EQ(cudaSetDevice(0), cudaSuccess);
+  gcap_run_resources_t resources;
+  GCAP_ASSERT_OK(gcap_runtime_get_resources(rig.ep->runtime(), &resources));
+  const auto trial = [&](Fault& fault) {
+    const Outcome outcome = fault.During([&] { return rig.CreateSession(); });
+    EXPECT_EQ(outcome.ok(), !fault.hit());
+    EXPECT_TRUE(outcome.ok() || fault.Explains(outcome)) << outcome.message;
+    EXPECT_EQ(rig.session == nullptr, fault.hit());
+    GCAP_EXPECT_OK(gcap_session_destroy(rig.session));
+    rig.session = nullptr;
+  };
+  EXPECT_EQ(gcap::testing::WalkFaults(trial, Reach::kAllAfter).functions.count("cudaMemcpyAsync"), 1u);
 }
 
 }  // namespace

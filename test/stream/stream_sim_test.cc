@@ -33,17 +33,19 @@ void CountRelease(void* count) { ++*static_cast<int*>(count); }
 class StreamFaults : public DeviceTest {};
 
 TEST_F(StreamFaults, OfCreateLeaveNothing) {
-  const Walked walked = WalkFaults([](Fault& fault) {
-    gcap_stream_t* stream = nullptr;
-    const Outcome outcome = fault.During([&stream] { return gcap_stream_create(1, &stream); });
-    EXPECT_EQ(outcome.ok(), stream != nullptr);
-    EXPECT_EQ(outcome.ok(), !fault.hit());
-    EXPECT_TRUE(outcome.ok() || fault.Explains(outcome)) << outcome.message;
-    GCAP_EXPECT_OK(gcap_stream_destroy(stream));
-  });
-  EXPECT_EQ(walked.functions,
-            (Functions{"cudaGetDeviceCount", "cudaGetDevice", "cudaSetDevice", "cudaStreamCreateWithFlags",
-                       "cudaStreamIsCapturing", "cudaStreamGetDevice", "cudaStreamGetId"}));
+  for (const Reach reach : {Reach::kOneCall, Reach::kAllAfter}) {
+    const auto trial = [](Fault& fault) {
+      gcap_stream_t* stream = nullptr;
+      const Outcome outcome = fault.During([&stream] { return gcap_stream_create(1, &stream); });
+      EXPECT_EQ(outcome.ok(), stream != nullptr);
+      EXPECT_EQ(outcome.ok(), !fault.hit());
+      EXPECT_TRUE(outcome.ok() || fault.Explains(outcome)) << outcome.message;
+      GCAP_EXPECT_OK(gcap_stream_destroy(stream));
+    };
+    EXPECT_EQ(WalkFaults(trial, reach).functions,
+              (Functions{"cudaGetDeviceCount", "cudaGetDevice", "cudaSetDevice", "cudaStreamCreateWithFlags",
+                         "cudaStreamIsCapturing", "cudaStreamGetDevice", "cudaStreamGetId"}));
+  }
 }
 
 TEST_F(StreamFaults, OfWrapLeaveNothing) {
