@@ -185,7 +185,7 @@ TEST_F(CountingAllocator, RefusesWhatGoesBeyondTheLimit) {
   void* first = Alloc(60);
   void* ptr = this;
   GCAP_EXPECT_FAILS(gcap_allocator_alloc(allocator_, 41, &ptr), GCAP_RESOURCE_EXHAUSTED,
-                    "41 bytes were requested, 60 are in use and the counting allocator's limit is 100");
+                    "41 bytes were requested, 60 are in use");
   EXPECT_EQ(ptr, nullptr);
   GCAP_EXPECT_FAILS(gcap_allocator_reserve(allocator_, PTRDIFF_MAX, &ptr), GCAP_RESOURCE_EXHAUSTED, "limit is 100");
   EXPECT_EQ(table_.num_blocks, 1);  // the upstream heard nothing

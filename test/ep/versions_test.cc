@@ -118,7 +118,7 @@ TEST_F(EpVersions, ATableOfVersion1HasTheDefaultsOfNewMembers) {
   const gcap_tensor_t src = {host.data(), GCAP_DTYPE_F32, 1, {3}}, dst = {x_.get(), GCAP_DTYPE_F32, 1, {3}};
   const gcap_copy_t copy = {&src, {GCAP_MEMORY_HOST, 0}, &dst, {GCAP_MEMORY_DEVICE, 0}, nullptr};
   GCAP_EXPECT_FAILS(gcap_ep_copy_tensor(ep_, &copy), GCAP_INVALID_ARGUMENT,
-                    "EP 'version 1' does not copy from host memory to memory of device 0");
+                    "EP 'version 1' does not copy from host memory");
   gcap_stream_t* stream = nullptr;
   GCAP_EXPECT_FAILS(gcap_ep_create_stream(ep_, &stream), GCAP_UNIMPLEMENTED, "no create_stream and no runtime");
   GCAP_EXPECT_FAILS(gcap_ep_fork(ep_, 1, &stream), GCAP_UNIMPLEMENTED, "no fork and no runtime");

@@ -185,7 +185,7 @@ TEST(OptionsReadback, AValueThatDoesNotFitIsRefused) {
   GCAP_EXPECT_OK(Parse(&options, {{"device_id", "123"}}));
   char value[4] = "xxx";
   GCAP_EXPECT_FAILS(gcap_options_get(&options, "device_id", value, 3), GCAP_RESOURCE_EXHAUSTED,
-                    "the value of option device_id has 4 bytes, out_text has room for 3");
+                    "device_id has 4 bytes, out_text has room for 3");
   EXPECT_STREQ(value, "");
   GCAP_EXPECT_FAILS(gcap_options_get(&options, "device_id", value, 0), GCAP_RESOURCE_EXHAUSTED, "room for 0");
   GCAP_EXPECT_OK(gcap_options_get(&options, "device_id", value, 4));

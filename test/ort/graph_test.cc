@@ -41,6 +41,24 @@ class GraphTest : public OrtTest {
   DeviceTensor Tensor(const Shape& shape, const Floats& values) {
     return DeviceTensor(ort_, env(), device(), shape, values);
   }
+
+  // A session of Sums() with its tensors bound in device memory; b is 1, 2, 3, 4.
+  struct SumsRun {
+    SumsRun(GraphTest* test, const Floats& of_a, const Options& options = kGraphs,
+            const gcap_ort_ep_device_t* second = nullptr)
+        : session(test->ort_, test->env(), test->device(), Sums(), options, second),
+          a(test->Tensor({4}, of_a)),
+          b(test->Tensor({4}, {1, 2, 3, 4})),
+          c(test->Tensor({4}, {0, 0, 0, 0})) {
+      if (!session.error().empty()) return;
+      session.BindInput("a", a);
+      session.BindInput("b", b);
+      session.BindOutput("c", c);
+    }
+
+    OrtSession session;
+    DeviceTensor a, b, c;
+  };
 };
 
 TEST_F(GraphTest, EagerRun) {
@@ -70,36 +88,28 @@ TEST_F(GraphTest, CaptureAndReplayWithUpdatedInput) {
 }
 
 TEST_F(GraphTest, IntermediateValuesAreTheGraphs) {
-  OrtSession session(ort_, env(), device(), Sums(), kGraphs);
-  ASSERT_EQ(session.error(), "");
-  DeviceTensor a = Tensor({4}, {1, -9, 3, 4}), b = Tensor({4}, {1, 2, 3, 4}), c = Tensor({4}, {});
-  session.BindInput("a", a);
-  session.BindInput("b", b);
-  session.BindOutput("c", c);
-  EXPECT_EQ(session.Run(), "");
-  EXPECT_EQ(c.Get(), (Floats{3, 2, 9, 12}));
+  SumsRun sums(this, {1, -9, 3, 4});
+  ASSERT_EQ(sums.session.error(), "");
+  EXPECT_EQ(sums.session.Run(), "");
+  EXPECT_EQ(sums.c.Get(), (Floats{3, 2, 9, 12}));
   // Eager runs of the same session allocate in between, and overwrite nothing of the graph.
-  for (int i = 0; i < 3; ++i) EXPECT_EQ(session.Run(Id("-1")), "");
-  a.Set({0, 0, 0, 0});
-  EXPECT_EQ(session.Run(), "");
-  EXPECT_EQ(c.Get(), (Floats{2, 4, 6, 8}));
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(sums.session.Run(Id("-1")), "");
+  sums.a.Set({0, 0, 0, 0});
+  EXPECT_EQ(sums.session.Run(), "");
+  EXPECT_EQ(sums.c.Get(), (Floats{2, 4, 6, 8}));
 }
 
 // Upstream's Sync waits for the device, in each replay. Here each call waits for the thread's stream, once at most.
 TEST_F(GraphTest, NothingWaitsForTheDevice) {
-  OrtSession session(ort_, env(), device(), Sums(), kGraphs);
-  ASSERT_EQ(session.error(), "");
-  DeviceTensor a = Tensor({4}, {1, -9, 3, 4}), b = Tensor({4}, {1, 2, 3, 4}), c = Tensor({4}, {});
-  session.BindInput("a", a);
-  session.BindInput("b", b);
-  session.BindOutput("c", c);
+  SumsRun sums(this, {1, -9, 3, 4});
+  ASSERT_EQ(sums.session.error(), "");
   const auto calls = Find<uint64_t (*)(const char*)>("gcap_sim_calls");
   const uint64_t device_waits = calls("cudaDeviceSynchronize");
-  EXPECT_EQ(session.Run(), "");
+  EXPECT_EQ(sums.session.Run(), "");
   const uint64_t waits = calls("cudaStreamSynchronize"), launches = calls("cudaGraphLaunch");
-  for (int i = 0; i < 5; ++i) EXPECT_EQ(session.Run(), "");
+  for (int i = 0; i < 5; ++i) EXPECT_EQ(sums.session.Run(), "");
   EXPECT_EQ(calls("cudaStreamSynchronize") - waits, 5u);
-  for (int i = 0; i < 5; ++i) EXPECT_EQ(session.Run({{"disable_synchronize_execution_providers", "1"}}), "");
+  for (int i = 0; i < 5; ++i) EXPECT_EQ(sums.session.Run({{"disable_synchronize_execution_providers", "1"}}), "");
   EXPECT_EQ(calls("cudaGraphLaunch") - launches, 10u);
   // 1.26 does not say whether a replay is to wait.
   EXPECT_EQ(calls("cudaStreamSynchronize") - waits, ort_->version() < 27 ? 10u : 5u);
@@ -139,13 +149,9 @@ TEST_F(GraphTest, IdsStandForShapes) {
 }
 
 TEST_F(GraphTest, MinusOneIsNeverCaptured) {
-  OrtSession session(ort_, env(), device(), Sums(), kGraphs);
-  ASSERT_EQ(session.error(), "");
-  DeviceTensor a = Tensor({4}, {1, 1, 1, 1}), b = Tensor({4}, {1, 2, 3, 4}), c = Tensor({4}, {});
-  session.BindInput("a", a);
-  session.BindInput("b", b);
-  session.BindOutput("c", c);
-  for (int i = 0; i < 5; ++i) EXPECT_EQ(session.Run(Id("-1")), "");
+  SumsRun sums(this, {1, 1, 1, 1});
+  ASSERT_EQ(sums.session.error(), "");
+  for (int i = 0; i < 5; ++i) EXPECT_EQ(sums.session.Run(Id("-1")), "");
   EXPECT_EQ(plugin().computes, 15);
   EXPECT_EQ(plugin().captured_computes, 0);
 }
@@ -161,61 +167,49 @@ TEST_F(GraphTest, IdThatIsNoNumberIsRefused) {
 // --- Failures -------------------------------------------------------------------------------------------------------
 
 TEST_F(GraphTest, KernelThatFailsInTheCaptureLeavesNoPartOfAGraph) {
-  OrtSession session(ort_, env(), device(), Sums(), kGraphs);
-  ASSERT_EQ(session.error(), "");
-  DeviceTensor a = Tensor({4}, {1, 1, 1, 1}), b = Tensor({4}, {1, 2, 3, 4}), c = Tensor({4}, {0, 0, 0, 0});
-  session.BindInput("a", a);
-  session.BindInput("b", b);
-  session.BindOutput("c", c);
+  SumsRun sums(this, {1, 1, 1, 1});
+  ASSERT_EQ(sums.session.error(), "");
   plugin().fails = TEST_PLUGIN_IN_CAPTURE;
   plugin().failing_node = "relu";
   // Each run gives what it should, whether or not it tries a capture.
   for (int i = 0; i < 20; ++i) {
     const float x = static_cast<float>(i);
-    a.Set({x, x, x, x});
-    EXPECT_EQ(session.Run(), "");
-    EXPECT_EQ(c.Get(), (Floats{x + 2, x + 4, x + 6, x + 8}));
+    sums.a.Set({x, x, x, x});
+    EXPECT_EQ(sums.session.Run(), "");
+    EXPECT_EQ(sums.c.Get(), (Floats{x + 2, x + 4, x + 6, x + 8}));
   }
   EXPECT_GT(plugin().captured_computes, 0);
   plugin().fails = TEST_PLUGIN_NEVER;
-  for (int i = 0; i < 20; ++i) EXPECT_EQ(session.Run(), "");
+  for (int i = 0; i < 20; ++i) EXPECT_EQ(sums.session.Run(), "");
   const int computes = plugin().computes;
-  a.Set({0, 0, 0, 0});
-  EXPECT_EQ(session.Run(), "");
-  EXPECT_EQ(c.Get(), (Floats{2, 4, 6, 8}));
+  sums.a.Set({0, 0, 0, 0});
+  EXPECT_EQ(sums.session.Run(), "");
+  EXPECT_EQ(sums.c.Get(), (Floats{2, 4, 6, 8}));
   EXPECT_EQ(plugin().computes, computes) << "once nothing fails there is a graph";
 }
 
 TEST_F(GraphTest, FailedCaptureIsToldIfNotRerun) {
-  OrtSession session(ort_, env(), device(), Sums(), {{"enable_cuda_graph", "1"}, {"graph.rerun_failed_capture", "0"}});
-  ASSERT_EQ(session.error(), "");
-  DeviceTensor a = Tensor({4}, {1, 1, 1, 1}), b = Tensor({4}, {1, 2, 3, 4}), c = Tensor({4}, {0, 0, 0, 0});
-  session.BindInput("a", a);
-  session.BindInput("b", b);
-  session.BindOutput("c", c);
+  SumsRun sums(this, {1, 1, 1, 1}, {{"enable_cuda_graph", "1"}, {"graph.rerun_failed_capture", "0"}});
+  ASSERT_EQ(sums.session.error(), "");
   plugin().fails = TEST_PLUGIN_IN_CAPTURE;
   plugin().failing_node = "relu";
-  const std::string error = session.Run();
+  const std::string error = sums.session.Run();
   EXPECT_NE(error.find("the test makes the kernel of 'relu' fail"), std::string::npos) << error;
   plugin().fails = TEST_PLUGIN_NEVER;
-  EXPECT_EQ(session.Run(), "");
-  EXPECT_EQ(c.Get(), (Floats{3, 5, 7, 9}));
+  EXPECT_EQ(sums.session.Run(), "");
+  EXPECT_EQ(sums.c.Get(), (Floats{3, 5, 7, 9}));
 }
 
 TEST_F(GraphTest, KernelThatFailsEagerlyFailsTheRunWithItsMessage) {
-  OrtSession session(ort_, env(), device(), Sums(), kGraphs);
-  ASSERT_EQ(session.error(), "");
-  DeviceTensor a = Tensor({4}, {1, 1, 1, 1}), b = Tensor({4}, {1, 2, 3, 4}), c = Tensor({4}, {0, 0, 0, 0});
-  session.BindInput("a", a);
-  session.BindInput("b", b);
-  session.BindOutput("c", c);
+  SumsRun sums(this, {1, 1, 1, 1});
+  ASSERT_EQ(sums.session.error(), "");
   plugin().fails = TEST_PLUGIN_EAGERLY;
   plugin().failing_node = "outer";
-  const std::string error = session.Run();
+  const std::string error = sums.session.Run();
   EXPECT_NE(error.find("the test makes the kernel of 'outer' fail"), std::string::npos) << error;
   plugin().fails = TEST_PLUGIN_NEVER;
-  EXPECT_EQ(session.Run(), "");
-  EXPECT_EQ(c.Get(), (Floats{3, 5, 7, 9}));
+  EXPECT_EQ(sums.session.Run(), "");
+  EXPECT_EQ(sums.c.Get(), (Floats{3, 5, 7, 9}));
 }
 
 TEST_F(GraphTest, FeedsOnTheHostAreRefusedNotDropped) {
@@ -233,19 +227,15 @@ TEST_F(GraphTest, FeedsOnTheHostAreRefusedNotDropped) {
 // A session whose second EP does not begin a run in which the first one captures: ONNX Runtime ends the first one's run
 // as if nothing had happened, and no node was captured.
 TEST_F(GraphTest, RunThatAnotherEpDoesNotBeginLeavesNoGraph) {
-  OrtSession session(ort_, env(), device(), Sums(), kGraphs, other_device());
-  ASSERT_EQ(session.error(), "");
-  DeviceTensor a = Tensor({4}, {1, 1, 1, 1}), b = Tensor({4}, {1, 2, 3, 4}), c = Tensor({4}, {0, 0, 0, 0});
-  session.BindInput("a", a);
-  session.BindInput("b", b);
-  session.BindOutput("c", c);
+  SumsRun sums(this, {1, 1, 1, 1}, kGraphs, other_device());
+  ASSERT_EQ(sums.session.error(), "");
   plugin().other_fails = true;
-  const std::string error = session.Run();
+  const std::string error = sums.session.Run();
   EXPECT_NE(error.find("the test lets no run begin"), std::string::npos) << error;
   plugin().other_fails = false;
-  a.Set({2, 2, 2, 2});
-  EXPECT_EQ(session.Run(), "");
-  EXPECT_EQ(c.Get(), (Floats{4, 6, 8, 10}));
+  sums.a.Set({2, 2, 2, 2});
+  EXPECT_EQ(sums.session.Run(), "");
+  EXPECT_EQ(sums.c.Get(), (Floats{4, 6, 8, 10}));
 }
 
 // With a stream of another device, ONNX Runtime 1.26 begins a run and does not end it; later ones end it.
@@ -369,44 +359,36 @@ TEST_F(GraphTest, ReleaseReachesTheGraphsOfOtherThreads) {
 
 TEST_F(GraphTest, ReleaseOfAGraphThatThreadsShare) {
   if (ort_->version() < 27) GTEST_SKIP() << "SessionReleaseCapturedGraph came with 1.27";
-  OrtSession session(ort_, env(), device(), Sums(), {{"enable_cuda_graph", "1"}, {"graph.scope", "session"}});
-  ASSERT_EQ(session.error(), "");
-  DeviceTensor a = Tensor({4}, {1, 1, 1, 1}), b = Tensor({4}, {1, 2, 3, 4}), c = Tensor({4}, {});
-  session.BindInput("a", a);
-  session.BindInput("b", b);
-  session.BindOutput("c", c);
-  EXPECT_EQ(session.Run(Id("5")), "");
-  std::thread([&] { EXPECT_EQ(session.Run(Id("5")), ""); }).join();
+  SumsRun sums(this, {1, 1, 1, 1}, {{"enable_cuda_graph", "1"}, {"graph.scope", "session"}});
+  ASSERT_EQ(sums.session.error(), "");
+  EXPECT_EQ(sums.session.Run(Id("5")), "");
+  std::thread([&] { EXPECT_EQ(sums.session.Run(Id("5")), ""); }).join();
   EXPECT_EQ(plugin().captured_computes, 3);
-  std::thread([&] { Ok(api().SessionReleaseCapturedGraph(session.get(), 5)); }).join();
-  EXPECT_EQ(session.Run(Id("5")), "");
+  std::thread([&] { Ok(api().SessionReleaseCapturedGraph(sums.session.get(), 5)); }).join();
+  EXPECT_EQ(sums.session.Run(Id("5")), "");
   EXPECT_EQ(plugin().captured_computes, 6);
-  std::thread([&] { EXPECT_EQ(session.Run(Id("5")), ""); }).join();
+  std::thread([&] { EXPECT_EQ(sums.session.Run(Id("5")), ""); }).join();
   EXPECT_EQ(plugin().captured_computes, 6);
 }
 
 TEST_F(GraphTest, ThreadsThatReplayOneGraphAtOnce) {
-  OrtSession session(ort_, env(), device(), Sums(), {{"enable_cuda_graph", "1"}, {"graph.scope", "session"}});
-  ASSERT_EQ(session.error(), "");
-  DeviceTensor a = Tensor({4}, {1, 1, 1, 1}), b = Tensor({4}, {1, 2, 3, 4}), c = Tensor({4}, {});
-  session.BindInput("a", a);
-  session.BindInput("b", b);
-  session.BindOutput("c", c);
-  EXPECT_EQ(session.Run(), "");
+  SumsRun sums(this, {1, 1, 1, 1}, {{"enable_cuda_graph", "1"}, {"graph.scope", "session"}});
+  ASSERT_EQ(sums.session.error(), "");
+  EXPECT_EQ(sums.session.Run(), "");
   std::vector<std::thread> threads;
   for (int t = 0; t < 3; ++t) {
     threads.emplace_back([&] {
-      OrtBinding binding(ort_, session.get());
-      binding.BindInput("a", a);
-      binding.BindInput("b", b);
-      binding.BindOutput("c", c);
+      OrtBinding binding(ort_, sums.session.get());
+      binding.BindInput("a", sums.a);
+      binding.BindInput("b", sums.b);
+      binding.BindOutput("c", sums.c);
       for (int i = 0; i < 20; ++i) EXPECT_EQ(binding.Run(), "");
     });
   }
   // Eager runs of the same stream in between.
-  for (int i = 0; i < 20; ++i) EXPECT_EQ(session.Run(Id("-1")), "");
+  for (int i = 0; i < 20; ++i) EXPECT_EQ(sums.session.Run(Id("-1")), "");
   for (std::thread& thread : threads) thread.join();
-  EXPECT_EQ(c.Get(), (Floats{3, 5, 7, 9}));
+  EXPECT_EQ(sums.c.Get(), (Floats{3, 5, 7, 9}));
 }
 
 }  // namespace

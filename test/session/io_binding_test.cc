@@ -204,13 +204,13 @@ TEST_F(IoBinding, TensorsThatAreNotTheModelsAreRefusedWhenBound) {
     return gcap_io_binding_bind_input(binding_, "x", &tensor, memory);
   };
   GCAP_EXPECT_FAILS(bind(Tensor(data.data(), {2, 3}, GCAP_DTYPE_I32), kHost), GCAP_INVALID_ARGUMENT,
-                    "input 'x' has type i32 and rank 2, the model wants f32 and rank 2");
+                    "input 'x' has type i32 and rank 2, the model wants f32");
   GCAP_EXPECT_FAILS(bind(Tensor(data.data(), {6}), kHost), GCAP_INVALID_ARGUMENT, "input 'x' has type f32 and rank 1");
   GCAP_EXPECT_FAILS(bind(Tensor(data.data(), {3, 2}), kHost), GCAP_INVALID_ARGUMENT,
                     "input 'x': dimension 0 is 3, the model wants 2");
   GCAP_EXPECT_FAILS(bind(Tensor(nullptr, {2, 3}), kHost), GCAP_INVALID_ARGUMENT, "input 'x' has no data");
   GCAP_EXPECT_FAILS(bind(Tensor(data.data(), {2, 3}), {GCAP_MEMORY_DEVICE, 99}), GCAP_INVALID_ARGUMENT,
-                    "input 'x': is in device 99 memory, and EP 'test' copies nothing between that and device 0");
+                    "input 'x': is in device 99 memory");
   GCAP_EXPECT_FAILS(bind(Tensor(data.data(), {2, 3}), {static_cast<gcap_memory_kind_t>(7), 0}), GCAP_INVALID_ARGUMENT,
                     "input 'x': is in");
   GCAP_EXPECT_FAILS(Run(), GCAP_INVALID_ARGUMENT, "input 'x' is not bound");
@@ -343,8 +343,7 @@ TEST_F(IoBinding, RunWithoutSynchronizeRefusesPageableOutputsAndFillsPinnedOnes)
   x.Set(Counted(1));
   GCAP_ASSERT_OK(BindX(x.get(), kPinned));
   GCAP_ASSERT_OK(BindY(pageable.data(), kHost));
-  GCAP_EXPECT_FAILS(Run(0, /*synchronize=*/false), GCAP_FAILED_PRECONDITION,
-                    "output 'y': is in pageable host memory, and nobody could say when its data arrives");
+  GCAP_EXPECT_FAILS(Run(0, /*synchronize=*/false), GCAP_FAILED_PRECONDITION, "output 'y': is in pageable host memory");
   EXPECT_EQ(pageable, Floats(6, 77.0f));
   GCAP_ASSERT_OK(BindY(y.get(), kPinned));
   for (int run = 0; run < 4; ++run) {
@@ -686,7 +685,7 @@ TEST(IoBindingOnHost, HostMemoryIsUsedAsItIsWhereTheHostReadsIt) {
   Floats x = {1, 2, 3}, y(3);
   const gcap_tensor_t in = Tensor(x.data(), {3}), out = Tensor(y.data(), {3});
   GCAP_EXPECT_FAILS(gcap_io_binding_bind_input(binding, "x", &in, kDevice), GCAP_INVALID_ARGUMENT,
-                    "input 'x': is in device 0 memory, and the session has it in host memory");
+                    "input 'x': is in device 0 memory");
   GCAP_EXPECT_OK(gcap_io_binding_bind_input(binding, "x", &in, kHost));
   GCAP_EXPECT_OK(gcap_io_binding_bind_output(binding, "y", &out, kHost));
   const gcap_run_options_t options = RunOptions(0, /*synchronize=*/false);
