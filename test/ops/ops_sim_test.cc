@@ -132,7 +132,7 @@ TEST_F(OpsOnSim, AnExhaustiveSearchTakesAllItsMemoryFromScratch) {
   gcap_conv2d_t* plan = nullptr;
   GCAP_EXPECT_OK(gcap_conv2d_create(&options, &plan));
   gcap_sim_clear_faults();
-  EXPECT_GT(gcap_conv2d_workspace_bytes(plan), 0u) << "one with a workspace was tried";
+  EXPECT_TRUE(plan == nullptr || gcap_conv2d_workspace_bytes(plan) > 0) << "one with a workspace was tried";
   gcap_conv2d_destroy(plan);
   Synchronize();
   GCAP_EXPECT_OK(gcap_scratch_destroy(scratch));
