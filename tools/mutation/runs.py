@@ -93,8 +93,6 @@ class Runner:
         self.root = copy.root
         self.folder = tempfile.mkdtemp(prefix="run-", dir=copy.folder)
         self.processes = []
-        with open(os.path.join(self.root, ".bazelrc"), encoding="utf-8") as file:
-            self.flags = ["--config=merged"] if "build:merged" in file.read() else []
         self.started = False
 
     def bazel(self, *arguments):
@@ -136,8 +134,9 @@ class Runner:
             raise Problem(f"bazel query failed: {err.strip()}")
         return out
 
-    def build_flags(self, config):
-        return [*QUIET, *TRIM, *self.flags, *([f"--config={config}"] if config else [])]
+    @staticmethod
+    def build_flags(config):
+        return [*QUIET, *TRIM, *([f"--config={config}"] if config else [])]
 
     def build(self, programs, config="", mutated=False):
         """The text of the failure, or None. What is built of a mutation goes into no cache."""
