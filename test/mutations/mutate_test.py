@@ -5,6 +5,9 @@
     mutate_test.py TOOLS    TOOLS: the folder of the command
 """
 
+import contextlib
+import errno
+import io
 import os
 import random
 import shutil
@@ -13,12 +16,13 @@ import sys
 import tempfile
 import tomllib
 import unittest
+from unittest import mock
 
 TOOLS = os.path.abspath(sys.argv.pop(1))
 sys.path.insert(0, TOOLS)
 sys.dont_write_bytecode = True
 
-from mutation import draw, drawn, listed, lists, results, runs, tests, tree  # noqa: E402
+from mutation import command, draw, drawn, listed, lists, results, runs, tests, tree  # noqa: E402
 
 SEEDS = """
 | # | behavior | in gcap | tests | differs |
@@ -343,6 +347,18 @@ class Pages(unittest.TestCase):
 
 
 class Command(unittest.TestCase):
+    def said(self, error):
+        """The exit code and the words of a run that ends by an error."""
+        words = io.StringIO()
+        with mock.patch.object(command, "run", side_effect=error), mock.patch.object(sys, "argv", ["mutate", "--all"]):
+            with contextlib.redirect_stderr(words):
+                return command.main(), words.getvalue()
+
+    def test_a_full_disk_and_an_interruption_are_one_sentence(self):
+        code, words = self.said(OSError(errno.ENOSPC, "", "/copy/file"))
+        self.assertEqual((2, "mutate: the disk is full at '/copy/file': free some, and start again\n"), (code, words))
+        self.assertEqual((130, "mutate: interrupted; the checkout is as it was\n"), self.said(KeyboardInterrupt()))
+
     def test_wrong_arguments_are_one_sentence_and_exit_code_2(self):
         for arguments, words in (([], "nothing to do"), (["--row"], "--row"), (["--row", "x"], "'x'"),
                                  (["--sample", "0"], "number above 0"), (["--module", "none", "--drawn"], "'none'"),

@@ -81,7 +81,7 @@ def run_listed(copy, runner, known, options):
     if options.all:
         lists.check_complete(copy.root, entries)
     if options.check:
-        print(f"{len(entries)} mutations")
+        print(f"{len(entries)} mutations, {len(lists.load_equivalent(copy.root))} equivalent edits")
         return 0
     entries = listed.chosen(entries, options, copy)
     if not entries:
