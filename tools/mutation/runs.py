@@ -26,6 +26,8 @@ SANITIZERS = {
     "tsan": {"TSAN_OPTIONS": "halt_on_error=1:second_deadlock_stack=1"},
     "ubsan": {"UBSAN_OPTIONS": "print_stacktrace=1"},
 }
+# Where something is broken, a program may take that many times as long as elsewhere.
+TIMES_AS_LONG = 5
 DISK_FULL = "No space left on device"
 TESTS_FAILED = 3  # Bazel's exit code
 SKIPPED_SCRIPT = re.compile(r"^skipped: (.*)", re.IGNORECASE | re.MULTILINE)
@@ -39,7 +41,7 @@ class Outcome:
         self.failed = []
         self.skipped = {}  # with the reasons
         self.by_time = False
-        self.seconds = 0.0
+        self.seconds = 0.0  # of the longest program
 
     def tell_of(self, label):
         """Says of a program that was run as a whole what its cases say."""
@@ -55,7 +57,7 @@ class Outcome:
         self.failed += other.failed
         self.skipped.update(other.skipped)
         self.by_time = self.by_time or other.by_time
-        self.seconds += other.seconds
+        self.seconds = max(self.seconds, other.seconds)
 
 
 def read_cases(path, outcome):
