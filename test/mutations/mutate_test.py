@@ -357,7 +357,22 @@ class Command(unittest.TestCase):
     def test_a_full_disk_and_an_interruption_are_one_sentence(self):
         code, words = self.said(OSError(errno.ENOSPC, "", "/copy/file"))
         self.assertEqual((2, "mutate: the disk is full at '/copy/file': free some, and start again\n"), (code, words))
+        denied = OSError(errno.EACCES, "no", "/copy/file")
+        self.assertEqual((2, "mutate: [Errno 13] no: '/copy/file'\n"), self.said(denied))
         self.assertEqual((130, "mutate: interrupted; the checkout is as it was\n"), self.said(KeyboardInterrupt()))
+
+    def test_results_that_cannot_be_written_are_found_before_anything_runs(self):
+        with tempfile.TemporaryDirectory() as folder:
+            for name, words in (("none/results.json", "none/results.json"), ("page.md", "is no file of results")):
+                path = os.path.join(folder, name)
+                with open(os.path.join(folder, "page.md"), "w", encoding="utf-8") as file:
+                    file.write("words\n")
+                command_line = ["--all", "--json", path, "--copy", os.path.join(folder, "copy")]
+                made = subprocess.run([sys.executable, os.path.join(TOOLS, "mutate"), *command_line],
+                                      capture_output=True, text=True, check=False)
+                self.assertEqual(2, made.returncode)
+                self.assertIn(words, made.stderr)
+                self.assertFalse(os.path.exists(os.path.join(folder, "copy")))
 
     def test_wrong_arguments_are_one_sentence_and_exit_code_2(self):
         for arguments, words in (([], "nothing to do"), (["--row"], "--row"), (["--row", "x"], "'x'"),

@@ -118,6 +118,8 @@ def run(options):
     if options.write:
         results.write_page(options.write, options.json)
         return 0
+    if options.json:
+        results.store(options.json, results.load(options.json))  # a file that cannot be written is found now
     copy = tree.Copy(CHECKOUT, options.copy or tree.default_folder(CHECKOUT))
     try:
         copy.open()
@@ -140,9 +142,8 @@ def main():
         print(f"mutate: {problem}", file=sys.stderr)
         return 2
     except OSError as error:
-        if error.errno != errno.ENOSPC:
-            raise
-        print(f"mutate: the disk is full at '{error.filename}': free some, and start again", file=sys.stderr)
+        full = f"the disk is full at '{error.filename}': free some, and start again"
+        print(f"mutate: {full if error.errno == errno.ENOSPC else error}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         print("mutate: interrupted; the checkout is as it was", file=sys.stderr)
