@@ -303,7 +303,7 @@ TEST_F(RuntimeForks, AStreamThatCannotEndKeepsTheRuntime) {
     GCAP_RETURN_IF_ERROR(gcap_runtime_fork(runtime_, 1, &forked));
     return gcap_runtime_join(runtime_);
   };
-  EXPECT_TRUE(Run(GCAP_GRAPH_ID_NONE, work).ok());
+  std::thread([&] { EXPECT_TRUE(Run(GCAP_GRAPH_ID_NONE, work).ok()); }).join();  // the stream is the pool's again
   const cudaStream_t handle = gcap_stream_handle(forked);
   ASSERT_EQ(cudaStreamBeginCapture(handle, cudaStreamCaptureModeRelaxed), cudaSuccess);
   GCAP_EXPECT_FAILS(gcap_runtime_destroy(runtime_), GCAP_LEAKED, "is capturing");

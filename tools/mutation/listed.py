@@ -9,7 +9,7 @@ import time
 from mutation import lists, runs, tree
 from mutation.lists import Problem
 
-# Of a test that takes longer, the mutation is caught by time.
+# If a program takes longer, and much longer than with nothing broken, the mutation is caught by time.
 LIMIT_S = 60
 # A sample is drawn of no more entries than that many seconds each allow.
 SHORTEST_S = 2
@@ -78,6 +78,7 @@ class Baseline:
         if failure:
             raise Problem(f"the tests do not build where nothing is broken:\n{failure}")
         self.outcome = runner.run(wanted, config, 10 * LIMIT_S)
+        self.limit = max(LIMIT_S, runs.TIMES_AS_LONG * self.outcome.seconds)
 
     def wanted(self, names):
         programs = self.tests.programs_of(names)
@@ -102,14 +103,15 @@ class Baseline:
         return None if ran else (LEFT_OUT, reasons[0])
 
 
-def try_entry(copy, runner, wanted, entry):
+def try_entry(copy, runner, baseline, entry):
     """The verdict on one entry, and what goes with it."""
+    wanted = baseline.wanted(entry.tests)
     programs = [program for program, _ in wanted]
     with copy.broken(entry.file, mutated(copy.root, entry)):
         failure = runner.build(programs, entry.config, mutated=True)
         if failure:
             return NOT_BUILT, failure.strip()
-        outcome = runner.run(wanted, entry.config, LIMIT_S, first_failure=True)
+        outcome = runner.run(wanted, entry.config, baseline.limit, first_failure=True)
     if outcome.failed:
         return CAUGHT, outcome.failed[0] + (", by time" if outcome.by_time else "")
     if not outcome.passed:
@@ -137,7 +139,7 @@ def run(copy, runner, tests, entries, seconds):
             if seconds and time.monotonic() - began > seconds:
                 return results
             start = time.monotonic()
-            verdict, detail = baseline.problem(entry) or try_entry(copy, runner, baseline.wanted(entry.tests), entry)
+            verdict, detail = baseline.problem(entry) or try_entry(copy, runner, baseline, entry)
             took = time.monotonic() - start
             report(entry, verdict, detail, took, copy)
             results.append({"kind": entry.kind, "value": entry.value, "breaks": lists.one_line(entry.breaks),

@@ -30,7 +30,7 @@ def default_folder(checkout):
 def git(checkout, *arguments):
     made = subprocess.run(["git", *arguments], cwd=checkout, capture_output=True, text=True, check=False)
     if made.returncode != 0:
-        raise Problem(f"git {' '.join(arguments)}: {made.stderr.strip()}")
+        raise Problem(f"git {' '.join(arguments)}: {made.stderr.strip().splitlines()[0]}")
     return made.stdout
 
 
