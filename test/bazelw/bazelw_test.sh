@@ -27,7 +27,7 @@ for argument; do
     printf '<%s>' "$argument"
 done
 for report in "$PWD"/reports/* "$PWD"/reports/*; do
-    echo '{"output":[{"name":"test.log","uri":"file:///no/test.log"},{"name":"test.xml","uri":"file://'"$report"'/test.xml"}]}'
+    echo '{"output":[{"uri":"file:///no/test.log"},{"name":"test.xml","uri":"file://'"$report"'/test.xml"}]}'
 done >"${events:-/dev/null}"
 read -r code
 [ "$code" != wait ] || { trap 'kill "$!"; exit 8' TERM; sleep 1000 & touch waiting; wait; }
