@@ -1,8 +1,8 @@
 #!/bin/bash
 # Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 #
-# test/bare/bare_test.sh: what tools/bare hides, what it lets pass, and what it leaves. Bazel's sandbox has a namespace of
-# its own, so this is no target of Bazel's: .ci/run calls it. Prints a line for each check.
+# test/bare/bare_test.sh: what tools/bare hides, what it lets pass, and what it leaves. Bazel's sandbox has a namespace
+# of its own, so this is no target of Bazel's: .ci/run calls it. Prints a line for each check.
 #
 # Where no mount namespace may be made, that fails with CI=true; otherwise only the refusals are checked.
 # shellcheck disable=SC2016,SC2317  # what the inner shell expands; functions that it calls
@@ -71,7 +71,8 @@ fi
 check "the exit code" 7 "$(code_of "$bare" sh -c 'exit 7')"
 check "a command that is not there" 127 "$(code_of "$bare" "$work/nothing")"
 check "arguments, a line of input, a folder and a variable" "<a b><><*> line $work value" \
-    "$(cd "$work" && echo line | VARIABLE=value "$bare" bash -c 'printf "<%s>" "$@"; echo " $(cat) $PWD $VARIABLE"' - 'a b' '' '*')"
+    "$(cd "$work" && echo line | VARIABLE=value "$bare" bash -c \
+        'printf "<%s>" "$@"; echo " $(cat) $PWD $VARIABLE"' - 'a b' '' '*')"
 mkfifo "$work/ready"
 "$bare" bash -c 'trap "exit 9" TERM; sleep 1000 & echo $! >"$0"; wait' "$work/ready" &
 read -r left <"$work/ready"
@@ -117,7 +118,9 @@ check "the server outside, Bazel's links and the mounts" "" "$(diff "$work/befor
 look() {
     local name
     for name in nvcc ptxas other; do ! command -v "$name" >/dev/null || echo "program $name"; done
-    for name in nvidia cupy torch onnxruntime other; do ! python3 -c "import $name" 2>/dev/null || echo "package $name"; done
+    for name in nvidia cupy torch onnxruntime other; do
+        ! python3 -c "import $name" 2>/dev/null || echo "package $name"
+    done
     for name in CUDA_HOME GCAP_CUDA_FETCH GCAP_ORT_FETCH PYTHONPATH LIBRARY_PATH OTHER; do
         ! printenv "$name" >/dev/null || echo "variable $name"
     done

@@ -20,9 +20,8 @@ for name in chromium chromium-browser google-chrome; do
     fi
 done
 if [[ -z $browser ]]; then
-    echo "no chromium, chromium-browser or google-chrome is installed"
-    [[ ${GCAP_REQUIRE_BROWSER:-0} = 0 ]] || exit 1
-    echo "skipped"
+    [[ ${GCAP_REQUIRE_BROWSER:-0} = 0 ]] || { echo "no chromium, chromium-browser or google-chrome is installed" && exit 1; }
+    echo "skipped: no chromium, chromium-browser or google-chrome is installed"
     exit 0
 fi
 

@@ -13,7 +13,7 @@ version=$(sed -n 's/^    version = "\(.*\)",$/\1/p' "$module" | head -1)
 shift 4
 
 skip() {
-  echo "SKIPPED: $*" >&2
+  echo "skipped: $*" >&2
   exit 0
 }
 

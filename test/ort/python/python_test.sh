@@ -9,7 +9,7 @@ name=$2
 shift 2
 
 skip() {
-  echo "SKIPPED: $*: set GCAP_ORT_FETCH=pip"
+  echo "skipped: $*: set GCAP_ORT_FETCH=pip"
   exit 0
 }
 
