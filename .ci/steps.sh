@@ -44,7 +44,8 @@ check_disk() {
 }
 
 # share_cache: from now on each ./bazelw, here and in the tools, prints no progress and has one cache, so that nothing is
-# compiled twice for two output folders.
+# compiled twice for two output folders. The cache ends with the run: no cache knows a system's headers, so what was
+# compiled beside NVIDIA's would pass for what a bare machine compiles. The bare machine comes first.
 share_cache() {
     local bazel=${BAZEL:-$(command -v bazelisk || command -v bazel)}
     cat >"$work/bazel" <<SCRIPT
@@ -54,7 +55,7 @@ case \$1 in
 build | test | run)
     command=\$1
     shift
-    exec "$bazel" "\$command" --disk_cache="${GCAP_CI_CACHE:-$work/cache}" --noshow_progress --color=no --curses=no "\$@"
+    exec "$bazel" "\$command" --disk_cache="$work/cache" --noshow_progress --color=no --curses=no "\$@"
     ;;
 esac
 exec "$bazel" "\$@"

@@ -1,7 +1,7 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
-// What tests written for GPUs found the simulator to answer otherwise than a GPU, and what is near. What no recorded case
-// asks is in //test/sim:answers_test.
+// What tests written for GPUs found the simulator to answer otherwise than a GPU, and what is near. What no recorded
+// case asks is in //test/sim:answers_test.
 #include <cstring>
 #include <string>
 #include <vector>
