@@ -20,11 +20,13 @@ from mutation.lists import Problem
 QUIET = ["--noshow_progress", "--color=no", "--curses=no", "--noshow_loading_progress"]
 # Without it a filter of tests makes Bazel analyse the tree again.
 TRIM = ["--trim_test_configuration"]
+# asan and ubsan go together, as in .ci/run, so that what one built serves the other.
+TOGETHER = {"asan": ["asan", "ubsan"], "ubsan": ["asan", "ubsan"], "tsan": ["tsan"], "": []}
 # As in .bazelrc, for programs that are started without Bazel.
 SANITIZERS = {
-    "asan": {"ASAN_OPTIONS": "detect_leaks=1"},
-    "tsan": {"TSAN_OPTIONS": "halt_on_error=1:second_deadlock_stack=1"},
-    "ubsan": {"UBSAN_OPTIONS": "print_stacktrace=1"},
+    "ASAN_OPTIONS": "detect_leaks=1",
+    "TSAN_OPTIONS": "halt_on_error=1:second_deadlock_stack=1",
+    "UBSAN_OPTIONS": "print_stacktrace=1",
 }
 # Where something is broken, a program may take that many times as long as elsewhere.
 TIMES_AS_LONG = 5
@@ -141,7 +143,7 @@ class Runner:
 
     @staticmethod
     def build_flags(config):
-        return [*QUIET, *TRIM, *([f"--config={config}"] if config else [])]
+        return [*QUIET, *TRIM, *[f"--config={name}" for name in TOGETHER[config]]]
 
     def build(self, programs, config="", mutated=False):
         """The text of the failure, or None. What is built of a mutation goes into no cache."""
@@ -149,7 +151,8 @@ class Runner:
         code, _, err = self.bazel("build", *flags, "--", *[program.label for program in programs])
         return None if code == 0 else err
 
-    def environment(self, program, runfiles, folder, config):
+    @staticmethod
+    def environment(program, runfiles, folder):
         return {
             "PATH": os.environ.get("PATH", "/usr/bin:/bin"),
             "HOME": folder,
@@ -158,11 +161,11 @@ class Runner:
             "TEST_SRCDIR": os.path.dirname(runfiles),
             "RUNFILES_DIR": os.path.dirname(runfiles),
             "TEST_WORKSPACE": os.path.basename(runfiles),
-            **SANITIZERS.get(config, {}),
+            **SANITIZERS,
             **program.env,
         }
 
-    def begin(self, program, filters, config, first_failure):
+    def begin(self, program, filters, first_failure):
         """Starts a built GoogleTest program."""
         path = os.path.realpath(os.path.join(self.root, ".bazel/bin", program.path()))
         runfiles = os.path.join(path + ".runfiles", "gcap")
@@ -175,7 +178,7 @@ class Runner:
         if first_failure:
             command.append("--gtest_fail_fast")
         with open(folder + ".log", "w", encoding="utf-8") as log:
-            process = self.start(command, runfiles, self.environment(program, runfiles, folder, config), log, log)
+            process = self.start(command, runfiles, self.environment(program, runfiles, folder), log, log)
         return process, folder, time.monotonic()
 
     def outcome(self, program, filters, process, folder, began, by_time):
@@ -194,7 +197,7 @@ class Runner:
         os.remove(folder + ".log")
         return outcome
 
-    def run_direct(self, wanted, config, limit, first_failure):
+    def run_direct(self, wanted, limit, first_failure):
         """Runs the programs, as many at once as there are processors; at the first failure ends the others."""
         total = Outcome()
         waiting = list(wanted)
@@ -202,7 +205,7 @@ class Runner:
         while waiting or running:
             while waiting and len(running) < (os.cpu_count() or 1):
                 program, filters = waiting.pop(0)
-                running.append((program, filters, *self.begin(program, filters, config, first_failure)))
+                running.append((program, filters, *self.begin(program, filters, first_failure)))
             time.sleep(0.02)
             for each in list(running):
                 program, filters, process, folder, began = each
@@ -248,7 +251,7 @@ class Runner:
 
     def run(self, wanted, config="", limit=60, first_failure=False):
         """Runs built programs, each with its filters."""
-        total = self.run_direct([each for each in wanted if each[0].direct()], config, limit, first_failure)
+        total = self.run_direct([each for each in wanted if each[0].direct()], limit, first_failure)
         for program, filters in wanted:
             if not program.direct() and not (first_failure and total.failed):
                 total.add(self.run_by_bazel(program, filters, config, limit))
