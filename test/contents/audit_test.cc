@@ -1,9 +1,10 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
-// Whose memory a pointer is in, of contents made by hand over memory that is there: what the graphs of test/graph do
-// not have.
+// Whose memory a pointer is in, and whether that memory is still the same: of small graphs, and of contents made by
+// hand over memory that is there.
 #include <cuda_runtime_api.h>
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -15,6 +16,7 @@
 
 extern "C" {
 #include "lib/contents/audit.h"
+#include "lib/internal/memory_source.h"
 }
 
 namespace gcap {
@@ -69,10 +71,181 @@ TEST_F(Audit, APointerIsOfTheBufferThatMovesItsOwnNode) {
   gcap_relocation_destroy(relocation);
 }
 
+// The second argument begins at byte 1: its pointers are at the multiples of 8 within it.
+TEST_F(Audit, AWordOfTwoArgumentsIsNoPointer) {
+  const Bytes low = Pack(At(0)), pointer = Pack(At(1));
+  Bytes second(low.begin() + 1, low.end());
+  second.insert(second.end(), pointer.begin(), pointer.end());
+  second.resize(17);
+  Contents contents({{{Bytes(1, low[0]), second}}});
+  gcap_audit_subject_t subject = {};
+  subject.contents = contents.get();
+  gcap_graph_notes_t* notes = nullptr;
+  GCAP_ASSERT_OK(gcap_notes_make(&subject, &notes));
+  EXPECT_EQ(Owners(notes), "0:FOREIGN ; ");
+  gcap_graph_notes_destroy(notes);
+}
+
+// --- Graphs ---------------------------------------------------------------------------------------------------------
+
+class AuditOfAGraph : public Audit {
+ protected:
+  void TearDown() override {
+    gcap_graph_notes_destroy(notes_);
+    Audit::TearDown();
+  }
+
+  // Makes the notes of what the work captures, and destroys the graph.
+  void Note(const std::function<void(cudaStream_t)>& work, gcap_graph_find_block_fn find_block = nullptr,
+            void* user = nullptr) {
+    gcap_graph_notes_destroy(notes_);
+    notes_ = nullptr;
+    const RawStream stream;
+    cudaGraph_t graph = nullptr;
+    GCAP_EXPECT_CUDA(cudaStreamBeginCapture(stream.get(), cudaStreamCaptureModeThreadLocal));
+    work(stream.get());
+    GCAP_EXPECT_CUDA(cudaStreamEndCapture(stream.get(), &graph));
+    GCAP_EXPECT_OK(gcap_graph_notes_create(graph, find_block, user, &notes_));
+    told_at_once_ = Told();
+    GCAP_EXPECT_CUDA(cudaGraphDestroy(graph));
+  }
+  void NoteAFill(gcap_graph_find_block_fn find_block = nullptr, void* user = nullptr) {
+    Note([&](cudaStream_t stream) { GCAP_EXPECT_CUDA(cudaMemsetAsync(memory_[0], 0, kBytes, stream)); }, find_block,
+         user);
+  }
+
+  // "node place OWNER" of each pointer, and " !" where the memory is not what it was.
+  std::string Told() {
+    std::string text;
+    size_t findings = 0, silent = 77;
+    memory_texts_.clear();
+    const auto add = [](void* user, const gcap_graph_pointer_t* pointer) {
+      auto* told = static_cast<std::pair<std::string*, std::string*>*>(user);
+      *told->first += std::to_string(pointer->node) + " " + pointer->place + " " +
+                      gcap_graph_owner_name(pointer->owner) + (pointer->is_finding ? " !; " : "; ");
+      EXPECT_EQ(pointer->now != nullptr, pointer->is_finding);
+      *told->second += std::string(pointer->memory) + (pointer->is_finding ? std::string(" | ") + pointer->now : "");
+    };
+    std::pair<std::string*, std::string*> texts = {&text, &memory_texts_};
+    GCAP_EXPECT_OK(gcap_graph_audit(notes_, add, &texts, &findings));
+    GCAP_EXPECT_OK(gcap_graph_audit(notes_, nullptr, nullptr, &silent));
+    EXPECT_EQ(silent, findings);
+    EXPECT_EQ(findings > 0, text.find('!') != std::string::npos);
+    return text;
+  }
+  void ExpectMemory(const std::string& needle) const {
+    EXPECT_NE(memory_texts_.find(needle), std::string::npos) << "not '" << needle << "': " << memory_texts_;
+  }
+
+  gcap_graph_notes_t* notes_ = nullptr;
+  std::string told_at_once_, memory_texts_;
+};
+
+TEST_F(AuditOfAGraph, MemoryThatWasFreedIsAFinding) {
+  Note([&](cudaStream_t stream) {
+    GCAP_EXPECT_CUDA(cudaMemcpyAsync(memory_[0], memory_[1], kBytes, cudaMemcpyDeviceToDevice, stream));
+    GCAP_EXPECT_CUDA(cudaMemsetAsync(memory_[2], 0, kBytes, stream));
+  });
+  EXPECT_EQ(Told(), "0 the source FOREIGN; 0 the destination FOREIGN; 1 the destination FOREIGN; ");
+  GCAP_EXPECT_OK(gcap_notes_check(notes_));
+  GCAP_EXPECT_CUDA(cudaFree(memory_[2]));
+  memory_[2] = nullptr;
+  EXPECT_EQ(Told(), "0 the source FOREIGN; 0 the destination FOREIGN; 1 the destination FOREIGN !; ");
+  ExpectMemory("256 bytes at 0x");
+  ExpectMemory(" | no memory that the driver knows");
+  GCAP_EXPECT_FAILS(gcap_notes_check(notes_), GCAP_FAILED_PRECONDITION,
+                    "1 of the graph's 3 pointers is not the graph's: node 1 of 2, memset: the destination 0x");
+  GCAP_EXPECT_CUDA(cudaFree(memory_[1]));
+  memory_[1] = nullptr;
+  GCAP_EXPECT_FAILS(gcap_notes_check(notes_), GCAP_FAILED_PRECONDITION,
+                    "2 of the graph's 3 pointers is not the graph's: node 0 of 2, memcpy: the source 0x");
+}
+
+TEST_F(AuditOfAGraph, MemoryOfTheGraphsOwnNodesIsNoFinding) {
+  Note([&](cudaStream_t stream) {
+    void* memory = nullptr;
+    GCAP_EXPECT_CUDA(cudaMallocAsync(&memory, 4096, stream));
+    GCAP_EXPECT_CUDA(cudaMemsetAsync(memory, 0, 16, stream));
+    GCAP_EXPECT_CUDA(cudaFreeAsync(memory, stream));
+  });
+  EXPECT_EQ(told_at_once_, "1 the destination GRAPH; ");
+  EXPECT_EQ(Told(), "1 the destination GRAPH; ") << "the graph is gone";
+  ExpectMemory("memory of an allocation node");
+}
+
+TEST_F(AuditOfAGraph, AnotherHandOutOfABlockIsAFinding) {
+  gcap_graph_block_t block = {memory_[0], kBytes, 5};
+  const auto find = [](void* user, const void* address, gcap_graph_block_t* out_block) {
+    *out_block = *static_cast<gcap_graph_block_t*>(user);
+    return address == out_block->address;
+  };
+  NoteAFill(find, &block);
+  EXPECT_EQ(told_at_once_, "0 the destination ALLOCATOR; ");
+  ExpectMemory("256 bytes of the application's allocator at 0x");
+  ExpectMemory("hand-out 5");
+  block.number = 6;
+  EXPECT_EQ(Told(), "0 the destination ALLOCATOR !; ");
+  block.number = 5;
+  EXPECT_EQ(Told(), "0 the destination ALLOCATOR; ");
+  block.number = 0;
+  NoteAFill(find, &block);
+  EXPECT_EQ(told_at_once_, "0 the destination ALLOCATOR !; ") << "nobody's from the start";
+  ExpectMemory(", free");
+}
+
+// Stands for a gcap_scratch_t.
+struct Claimed {
+  gcap_memory_source_t source;  // first
+  gcap_memory_claim_t claim;
+  bool fails;
+  static gcap_status_t Find(gcap_memory_source_t* source, uintptr_t address, bool, gcap_memory_claim_t* out_claim,
+                            bool* out_found) {
+    const auto* self = reinterpret_cast<Claimed*>(source);
+    if (self->fails) return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory to watch it");
+    *out_claim = self->claim;
+    *out_found = address - self->claim.start < self->claim.bytes;
+    return nullptr;
+  }
+};
+
+TEST_F(AuditOfAGraph, ScratchIsTheGraphsWhileThePieceIsKeptOrNotHandedOutAgain) {
+  Claimed scratch = {};
+  scratch.source.find = Claimed::Find;
+  scratch.claim.start = At(0);
+  scratch.claim.bytes = kBytes;
+  scratch.claim.source = ~uint64_t{0};
+  gcap_memory_source_add(&scratch.source);
+  struct {
+    uint64_t hand_out, keeper;
+    const char* at_once;
+    uint64_t later_hand_out, later_keeper;
+    const char* later;
+  } const rows[] = {
+      {3, 0, "SCRATCH; ", 4, 0, "SCRATCH !; "},       {3, 0, "SCRATCH; ", 3, 9, "SCRATCH; "},
+      {3, 9, "RESERVATION; ", 4, 9, "RESERVATION; "}, {0, 9, "RESERVATION; ", 0, 8, "RESERVATION !; "},
+      {0, 0, "SCRATCH !; ", 0, 0, "SCRATCH !; "},
+  };
+  for (const auto& row : rows) {
+    scratch.claim.hand_out = row.hand_out;
+    scratch.claim.keeper = row.keeper;
+    NoteAFill();
+    EXPECT_EQ(told_at_once_, std::string("0 the destination ") + row.at_once);
+    scratch.claim.hand_out = row.later_hand_out;
+    scratch.claim.keeper = row.later_keeper;
+    EXPECT_EQ(Told(), std::string("0 the destination ") + row.later);
+  }
+  scratch.fails = true;
+  GCAP_EXPECT_FAILS(gcap_graph_audit(notes_, nullptr, nullptr, nullptr), GCAP_RESOURCE_EXHAUSTED, "to watch it");
+  gcap_memory_source_remove(&scratch.source);
+}
+
+// --- Texts ----------------------------------------------------------------------------------------------------------
+
 TEST(AuditTexts, AKeeperIsNamedByItsWholeLabel) {
   gcap_memory_t memory = {};
   memory.has_claim = true;
   memory.claim.bytes = 64;
+  memory.claim.start = 0x7000;
   memory.claim.keeper = 1;
   char text[256];
   const char* const rows[][2] = {{"", " that a graph keeps"}, {"b", " that b keeps"}, {"id 3", " that id 3 keeps"}};
@@ -80,6 +253,7 @@ TEST(AuditTexts, AKeeperIsNamedByItsWholeLabel) {
     snprintf(memory.claim.name, sizeof(memory.claim.name), "%s", row[0]);
     gcap_memory_write(&memory, text, sizeof(text));
     EXPECT_NE(std::string(text).find(row[1]), std::string::npos) << text;
+    EXPECT_NE(std::string(text).find("64 bytes of scratch at 0x7000"), std::string::npos) << text;
   }
 }
 

@@ -59,14 +59,41 @@ class ContentsSim : public ::testing::Test {
     GCAP_EXPECT_CUDA(cudaLaunchHostFunc(
         stream.get(), [](void*) {}, nullptr));
     GCAP_EXPECT_CUDA(cudaStreamEndCapture(stream.get(), &graph));
-    cudaGraphNode_t node = nullptr;
-    GCAP_EXPECT_CUDA(cudaGraphAddChildGraphNode(&node, graph, nullptr, 0, child));
+    cudaGraphNode_t nodes[4] = {}, node = nullptr;
+    size_t count = 4;
+    GCAP_EXPECT_CUDA(cudaGraphGetNodes(graph, nodes, &count));
+    GCAP_EXPECT_CUDA(cudaGraphAddChildGraphNode(&node, graph, &nodes[3], 1, child));
     GCAP_EXPECT_CUDA(cudaGraphDestroy(child));
     return graph;
   }
   std::vector<gcap_moving_buffer_t> Buffers() const {
     return {{"memory", reinterpret_cast<uintptr_t>(memory_[0]), kBytes, 256, reinterpret_cast<uintptr_t>(memory_[1])}};
   }
+
+  // An executable of the first graph, and what moves it.
+  struct Movable {
+    explicit Movable(const ContentsSim& of) : buffers(of.Buffers()), address(buffers[0].stand_in) {
+      GCAP_EXPECT_OK(gcap_contents_read(of.graphs_[0], true, &real));
+      GCAP_EXPECT_OK(gcap_contents_read(of.graphs_[1], true, &stand_in));
+      GCAP_EXPECT_OK(gcap_relocation_create(&real, &stand_in, buffers.data(), 1, &relocation));
+      GCAP_EXPECT_CUDA(cudaGraphInstantiate(&exec, of.graphs_[0], 0));
+    }
+    Movable(const Movable&) = delete;
+    Movable& operator=(const Movable&) = delete;
+    ~Movable() {
+      GCAP_EXPECT_CUDA(cudaGraphExecDestroy(exec));
+      gcap_relocation_destroy(relocation);
+      gcap_contents_free(&real);
+      gcap_contents_free(&stand_in);
+    }
+    gcap_status_t Move(bool* out_torn) { return gcap_relocation_move(relocation, exec, &address, out_torn); }
+
+    std::vector<gcap_moving_buffer_t> buffers;
+    uintptr_t address;
+    gcap_contents_t real = {}, stand_in = {};
+    gcap_relocation_t* relocation = nullptr;
+    cudaGraphExec_t exec = nullptr;
+  };
 
   float* memory_[2] = {};
   cudaGraph_t graphs_[2] = {};
@@ -126,15 +153,18 @@ TEST_F(ContentsSim, WithoutHostMemoryNothingIsLost) {
   for (const int count : {1, 2}) {
     int failed = 0;
     for (bool hit = true; hit; ++failed) {
+      const long blocks = LiveBlocks();
       const auto buffers = Buffers();
       gcap_contents_t real = {}, stand_in = {};
       gcap_relocation_t* relocation = nullptr;
+      gcap_graph_notes_t* notes = nullptr;
       gcap_status_t status = nullptr;
       {
         const HeapFailure no_memory(count, failed);
         status = gcap_contents_read(graphs_[0], true, &real);
         if (status == nullptr) status = gcap_contents_read(graphs_[1], true, &stand_in);
         if (status == nullptr) status = gcap_relocation_create(&real, &stand_in, buffers.data(), 1, &relocation);
+        if (status == nullptr) status = gcap_graph_notes_create(graphs_[0], nullptr, nullptr, &notes);
         hit = no_memory.hits() > 0;
       }
       const Outcome outcome(status);
@@ -143,9 +173,13 @@ TEST_F(ContentsSim, WithoutHostMemoryNothingIsLost) {
       } else {
         EXPECT_TRUE(outcome.ok()) << outcome.message;
       }
+      gcap_graph_notes_destroy(notes);
       gcap_relocation_destroy(relocation);
       gcap_contents_free(&real);
       gcap_contents_free(&stand_in);
+      if (!hit) {
+        EXPECT_EQ(LiveBlocks(), blocks);
+      }
     }
     EXPECT_GT(failed, 10) << "no allocation failed";
   }
@@ -153,23 +187,79 @@ TEST_F(ContentsSim, WithoutHostMemoryNothingIsLost) {
 
 // The simulator stops a thread without a context that sets a kernel node, as the driver crashes.
 TEST_F(ContentsSim, AThreadThatMadeNoCallYetMovesAGraph) {
-  auto buffers = Buffers();
-  gcap_contents_t real = {}, stand_in = {};
-  GCAP_ASSERT_OK(gcap_contents_read(graphs_[0], true, &real));
-  GCAP_ASSERT_OK(gcap_contents_read(graphs_[1], true, &stand_in));
-  gcap_relocation_t* relocation = nullptr;
-  GCAP_ASSERT_OK(gcap_relocation_create(&real, &stand_in, buffers.data(), 1, &relocation));
-  cudaGraphExec_t exec = nullptr;
-  GCAP_EXPECT_CUDA(cudaGraphInstantiate(&exec, graphs_[0], 0));
-  uintptr_t address = buffers[0].stand_in;
+  Movable graph(*this);
   bool torn = true;
-  std::thread([&] { GCAP_EXPECT_OK(gcap_relocation_move(relocation, exec, &address, &torn)); }).join();
+  std::thread([&] { GCAP_EXPECT_OK(graph.Move(&torn)); }).join();
   EXPECT_FALSE(torn);
-  EXPECT_EQ(address, buffers[0].address);
-  GCAP_EXPECT_CUDA(cudaGraphExecDestroy(exec));
-  gcap_relocation_destroy(relocation);
-  gcap_contents_free(&real);
-  gcap_contents_free(&stand_in);
+  EXPECT_EQ(graph.address, graph.buffers[0].address);
+}
+
+// The graph adds in 16 words, copies 32 bytes and clears 32, all in one buffer; a child adds once more.
+TEST_F(ContentsSim, AMoveSetsEachNodeOnceOrNone) {
+  constexpr size_t kWords = kBytes / sizeof(float);
+  int moved = 0;
+  const Walked walked = WalkFaults([&](Fault& fault) {
+    Movable graph(*this);
+    bool torn = true;
+    const Outcome outcome = fault.During([&] { return graph.Move(&torn); });
+    EXPECT_EQ(outcome.ok(), !fault.hit()) << fault.function();
+    EXPECT_FALSE(torn);
+    EXPECT_EQ(graph.relocation->buffers[0].address,
+              outcome.ok() ? graph.buffers[0].stand_in : graph.buffers[0].address);
+    if (outcome.ok()) {
+      EXPECT_EQ(graph.address, graph.buffers[0].address);
+    }
+    // It works there and nowhere else.
+    std::vector<float> before(kWords, 3), after[2] = {before, before};
+    for (float* memory : memory_) GCAP_EXPECT_CUDA(cudaMemcpy(memory, before.data(), kBytes, cudaMemcpyDefault));
+    const RawStream stream;
+    GCAP_EXPECT_CUDA(cudaGraphLaunch(graph.exec, stream.get()));
+    GCAP_EXPECT_CUDA(cudaStreamSynchronize(stream.get()));
+    for (int i = 0; i < 2; ++i) {
+      GCAP_EXPECT_CUDA(cudaMemcpy(after[i].data(), memory_[i], kBytes, cudaMemcpyDefault));
+    }
+    EXPECT_NE(after[outcome.ok() ? 1 : 0], before);
+    EXPECT_EQ(after[outcome.ok() ? 0 : 1], before);
+    moved += outcome.ok();
+  });
+  EXPECT_EQ(moved, 1);
+  EXPECT_EQ(walked.calls, 5u) << "for the thread's context, two kernels, a copy and a fill";
+}
+
+// A graph that cannot be set back is torn.
+TEST_F(ContentsSim, AMoveThatCannotBeUndoneSaysSo) {
+  int torn_ones = 0;
+  (void)WalkFaults(
+      [&](Fault& fault) {
+        Movable graph(*this);
+        bool torn = false;
+        const Outcome outcome = fault.During([&] { return graph.Move(&torn); });
+        EXPECT_EQ(outcome.ok(), !fault.hit()) << fault.function();
+        EXPECT_TRUE(outcome.ok() || fault.Explains(outcome)) << outcome.message;
+        EXPECT_EQ(torn, fault.hit() && !fault.Is("cuCtxGetCurrent")) << fault.function();
+        torn_ones += torn;
+      },
+      Reach::kAllAfter);
+  EXPECT_EQ(torn_ones, 4) << "two kernels, a copy and a fill";
+}
+
+TEST_F(ContentsSim, AllocationNodesCountWithTheirBytes) {
+  const RawStream stream;
+  cudaGraph_t graph = nullptr;
+  void* memory = nullptr;
+  GCAP_EXPECT_CUDA(cudaStreamBeginCapture(stream.get(), cudaStreamCaptureModeThreadLocal));
+  GCAP_EXPECT_CUDA(cudaMallocAsync(&memory, 4096, stream.get()));
+  GCAP_EXPECT_CUDA(cudaFreeAsync(memory, stream.get()));
+  GCAP_EXPECT_CUDA(cudaStreamEndCapture(stream.get(), &graph));
+  cudaGraphNode_t node = nullptr;
+  GCAP_EXPECT_CUDA(cudaGraphAddChildGraphNode(&node, graph, nullptr, 0, graphs_[0]));
+  gcap_contents_t contents = {};
+  GCAP_EXPECT_OK(gcap_contents_read(graph, /*with_arguments=*/false, &contents));
+  EXPECT_EQ(contents.allocated_bytes, 4096u);
+  EXPECT_EQ(contents.num_top, 3u);
+  EXPECT_EQ(contents.num_kernels, 2u) << "of the child, and of its child";
+  gcap_contents_free(&contents);
+  GCAP_EXPECT_CUDA(cudaGraphDestroy(graph));
 }
 
 TEST_F(ContentsSim, StandInsAreTakenAndGivenBackOrNamed) {
@@ -180,6 +270,7 @@ TEST_F(ContentsSim, StandInsAreTakenAndGivenBackOrNamed) {
       gcap_stand_ins_t range = {};
       const Outcome outcome = fault.During([&] {
         gcap_status_t status = gcap_stand_ins_create(&buffer, 1, -1, is_memory, &range);
+        EXPECT_EQ(status == nullptr, range.base != 0) << "one failure, and what was taken is kept";
         if (status != nullptr) return status;
         return gcap_stand_ins_destroy(&range);
       });

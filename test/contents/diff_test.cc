@@ -107,6 +107,9 @@ TEST_F(Diff, TellsTheKernel) {
   const Texts texts = TextsOf(Add(), relu);
   ASSERT_EQ(texts.size(), 1u) << "arguments of another kernel are not compared: " << ::testing::PrintToString(texts);
   EXPECT_NE(texts[0].find("node 0 of 1, kernel gcap_kernel_relu_f32: function: 0x"), std::string::npos) << texts[0];
+  const std::string end = texts[0].substr(texts[0].rfind(" -> 0x"));
+  EXPECT_NE(end.find(" gcap_kernel_relu_f32"), std::string::npos)
+      << "only the kernel that is there has its name: " << end;
 }
 
 TEST_F(Diff, TellsEachArgument) {

@@ -3,6 +3,7 @@
 // What a driver may answer and the simulator's does not: the linker sends the question for the driver's functions
 // through here (--wrap).
 #include <cstring>
+#include <string>
 
 #include "test/contents/diff_rig.h"
 
@@ -12,6 +13,7 @@ extern "C" {
 
 static int (*real_get_kernel)(cudaGraphNode_t node, gcap_driver_kernel_t* out_kernel);
 static void (*change_kernel)(gcap_driver_kernel_t* kernel);
+static bool lookup_fails;
 
 static int GetKernel(cudaGraphNode_t node, gcap_driver_kernel_t* out_kernel) {
   const int answer = real_get_kernel(node, out_kernel);
@@ -24,6 +26,9 @@ cudaError_t __real_cudaGetDriverEntryPointByVersion(const char* name, void** out
 
 cudaError_t __wrap_cudaGetDriverEntryPointByVersion(const char* name, void** out_function, unsigned version,
                                                     unsigned long long flags, cudaDriverEntryPointQueryResult* found) {
+  if (lookup_fails) return cudaErrorUnknown;
+  EXPECT_EQ(version, 12040u);
+  EXPECT_EQ(flags, static_cast<unsigned long long>(cudaEnableDefault));
   const cudaError_t error = __real_cudaGetDriverEntryPointByVersion(name, out_function, version, flags, found);
   if (error != cudaSuccess || std::strcmp(name, "cuGraphKernelNodeGetParams") != 0) return error;
   real_get_kernel = reinterpret_cast<decltype(real_get_kernel)>(*out_function);
@@ -38,11 +43,31 @@ namespace {
 
 class DriverAnswers : public Diff {
  protected:
+  // Before anything else: functions that were found are never asked for again.
+  static void SetUpTestSuite() {
+    gcap_driver_t driver;
+    lookup_fails = true;
+    const Outcome outcome(gcap_driver_get(&driver));
+    lookup_fails = false;
+    refusal_ = outcome.message;
+    refusal_error_ = outcome.cuda_error;
+  }
   void TearDown() override {
     change_kernel = nullptr;
     Diff::TearDown();
   }
+
+  static std::string refusal_;
+  static cudaError_t refusal_error_;
 };
+
+std::string DriverAnswers::refusal_;
+cudaError_t DriverAnswers::refusal_error_;
+
+TEST_F(DriverAnswers, AFunctionThatCannotBeAskedForIsTheRuntimesError) {
+  EXPECT_EQ(refusal_error_, cudaErrorUnknown) << refusal_;
+  EXPECT_NE(refusal_.find("cudaGetDriverEntryPointByVersion"), std::string::npos) << refusal_;
+}
 
 // Success, and neither a list of the arguments nor a buffer with them.
 TEST_F(DriverAnswers, ArgumentsThatAreNotToldAreUnknown) {

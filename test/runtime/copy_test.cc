@@ -166,6 +166,18 @@ TEST_F(RuntimeCopy, ReachesEmptyTensorsAndTensorsOfOtherShapes) {
   EXPECT_EQ(x.Get(), host);
   const gcap_tensor_t empty = {nullptr, GCAP_DTYPE_F32, 2, {0, 3}};
   GCAP_EXPECT_OK(CopyOne(empty, kHost, Tensor(nullptr, 0), kDevice));
+  const gcap_tensor_t deep = {x.get(), GCAP_DTYPE_F32, GCAP_MAX_RANK, {1, 1, 1, 1, 1, 1, 3, 2}};
+  const Floats other = {6, 5, 4, 3, 2, 1};
+  host = other;
+  GCAP_EXPECT_OK(CopyOne(matrix, kHost, deep, kDevice));
+  EXPECT_EQ(x.Get(), other);
+  const bool yes = true;
+  bool back = false;
+  const gcap_tensor_t byte = {const_cast<bool*>(&yes), GCAP_DTYPE_BOOL, 0, {}};
+  const gcap_tensor_t on_device = {x.get(), GCAP_DTYPE_BOOL, 0, {}}, byte_back = {&back, GCAP_DTYPE_BOOL, 0, {}};
+  GCAP_EXPECT_OK(CopyOne(byte, kHost, on_device, kDevice));
+  GCAP_EXPECT_OK(CopyOne(on_device, kDevice, byte_back, kHost));
+  EXPECT_TRUE(back);
 }
 
 TEST_F(RuntimeCopy, RefusesTensorsThatAreNotAlikeAndCopiesNothing) {

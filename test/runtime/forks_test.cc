@@ -295,6 +295,43 @@ TEST_F(RuntimeForks, ARunThatWasLeftOpenEndsWithItsForks) {
   }
 }
 
+TEST_F(RuntimeForks, WhatARunWithOneForkLeftIsFreedWhenTheNextOneBegins) {
+  Create(GraphOptions());
+  const LogCatcher log;
+  gcap_stream_t* forked = nullptr;
+  void* block = nullptr;
+  GCAP_EXPECT_OK(gcap_runtime_begin_run(runtime_, GCAP_GRAPH_ID_NONE));
+  GCAP_EXPECT_OK(gcap_runtime_fork(runtime_, 1, &forked));
+  GCAP_EXPECT_OK(gcap_scratch_alloc(Resources().scratch, 512, forked, &block));
+  GCAP_EXPECT_OK(gcap_runtime_begin_run(runtime_, GCAP_GRAPH_ID_NONE));
+  EXPECT_EQ(ScratchStats().in_use_bytes, 0u);
+  GCAP_EXPECT_OK(gcap_runtime_end_run(runtime_, nullptr, /*synchronize=*/true));
+}
+
+// The caller has a run of scratch open on a stream that the thread forks: the fork fails, and with it the capture, also
+// where the work goes on without.
+TEST_F(RuntimeForks, AForkThatFailsFailsTheCapture) {
+  Create(GraphOptions(1));
+  gcap_stream_t* forked = nullptr;
+  const auto fork = [&](const gcap_run_resources_t&) {
+    GCAP_RETURN_IF_ERROR(gcap_runtime_fork(runtime_, 1, &forked));
+    return gcap_runtime_join(runtime_);
+  };
+  EXPECT_TRUE(Run(0, fork).ok());
+  gcap_stream_t* const callers = forked;
+  GCAP_ASSERT_OK(gcap_scratch_begin_run(Resources().scratch, callers));
+  const Outcome captured = Run(0, [&](const gcap_run_resources_t&) {
+    GCAP_EXPECT_FAILS(gcap_runtime_fork(runtime_, 1, &forked), GCAP_ALREADY_EXISTS, "");
+    EXPECT_EQ(forked, nullptr);
+    return gcap_status_t(nullptr);
+  });
+  EXPECT_EQ(captured.code, GCAP_CAPTURE_INVALIDATED) << captured.message;
+  GCAP_EXPECT_OK(gcap_scratch_end_run(Resources().scratch, callers));
+  EXPECT_TRUE(Run(1, fork).ok());
+  EXPECT_TRUE(Run(1, fork).ok());
+  EXPECT_TRUE(gcap_runtime_is_captured(runtime_, 1));
+}
+
 // Was: the runtime was freed, and the pool of its streams with what they used was lost.
 TEST_F(RuntimeForks, AStreamThatCannotEndKeepsTheRuntime) {
   Create(GraphOptions());

@@ -316,4 +316,60 @@ TEST(RuntimeSim, AForkAndPinnedMemorySurviveAShortHeap) {
   }
 }
 
+// The first host allocations of a plan are gcap's own, and so is that of the first run that a thread ever opens.
+TEST(RuntimeSim, ARunAndAPlanSurviveAShortHeap) {
+  gcap_options_t options = GraphOptions(1);
+  options.share_graph_memory = true;
+  gcap_runtime_t* runtime = nullptr;
+  GCAP_ASSERT_OK(gcap_runtime_create(&options, &runtime));
+  gcap_run_resources_t run;
+  GCAP_ASSERT_OK(gcap_runtime_get_resources(runtime, &run));
+  {
+    const gcap::testing::HeapFailure failure;
+    GCAP_EXPECT_FAILS(gcap_runtime_begin_run(runtime, 0), GCAP_RESOURCE_EXHAUSTED, "no host memory");
+  }
+  void* block = nullptr;
+  GCAP_EXPECT_OK(TouchScratch(runtime, 256, &block, 0));
+  const gcap_runtime_work_t work = [](void*, const gcap_run_resources_t*) { return gcap_status_t(nullptr); };
+  const gcap_runtime_planned_run_t planned = {0, work, nullptr};
+  for (const int skip : {0, 1}) {
+    gcap_graph_plan_t plan;
+    gcap_graph_plan_init(&plan);
+    const gcap::testing::HeapFailure failure(1, skip);
+    GCAP_EXPECT_FAILS(gcap_runtime_plan(runtime, &planned, 1, &plan), GCAP_RESOURCE_EXHAUSTED,
+                      "no host memory for a plan");
+  }
+  GCAP_EXPECT_OK(gcap_runtime_destroy(runtime));
+}
+
+// Without a run, of which the simulator keeps blocks of its own.
+TEST(RuntimeSim, NothingIsLeftOfARuntime) {
+  const gcap_options_t options = GraphOptions(1);
+  const long blocks = gcap::testing::LiveBlocks();
+  gcap_runtime_t* runtime = nullptr;
+  gcap_allocator_t* pinned = nullptr;
+  GCAP_ASSERT_OK(gcap_runtime_create(&options, &runtime));
+  GCAP_EXPECT_OK(gcap_runtime_get_allocator(runtime, GCAP_MEMORY_PINNED, &pinned));
+  GCAP_EXPECT_OK(gcap_runtime_destroy(runtime));
+  EXPECT_EQ(gcap::testing::LiveBlocks(), blocks);
+}
+
+// Streams that were not joined are ordered before what comes next. Only where that fails are they waited for.
+TEST(RuntimeSim, TheEndOfARunThatDoesNotJoinWaitsOnlyWhereItCannotOrder) {
+  const gcap_options_t options = GraphOptions(1);
+  const Walked walked = WalkFaults([&](Fault& fault) {
+    gcap_runtime_t* runtime = nullptr;
+    GCAP_EXPECT_OK(gcap_runtime_create(&options, &runtime));
+    gcap_stream_t* forked = nullptr;
+    GCAP_EXPECT_OK(gcap_runtime_begin_run(runtime, GCAP_GRAPH_ID_NONE));
+    GCAP_EXPECT_OK(gcap_runtime_fork(runtime, 1, &forked));
+    const Outcome outcome = fault.During([&] { return gcap_runtime_end_run(runtime, nullptr, /*synchronize=*/false); });
+    EXPECT_EQ(outcome.code, GCAP_FAILED_PRECONDITION) << outcome.message;
+    EXPECT_EQ(outcome.Names("cudaErrorUnknown"), fault.hit()) << outcome.message;
+    GCAP_EXPECT_OK(gcap_runtime_destroy(runtime));
+  });
+  EXPECT_EQ(walked.functions.count("cudaEventRecord"), 1u);
+  EXPECT_EQ(walked.functions.count("cudaStreamSynchronize"), 0u);
+}
+
 }  // namespace

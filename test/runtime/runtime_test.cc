@@ -440,6 +440,23 @@ TEST_F(Runtime, NoGraphIdAndDisabledGraphsAreNeverCaptured) {
   }
 }
 
+// What a capture will need is no eager run's business.
+TEST_F(Runtime, AnEagerRunTakesNoMemoryForACapture) {
+  constexpr size_t kBytes = size_t{1} << 20;
+  gcap_options_t options = GraphOptions(0);
+  options.arena.extend_as_requested = true;
+  options.arena.initial_chunk_bytes = 256;
+  Create(options);
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_TRUE(Run(GCAP_GRAPH_ID_NONE, [&](const gcap_run_resources_t& run) {
+                  void* block = nullptr;
+                  GCAP_RETURN_IF_ERROR(gcap_scratch_alloc(run.scratch, kBytes, run.stream, &block));
+                  return gcap_scratch_free(run.scratch, block);
+                }).ok());
+    EXPECT_LT(ScratchStats().total_allocated_bytes, static_cast<int64_t>(2 * kBytes)) << i;
+  }
+}
+
 TEST_F(Runtime, GraphIdBelowMinusOneIsRefused) {
   Create(GraphOptions());
   GCAP_EXPECT_FAILS(gcap_runtime_begin_run(runtime_, -2), GCAP_INVALID_ARGUMENT, "-2");
@@ -480,7 +497,7 @@ TEST_F(Runtime, ResourcesAndStateCanBeAskedForInACapture) {
   EXPECT_EQ(y.Get(), Floats({1}));
 }
 
-TEST_F(Runtime, ReplayAndReleaseAreRefusedInACapture) {
+TEST_F(Runtime, ReplayReleaseAndPlanAreRefusedInACapture) {
   Create(GraphOptions(0));
   DeviceFloats x({1}), y({0});
   const auto copy = [&](const gcap_run_resources_t& run) { return Copy(run, x, y); };
@@ -490,6 +507,10 @@ TEST_F(Runtime, ReplayAndReleaseAreRefusedInACapture) {
                 GCAP_EXPECT_FAILS(TryReplay(runtime_, 0, true, &replayed), GCAP_FAILED_PRECONDITION, "capturing");
                 EXPECT_FALSE(replayed);
                 GCAP_EXPECT_FAILS(gcap_runtime_release(runtime_, 0), GCAP_FAILED_PRECONDITION, "capturing");
+                gcap_graph_plan_t plan;
+                gcap_graph_plan_init(&plan);
+                GCAP_EXPECT_FAILS(gcap_runtime_plan(runtime_, nullptr, 0, &plan), GCAP_FAILED_PRECONDITION,
+                                  "gcap_runtime_plan");
                 return Copy(run, x, y);
               }).ok());
   EXPECT_TRUE(gcap_runtime_is_captured(runtime_, 1)) << "the refusals left the capture alone";
