@@ -36,20 +36,24 @@ class CaptureForkSim : public ScopeTest {
 TEST_F(CaptureForkSim, FaultsOfForkFailTheCaptureAndLeaveNothing) {
   const Diamond diamond({1, 0});
   const std::vector<cudaStream_t> streams = diamond.streams();
-  const Walked walked = WalkFaults([&](Fault& fault) {
-    gcap_capture_t* capture = Begin(diamond.origin(), 0);
-    GCAP_EXPECT_CUDA(diamond.Upload());
-    const Outcome outcome = fault.During([&] { return gcap_capture_fork(capture, streams.data(), streams.size()); });
-    EXPECT_EQ(outcome.ok(), !fault.hit());
-    EXPECT_TRUE(outcome.ok() || fault.Explains(outcome)) << outcome.message;
-    const Outcome end = End(capture);
-    EXPECT_EQ(end.ok(), !fault.hit());
-    EXPECT_TRUE(end.ok() || fault.Explains(end)) << end.message;
-    ExpectAsBefore(diamond);
-  });
-  EXPECT_EQ(walked.functions,
-            (Functions{"cudaEventCreateWithFlags", "cudaEventDestroy", "cudaEventRecord", "cudaGetDevice",
-                       "cudaStreamGetCaptureInfo", "cudaStreamGetDevice", "cudaStreamWaitEvent"}));
+  Functions functions;
+  for (const bool again : {false, true}) {  // streams that are idle, and that are in the capture already
+    const Walked walked = WalkFaults([&](Fault& fault) {
+      gcap_capture_t* capture = Begin(diamond.origin(), 0);
+      GCAP_EXPECT_CUDA(diamond.Upload());
+      if (again) GCAP_EXPECT_OK(gcap_capture_fork(capture, streams.data(), streams.size()));
+      const Outcome outcome = fault.During([&] { return gcap_capture_fork(capture, streams.data(), streams.size()); });
+      EXPECT_EQ(outcome.ok(), !fault.hit());
+      EXPECT_TRUE(outcome.ok() || fault.Explains(outcome)) << outcome.message;
+      const Outcome end = End(capture);
+      EXPECT_EQ(end.ok(), !fault.hit());
+      EXPECT_TRUE(end.ok() || fault.Explains(end)) << end.message;
+      ExpectAsBefore(diamond);
+    });
+    functions.insert(walked.functions.begin(), walked.functions.end());
+  }
+  EXPECT_EQ(functions, (Functions{"cudaEventCreateWithFlags", "cudaEventDestroy", "cudaEventRecord", "cudaGetDevice",
+                                  "cudaStreamGetCaptureInfo", "cudaStreamGetDevice", "cudaStreamWaitEvent"}));
 }
 
 TEST_F(CaptureForkSim, FaultsOfJoinFailTheCaptureAndLeaveNothing) {
