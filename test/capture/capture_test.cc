@@ -14,6 +14,10 @@
 #include "test/support/device_test.h"
 #include "test/support/expect_status.h"
 
+extern "C" {
+#include "lib/capture/share_retained.h"
+}
+
 namespace gcap {
 namespace testing {
 namespace {
@@ -548,6 +552,22 @@ TEST_F(Capture, RetainedEntriesOutliveItAndAreReleasedInReverseOrder) {
   gcap_retained_release(retained);
   EXPECT_EQ(events_, (Events{"second", "first"}));
   gcap_retained_release(nullptr);
+}
+
+TEST_F(Capture, RetainedEntriesAreReleasedByTheLastOwner) {
+  const RawStream stream;
+  Callback entry = {&events_, "entry"};
+  gcap_capture_t* capture = Begin(stream);
+  GCAP_EXPECT_OK(gcap_capture_retain(capture, Callback::Release, &entry));
+  cudaGraph_t graph = nullptr;
+  gcap_retained_t* retained = nullptr;
+  GCAP_ASSERT_OK(gcap_capture_end(capture, &graph, &retained));
+  GCAP_EXPECT_CUDA(cudaGraphDestroy(graph));
+  EXPECT_EQ(gcap_retained_share(retained), retained);
+  gcap_retained_release(retained);
+  EXPECT_EQ(events_, Events{});
+  gcap_retained_release(retained);
+  EXPECT_EQ(events_, Events{"entry"});
 }
 
 TEST_F(Capture, RetainedBytesAreAskedWhenTheSizeIs) {

@@ -137,6 +137,27 @@ TEST_F(CaptureFork, WithoutWorkNeedsNoJoin) {
   ExpectUsable({&origin, &fork});
 }
 
+TEST_F(CaptureFork, OfManyStreamsNamesEachThatIsUnjoined) {
+  const RawStream origin;
+  const std::vector<RawStream> forks(20);
+  const std::vector<CopyJob> jobs(forks.size());
+  std::vector<cudaStream_t> streams;
+  std::string unjoined;
+  for (const RawStream& fork : forks) {
+    streams.push_back(fork.get());
+    unjoined += (unjoined.empty() ? "" : ", ") + Named(fork.get());
+  }
+  for (const bool joins : {true, false}) {
+    gcap_capture_t* capture = Begin(origin.get());
+    GCAP_EXPECT_OK(gcap_capture_fork(capture, streams.data(), streams.size()));
+    for (size_t i = 0; i < streams.size(); ++i) GCAP_EXPECT_CUDA(jobs[i].Issue(streams[i]));
+    if (joins) GCAP_EXPECT_OK(gcap_capture_join(capture, streams.data(), streams.size()));
+    const Outcome outcome = End(capture);
+    EXPECT_EQ(outcome.ok(), joins) << outcome.message;
+    EXPECT_EQ(outcome.Names(kNever + unjoined), !joins) << outcome.message;
+  }
+}
+
 // --- What was never joined ------------------------------------------------------------------------------------------
 
 TEST_F(CaptureFork, NeverJoinedIsListedByStream) {
@@ -191,6 +212,18 @@ TEST_F(CaptureFork, JoinedByHandOrThroughAnotherEndsWell) {
   GCAP_EXPECT_CUDA(jobs[2].Issue(origin.get()));
   const Outcome outcome = End(capture);
   EXPECT_TRUE(outcome.ok()) << outcome.message;
+}
+
+// The origin has no work behind the join.
+TEST_F(CaptureFork, JoinedByHandLastOfAllIsNotListed) {
+  const RawStream origin, first, second;
+  const cudaStream_t streams[] = {first.get(), second.get()};
+  const CopyJob jobs[2];
+  gcap_capture_t* capture = Begin(origin.get());
+  GCAP_EXPECT_OK(gcap_capture_fork(capture, streams, 2));
+  for (size_t i = 0; i < 2; ++i) GCAP_EXPECT_CUDA(jobs[i].Issue(streams[i]));
+  Order(first.get(), origin.get());
+  EXPECT_TRUE(End(capture).Names(kNever + Named(second.get()) + " (rule R6"));
 }
 
 TEST_F(CaptureFork, OnlyPartlyJoinedIsListedAlone) {

@@ -2,6 +2,7 @@
 //
 // The ledger of a scope as a file of events: what gcap-doctor's reader finds in it.
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <unistd.h>
 
@@ -9,6 +10,7 @@
 #include <memory>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "doctor/events/recording.h"
 #include "gcap/capture.h"
@@ -129,6 +131,43 @@ TEST_F(CaptureEvents, OfASmallLedgerHaveTheCulpritToo) {
   ASSERT_EQ(recording->num_notes, 2u);
   EXPECT_NE(strstr(recording->notes[0], "the newest 2 of 5 calls"), nullptr) << recording->notes[0];
   EXPECT_FALSE(End(capture).ok());
+}
+
+// A place may be unknown, and a capture may be given work by more streams than a file tells apart.
+TEST_F(CaptureEvents, TellNoPlaceThatIsUnknownAndNoStreamBeyondTheSixtyFourth) {
+  const RawStream stream;
+  const std::vector<RawStream> others(70);
+  gcap_capture_t* capture = Begin(stream.get(), 100);
+  gcap_status_ignore(GCAP_CUDA(cudaStreamSynchronize(stream.get())));  // broken: no stream is looked at any more
+  gcap_capture_note("nowhere", stream.get(), nullptr, 0);
+  gcap_capture_note("nowhere", stream.get(), "", 0);
+  for (const RawStream& other : others) GCAP_CAPTURE_NOTE("elsewhere", other.get());
+  GCAP_EXPECT_OK(gcap_capture_write_events(capture, path_.c_str()));
+  const Recording recording = Read();
+  ASSERT_NE(recording, nullptr);
+  ASSERT_EQ(recording->num_calls, 4 + others.size());
+  for (const size_t i : {2, 3}) EXPECT_EQ(recording->calls[i].stack, GCAP_NONE);
+  EXPECT_EQ(recording->num_streams, 64u);
+  for (size_t i = 0; i < others.size(); ++i) {
+    EXPECT_EQ(recording->calls[4 + i].stream == GCAP_NONE, i >= 63) << "its own stream is the first: " << i;
+  }
+  EXPECT_FALSE(End(capture).ok());
+}
+
+// A daemon has closed its standard input, and the file gets that descriptor.
+TEST_F(CaptureEvents, AreWrittenWhereTheStandardInputIsClosed) {
+  const RawStream stream;
+  gcap_capture_t* capture = Begin(stream.get());
+  const int input = dup(STDIN_FILENO);
+  close(STDIN_FILENO);
+  GCAP_EXPECT_OK(gcap_capture_write_events(capture, path_.c_str()));
+  EXPECT_EQ(fcntl(STDIN_FILENO, F_GETFD), -1) << "the file is closed";
+  if (input >= 0) {
+    EXPECT_EQ(dup2(input, STDIN_FILENO), STDIN_FILENO);
+    close(input);
+  }
+  EXPECT_NE(Read(), nullptr);
+  EXPECT_TRUE(End(capture).ok());
 }
 
 struct Step {

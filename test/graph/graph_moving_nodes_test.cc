@@ -364,6 +364,42 @@ TEST_F(GraphMoving, PointersInDeviceMemoryAreNotSeen) {
   GCAP_EXPECT_CUDA(cudaFree(table));
 }
 
+// Both an address that moves with the buffer and one that does not are the buffer's.
+TEST_F(GraphMoving, AnAuditNamesTheBufferOfEachAddress) {
+  CreateWith([](auto* options) { options->audit = GCAP_GRAPH_AUDIT_ON_DEMAND; });
+  const Floats input(3), output(50);
+  const WorkOn work = [&](cudaStream_t stream, void* const* at) {
+    GCAP_RETURN_IF_ERROR(AddOne(stream, at));
+    return AddTo(stream, input.get(), output.get(), 1);
+  };
+  ASSERT_TRUE(RunOn(input, output, work).ok());
+  std::vector<std::string> names;
+  const auto note_buffer = [](void* user, const gcap_graph_pointer_t* pointer) {
+    const std::string memory = pointer->memory;
+    if (pointer->owner != GCAP_GRAPH_OWNER_BUFFER) return;
+    static_cast<std::vector<std::string>*>(user)->push_back(memory.substr(0, memory.find(':')));
+  };
+  GCAP_EXPECT_OK(gcap_graph_manager_audit(manager_, kId, note_buffer, &names, nullptr));
+  EXPECT_EQ(names, (std::vector<std::string>{"input", "output", "input", "output"}));
+}
+
+// The bytes that stand in each buffer meanwhile are others than those in any other, so a copy between two is seen as a
+// write, whatever their number.
+TEST_F(GraphMoving, ACopyBetweenTheFirstBuffersIsSeenInACheckOfMoves) {
+  const std::vector<Floats> buffers(40);
+  std::vector<gcap_graph_buffer_t> items;
+  for (const Floats& buffer : buffers) items.push_back({nullptr, buffer.get(), kFloatsBytes, 0});
+  for (const size_t to : {13, 39}) {
+    const WorkOn work = [&](cudaStream_t stream, void* const* at) {
+      GCAP_RETURN_IF_ERROR(AddTo(stream, at[0], at[1], 1));
+      return GCAP_CUDA(cudaMemcpyAsync(buffers[to].get(), buffers[0].get(), kFloatsBytes, cudaMemcpyDefault, stream));
+    };
+    ASSERT_TRUE(RunOn(items, work, static_cast<int>(to)).ok());
+    GCAP_EXPECT_FAILS(gcap_graph_manager_check_moves(manager_, static_cast<int>(to)), GCAP_FAILED_PRECONDITION,
+                      "still writes to buffer " + std::to_string(to));
+  }
+}
+
 }  // namespace
 }  // namespace testing
 }  // namespace gcap

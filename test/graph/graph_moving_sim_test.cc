@@ -77,6 +77,19 @@ TEST_F(GraphMovingSim, ABindThatFailsLeavesAllAsItWas) {
   EXPECT_EQ(second_[3]->value(), 103);
 }
 
+// Before the buffers were saved there is nothing to give back.
+TEST_F(GraphMovingSim, ACheckOfMovesWithoutMemoryLeavesTheBuffers) {
+  ASSERT_TRUE(RunThrice(first_).ok());
+  for (uint64_t nth = 1; nth <= 4; ++nth) {
+    SCOPED_TRACE(nth);
+    for (size_t i = 0; i < 4; ++i) first_[i]->Fill(static_cast<float>(10 * nth + i));
+    gcap_sim_fail_nth("cudaMalloc", nth, cudaErrorMemoryAllocation);
+    GCAP_EXPECT_FAILS(gcap_graph_manager_check_moves(manager_, kId), GCAP_CUDA_ERROR, "cudaMalloc");
+    gcap_sim_clear_faults();
+    for (size_t i = 0; i < 4; ++i) EXPECT_EQ(first_[i]->value(), static_cast<float>(10 * nth + i));
+  }
+}
+
 // The bind fails at its third node, and each of the calls that would put the nodes back fails once.
 TEST_F(GraphMovingSim, ATornGraphDoesNotReplayAndIsCapturedAgain) {
   for (uint64_t undo = 0; undo < 3; ++undo) {
@@ -167,6 +180,19 @@ TEST_F(GraphMovingSim, WithoutMemoryForStandInsTheGraphIsFixed) {
   ASSERT_TRUE(RunOn(other, output, copy).ok());
   EXPECT_EQ(calls_, 3) << "an eager run";
   EXPECT_EQ(output.value(), 5);
+}
+
+TEST_F(GraphMovingSim, WithoutAddressesAndMemoryForStandInsBothAreNamed) {
+  const Floats input(1), output(9);
+  gcap_sim_set_device_bytes(0, 1);
+  gcap_sim_fail_nth("cuMemAddressReserve", 1, cudaErrorMemoryAllocation);
+  const Outcome captured = RunOn(input, output);
+  gcap_sim_set_device_bytes(0, 0);
+  ASSERT_TRUE(captured.ok()) << captured.message;
+  EXPECT_EQ(calls_, 1) << "no rehearsal";
+  EXPECT_EQ(output.value(), 2);
+  const Outcome refusal = WhyNotMovable();
+  for (const char* call : {"cuMemAddressReserve", "cudaMalloc"}) EXPECT_TRUE(refusal.Names(call)) << refusal.message;
 }
 
 // --- Threads --------------------------------------------------------------------------------------------------------

@@ -43,6 +43,25 @@ TEST_F(GraphMoving, CheckedMovesLeaveAllAsItWas) {
   EXPECT_EQ(calls_, 2);
 }
 
+TEST_F(GraphMoving, ABufferOfTheLargestAlignmentMoves) {
+  constexpr size_t kLargest = size_t{2} << 20;
+  const Floats input(3);
+  char* memory = nullptr;
+  GCAP_EXPECT_CUDA(cudaMalloc(reinterpret_cast<void**>(&memory), 3 * kLargest));
+  char* const output = memory + (kLargest - reinterpret_cast<uintptr_t>(memory) % kLargest);
+  const auto run_at = [&](char* address) {
+    const Outcome outcome =
+        RunOn({{"input", input.get(), kFloatsBytes, 0}, {"output", address, kFloatsBytes, kLargest}}, AddOne);
+    EXPECT_TRUE(outcome.ok()) << outcome.message;
+  };
+  run_at(output);
+  calls_ = 0;
+  run_at(output + kLargest);
+  EXPECT_EQ(calls_, 0) << "a replay";
+  GCAP_EXPECT_OK(gcap_graph_manager_release(manager_, kId));
+  GCAP_EXPECT_CUDA(cudaFree(memory));
+}
+
 TEST_F(GraphMoving, MovesOfBuffersThatOverlapCannotBeChecked) {
   const Floats memory(3);
   ASSERT_TRUE(RunOn(memory, memory).ok());

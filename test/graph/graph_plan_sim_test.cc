@@ -85,6 +85,14 @@ TEST_F(GraphPlanSim, IsWhatTheDeviceLoses) {
   }
 }
 
+TEST_F(GraphPlanSim, AnExecutableIsMeasuredByTheFreeMemoryOfItsDevice) {
+  kernels_ = 3;
+  Create(0);
+  const uint64_t asked = gcap_sim_calls("cudaMemGetInfo");
+  GCAP_EXPECT_OK(Run(0));
+  EXPECT_GT(gcap_sim_calls("cudaMemGetInfo"), asked);
+}
+
 TEST_F(GraphPlanSim, ThatFailsIsAStatusAndLeavesNothing) {
   kernels_ = 2;
   const std::vector<gcap_graph_planned_run_t> runs = Runs(2);

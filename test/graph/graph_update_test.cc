@@ -69,6 +69,36 @@ TEST_F(GraphUpdate, OfAKeptGraphSaysWhatChanged) {
   stream_->Synchronize();
 }
 
+// The values are those before the change and after it; and why the last update was refused stays told after one that
+// succeeds.
+TEST_F(GraphUpdate, AChangedValueIsToldWithTheOneBefore) {
+  GCAP_EXPECT_OK(gcap_graph_manager_destroy(manager_));
+  gcap_graph_manager_options_t options;
+  gcap_graph_manager_options_init(&options);
+  options.min_num_runs_before_capture = 0;
+  options.keep_source = true;
+  GCAP_ASSERT_OK(gcap_graph_manager_create(&options, &manager_));
+  char* memory = nullptr;
+  GCAP_EXPECT_CUDA(cudaMalloc(reinterpret_cast<void**>(&memory), 64));
+  const auto fill = [&](int times, int value) {
+    ASSERT_EQ(Begin(0), GCAP_GRAPH_RUN_CAPTURE);
+    for (int i = 0; i < times; ++i) GCAP_EXPECT_CUDA(cudaMemsetAsync(memory, value, 64, stream_->get()));
+    EXPECT_TRUE(End().ok());
+    GCAP_EXPECT_OK(gcap_graph_manager_recapture(manager_, 0));
+  };
+  fill(2, 5);
+  fill(1, 5);
+  fill(1, 6);
+  EXPECT_EQ(Info(0).updates, 1u);
+  const Outcome change(gcap_graph_manager_explain(manager_, 0, GCAP_GRAPH_WHAT_CHANGED));
+  EXPECT_TRUE(change.Names("in 1 fields; the first: node 0 of 1, memset")) << change.message;
+  EXPECT_TRUE(change.Names("0x5 -> 0x6")) << change.message;
+  GCAP_EXPECT_FAILS(gcap_graph_manager_explain(manager_, 0, GCAP_GRAPH_WHY_NOT_UPDATED), GCAP_CUDA_ERROR,
+                    "1 nodes instead of 2");
+  GCAP_EXPECT_OK(gcap_graph_manager_release(manager_, 0));
+  GCAP_EXPECT_CUDA(cudaFree(memory));
+}
+
 TEST_F(GraphUpdate, UntilTheNextRunTheIdDoesNotReplay) {
   const CopyJob job;
   Capture(0, job);

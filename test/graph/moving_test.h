@@ -25,7 +25,7 @@ constexpr size_t kFloatsBytes = kFloats * sizeof(float);
 // Device memory of kFloats floats, all of one value at first. Copies go through the calling thread's own stream.
 class Floats {
  public:
-  explicit Floats(float value) {
+  explicit Floats(float value = 0) {
     GCAP_EXPECT_CUDA(cudaMalloc(reinterpret_cast<void**>(&memory_), kFloatsBytes));
     Fill(value);
   }

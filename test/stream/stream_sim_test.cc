@@ -4,7 +4,9 @@
 
 #include <cstdio>
 #include <functional>
+#include <iterator>
 #include <string>
+#include <vector>
 
 #include "gcap/capture.h"
 #include "gcap/stream.h"
@@ -15,6 +17,10 @@
 #include "test/support/device_test.h"
 #include "test/support/expect_status.h"
 #include "test/support/faults.h"
+
+extern "C" {
+#include "lib/internal/stream_watch.h"
+}
 
 namespace gcap {
 namespace testing {
@@ -493,6 +499,24 @@ TEST_F(StreamCalls, StreamsLiveOnTheirDevice) {
   GCAP_EXPECT_CUDA(cudaStreamGetDevice(gcap_stream_handle(stream), &device));
   EXPECT_EQ(device, 1);
   GCAP_EXPECT_OK(gcap_stream_destroy(stream));
+}
+
+TEST_F(StreamCalls, AWatcherIsToldOfEachStreamThatEnds) {
+  struct Watcher {
+    gcap_stream_watch_t watch;  // the first member: it is what is called back with
+    std::vector<gcap_stream_t*> ended;
+  };
+  Watcher watcher = {};
+  watcher.watch.stream_ends = [](gcap_stream_watch_t* watch, gcap_stream_t* stream) {
+    reinterpret_cast<Watcher*>(watch)->ended.push_back(stream);
+  };
+  gcap_stream_watch_add(&watcher.watch);
+  gcap_stream_t* const streams[] = {NewStream(0), NewStream(1)};
+  for (gcap_stream_t* stream : streams) GCAP_EXPECT_OK(gcap_stream_destroy(stream));
+  EXPECT_EQ(watcher.ended, std::vector<gcap_stream_t*>(std::begin(streams), std::end(streams)));
+  gcap_stream_watch_remove(&watcher.watch);
+  GCAP_EXPECT_OK(gcap_stream_destroy(NewStream(0)));
+  EXPECT_EQ(watcher.ended.size(), 2u);
 }
 
 // --- Without host memory --------------------------------------------------------------------------------------------
