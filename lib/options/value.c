@@ -198,17 +198,6 @@ static bool read_arenas(const char* text, void* field) {
   return true;
 }
 
-static void print_arenas(const void* field, gcap_text_t* text) {
-  uint64_t arenas = 0;
-  memcpy(&arenas, field, sizeof(arenas));
-  const char* separator = "";
-  for (int device = 0; device < kMaxArenas; ++device) {
-    if ((arenas >> device & 1) == 0) continue;
-    gcap_text_add(text, "%sgpu:%d", separator, device);
-    separator = ";";
-  }
-}
-
 // --- All kinds ------------------------------------------------------------------------------------------------------
 
 bool gcap_option_value_read(gcap_option_kind_t kind, const char* text, void* field) {
@@ -244,13 +233,12 @@ void gcap_option_value_print(gcap_option_kind_t kind, const void* field, gcap_te
     case GCAP_OPTION_BYTES: gcap_text_add(text, "%zu", *(const size_t*)field); return;
     case GCAP_OPTION_BYTES_64: gcap_text_add(text, "%" PRIu64, *(const uint64_t*)field); return;
     case GCAP_OPTION_PATH: gcap_text_add(text, "%s", (const char*)field); return;
-    case GCAP_OPTION_ARENAS: print_arenas(field, text); return;
     case GCAP_OPTION_ADDRESS: {
       uintptr_t address = 0;
       memcpy(&address, field, sizeof(address));
       gcap_text_add(text, "%s%" PRIxPTR, address == 0 ? "" : "0x", address);
       return;
     }
-    default: return;  // GCAP_OPTION_TEXT has no field
+    default: return;  // a text has no field, and arenas are of runs alone, whose options nobody prints
   }
 }

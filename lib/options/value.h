@@ -34,7 +34,7 @@ typedef enum gcap_option_kind {
 
 // Reads a value into a field of the kind; false, with nothing changed, when it is not allowed.
 bool gcap_option_value_read(gcap_option_kind_t kind, const char* text, void* field);
-// Adds the field's value, as gcap_option_value_read reads it.
+// Adds the field's value, as gcap_option_value_read reads it. Of an option of runs alone it adds nothing.
 void gcap_option_value_print(gcap_option_kind_t kind, const void* field, gcap_text_t* text);
 // Says which values are allowed, as a part of a sentence.
 const char* gcap_option_value_allowed(gcap_option_kind_t kind);

@@ -159,6 +159,20 @@ TEST(ThreadContextsSim, WhatMakesAContextFailIsToldBeforeWhatItsEndLost) {
   GCAP_EXPECT_OK(gcap_thread_contexts_destroy(set));
 }
 
+// A context whose stream cannot be made: what is left is the same as before.
+TEST(ThreadContextsSim, AContextThatCannotBeMadeLeavesNoBlock) {
+  gcap_thread_contexts_t* set = Create();
+  gcap_thread_context_t* context = nullptr;
+  long blocks = 0;
+  for (int i = 0; i < 2; ++i) {  // the thread's place in the set stays
+    blocks = gcap::testing::LiveBlocks();
+    gcap_sim_fail_nth("cudaStreamCreateWithFlags", 1, cudaErrorUnknown);
+    GCAP_EXPECT_FAILS(gcap_thread_contexts_get(set, &context), GCAP_CUDA_ERROR, "cudaStreamCreateWithFlags");
+  }
+  EXPECT_EQ(gcap::testing::LiveBlocks(), blocks);
+  GCAP_EXPECT_OK(gcap_thread_contexts_destroy(set));
+}
+
 // Whatever cannot be ended is kept, on purpose; then the status says so. The set itself is gone in every case.
 TEST(ThreadContextsSim, DestroySurvivesAFailureOfEachOfItsCalls) {
   void* memory = nullptr;

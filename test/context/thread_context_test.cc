@@ -345,6 +345,7 @@ TEST_F(ThreadContexts, SharedContextIsTheSameForAllThreadsAndEndsWithTheSet) {
   options.shared = true;
   gcap_thread_contexts_t* set = Create(options);
   gcap_thread_context_t* first = nullptr;
+  EXPECT_EQ(gcap_thread_contexts_count(set), 0u);
   std::thread([&] { first = Get(set); }).join();
   EXPECT_EQ(ends_.count, 0) << "the thread that made it may go";
   EXPECT_EQ(Get(set), first);

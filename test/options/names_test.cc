@@ -141,6 +141,9 @@ TEST(OptionNames, AnUnknownKeyIsToldTheNearestOne) {
       {"ep.Mine.use_tf23", "ep.Mine.use_tf32"},
       {"ep.mine.max_mem", "ep.mine.arena.max_mem"},
       {"something_else", ""},
+      {"100%%", ""},
+      {"use_tf32abcd", "use_tf32"},
+      {"use_tf32abcde", ""},
       {"", ""},
       {"ep.", ""},
       {"ep.mine", ""},
@@ -166,6 +169,7 @@ TEST(OptionNames, AnUnknownKeyIsToldItsGroup) {
   gcap_options_t options = Defaults();
   const Outcome outcome(Parse(&options, {{"graph.zzzzzzzzzzzz", "1"}}));
   EXPECT_EQ(outcome.code, GCAP_INVALID_ARGUMENT);
+  EXPECT_TRUE(outcome.Names("; known are graph.")) << outcome.message;
   for (const Key& key : Keys()) {
     const std::string name = key.name;
     EXPECT_EQ(outcome.Names(name), name.compare(0, 6, "graph.") == 0) << name << ": " << outcome.message;

@@ -10,6 +10,7 @@
 #include "gtest/gtest.h"
 #include "test/session/session_test.h"
 #include "test/support/device_test.h"
+#include "test/support/log_catcher.h"
 
 namespace gcap {
 namespace testing {
@@ -135,11 +136,13 @@ TEST_F(SessionDevices, ValuesCrossFromDeviceToDevice) {
   TwoDevices two;
   EXPECT_STREQ(gcap_session_node_ep_name(two.get(), 1), "device 1");
   DeviceFloats x(Floats(6)), y(Floats(6));
+  const LogCatcher log;
   for (int run = 0; run < 4; ++run) {
     x.Set(Content(static_cast<float>(run)));
     GCAP_ASSERT_OK(two.Run(x, y));
     EXPECT_EQ(y.Get(), Expected(static_cast<float>(run)));
   }
+  EXPECT_EQ(log.text(), "") << "such as what is left to the end of the run";
   int current = -1;
   EXPECT_EQ(cudaGetDevice(&current), cudaSuccess);
   EXPECT_EQ(current, 0);

@@ -302,28 +302,31 @@ TEST_F(SessionEps, FailureOfAHostNodeNamesItAndTheNextRunIsRight) {
   EXPECT_EQ(y.Get(), Floats({-3, -4, -5, -6, -1, -2}));
 }
 
-// An input that the device and the host read is bound on the device; one that only the host reads, on the host. What
-// the host makes is bound there.
+// An input that the device and the host read is bound on the device; one that only the host reads, on the host; one of
+// which only the shape is read, on the device. What the host makes is bound there.
 TEST_F(SessionEps, InputsAndOutputsAreBoundWhereTheyAreReadAndMade) {
   Device("device", {"Rotate"}, /*captures=*/false);
   Host();
   ModelBuilder m;
   const int both = m.Value("both", {3}), only = m.Value("only", {3});
+  const int shape_only = m.Value("shape_only", {3}), s = m.Value("s", {1}, GCAP_DTYPE_I64);
   const int a = m.Value("a", {3}), b = m.Value("b", {3}), c = m.Value("c", {3});
-  m.inputs = {both, only};
+  m.inputs = {both, only, shape_only};
   m.outputs = {a, b, c};
   m.Node("Negate", "first", {both}, {a});
   m.Node("Rotate", "second", {both}, {b});
   m.Node("Negate", "third", {only}, {c});
+  m.Node("Shape", "fourth", {shape_only}, {s});
   ASSERT_TRUE(Create(m).ok());
   EXPECT_EQ(gcap_session_input_memory(session_, 0).kind, GCAP_MEMORY_DEVICE);
   EXPECT_EQ(gcap_session_input_memory(session_, 1).kind, GCAP_MEMORY_HOST);
+  EXPECT_EQ(gcap_session_input_memory(session_, 2).kind, GCAP_MEMORY_DEVICE);
   EXPECT_EQ(gcap_session_output_memory(session_, 0).kind, GCAP_MEMORY_HOST);
   EXPECT_EQ(gcap_session_output_memory(session_, 1).kind, GCAP_MEMORY_DEVICE);
   EXPECT_EQ(gcap_session_output_memory(session_, 2).kind, GCAP_MEMORY_HOST);
   DeviceFloats x({1, 2, 3}), y(Floats(3));
   Floats host_x = {4, 5, 6}, host_a(3), host_c(3);
-  const gcap_tensor_t inputs[] = {Tensor(x.get(), {3}), Tensor(host_x.data(), {3})};
+  const gcap_tensor_t inputs[] = {Tensor(x.get(), {3}), Tensor(host_x.data(), {3}), Tensor(x.get(), {3})};
   const gcap_tensor_t outputs[] = {Tensor(host_a.data(), {3}), Tensor(y.get(), {3}), Tensor(host_c.data(), {3})};
   for (int run = 0; run < 3; ++run) {
     host_x[0] = static_cast<float>(run);

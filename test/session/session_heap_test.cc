@@ -62,6 +62,7 @@ TEST(SessionHeap, CreationFailsWholeOrSucceeds) {
   for (int skip = 0;; ++skip) {
     Rig rig;
     int hits = 0;
+    const long blocks = LiveBlocks();
     {
       const HeapFailure heap(1, skip);
       gcap_status_t status = rig.Create();
@@ -75,6 +76,7 @@ TEST(SessionHeap, CreationFailsWholeOrSucceeds) {
     }
     if (rig.session == nullptr) {
       EXPECT_EQ(rig.host.live_kernels, 0);
+      EXPECT_EQ(LiveBlocks(), blocks) << "with allocation " << skip << " failing";
       GCAP_ASSERT_OK(rig.Create());
     }
     rig.ExpectRightRun();
@@ -104,6 +106,16 @@ TEST(SessionHeap, RunOfNewShapesFailsWholeOrIsRight) {
     if (hits == 0) break;
   }
   EXPECT_GE(failed, 10);
+}
+
+TEST(SessionHeap, NothingIsLeftOfASession) {
+  Rig rig;
+  const long blocks = LiveBlocks();
+  GCAP_ASSERT_OK(rig.Create());
+  for (int run = 0; run < 2; ++run) rig.ExpectRightRun();
+  GCAP_EXPECT_OK(gcap_session_destroy(rig.session));
+  rig.session = nullptr;
+  EXPECT_EQ(LiveBlocks(), blocks);
 }
 
 }  // namespace

@@ -104,7 +104,9 @@ TEST_F(SessionOptions, AWarmUpInVainQuotesTheLastFailure) {
   ChainRig rig;
   GCAP_ASSERT_OK(rig.Create(GraphOptions(1)));
   rig.middle.misbehave = When::kInCapture;
-  GCAP_EXPECT_FAILS(rig.WarmUp(x, y), GCAP_UNAVAILABLE, "told to fail");
+  for (const int graph_id : {0, 3}) {
+    GCAP_EXPECT_FAILS(rig.WarmUp(x, y, graph_id), GCAP_UNAVAILABLE, "told to fail");
+  }
 }
 
 // --- Options of a run -----------------------------------------------------------------------------------------------

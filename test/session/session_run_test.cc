@@ -24,6 +24,7 @@ using gcap::testing::kCount;
 using gcap::testing::ModelBuilder;
 using gcap::testing::NodeControl;
 using gcap::testing::Outcome;
+using gcap::testing::RunOptions;
 using gcap::testing::Tensor;
 using gcap::testing::TestEp;
 using gcap::testing::TestEpConfig;
@@ -141,7 +142,8 @@ TEST_F(Session, RunsWithoutSynchronizeKeepTheirOrder) {
 // --- Types and sizes ------------------------------------------------------------------------------------------------
 
 // x -> Bounce -> a -> Bounce -> y, 24 bytes of one type: a lies in scratch, and the constant beside it on the device.
-void ExpectBytesPass(gcap_dtype_t dtype, const std::vector<int64_t>& shape) {
+void ExpectBytesPass(gcap_dtype_t dtype, const std::vector<int64_t>& shape,
+                     gcap_bindings_t bindings = GCAP_BINDINGS_FIXED) {
   std::unique_ptr<TestEp> ep;
   GCAP_ASSERT_OK(TestEp::Create(GraphOptions(1), {}, &ep));
   NodeControl first, second;
@@ -160,9 +162,11 @@ void ExpectBytesPass(gcap_dtype_t dtype, const std::vector<int64_t>& shape) {
   gcap_tensor_t input = Tensor(in.get(), shape, dtype), output = Tensor(out.get(), shape, dtype);
   const bool is_empty = gcap_tensor_elements(&input) == 0;
   if (is_empty) input.data = output.data = nullptr;
+  gcap_run_options_t options = RunOptions(0, true);
+  options.bindings = bindings;
   for (int run = 0; run < 4; ++run) {  // eager, captured, replayed
     out.Set(Floats(6, -1.0f));
-    GCAP_ASSERT_OK(gcap_session_run(session, nullptr, &input, &output));
+    GCAP_ASSERT_OK(gcap_session_run(session, &options, &input, &output));
     EXPECT_EQ(out.Get(), is_empty ? Floats(6, -1.0f) : Floats({1, 2, 3, 4, 5, 6}));
   }
   EXPECT_EQ(ep->Info(0).captures, 1u);
@@ -182,7 +186,12 @@ TEST_F(Session, EveryTypeRuns) {
 }
 
 // Tensors without elements need no memory. A graph of nothing is a graph.
-TEST_F(Session, DimensionsOfZeroRun) { ExpectBytesPass(GCAP_DTYPE_F32, {4, 0, 3}); }
+TEST_F(Session, DimensionsOfZeroRun) {
+  for (const gcap_bindings_t bindings : {GCAP_BINDINGS_FIXED, GCAP_BINDINGS_COPY, GCAP_BINDINGS_RELOCATE}) {
+    SCOPED_TRACE(bindings);
+    ExpectBytesPass(GCAP_DTYPE_F32, {4, 0, 3}, bindings);
+  }
+}
 
 // --- Tensors that do not match --------------------------------------------------------------------------------------
 
