@@ -4,6 +4,7 @@
 // hand over memory that is there.
 #include <cuda_runtime_api.h>
 
+#include <cstring>
 #include <functional>
 #include <string>
 #include <vector>
@@ -67,6 +68,33 @@ TEST_F(Audit, APointerIsOfTheBufferThatMovesItsOwnNode) {
   gcap_graph_notes_t* notes = nullptr;
   GCAP_ASSERT_OK(gcap_notes_make(&subject, &notes));
   EXPECT_EQ(Owners(notes), "0:FOREIGN ; 1:BUFFER moving; 2:FOREIGN ; ");
+  gcap_graph_notes_destroy(notes);
+  gcap_relocation_destroy(relocation);
+}
+
+// The notes of a buffer's pointers follow the buffer, and the others stay.
+TEST_F(Audit, NotesFollowTheBufferThatMoved) {
+  Contents real({{{Pack(At(1))}}, {{Pack(At(0))}}});
+  Contents stand_in({{{Pack(At(2))}}, {{Pack(At(0))}}});
+  const gcap_moving_buffer_t buffer = {"moving", At(1), kBytes, 256, At(2)};
+  gcap_relocation_t* relocation = nullptr;
+  GCAP_ASSERT_OK(gcap_relocation_create(real.get(), stand_in.get(), &buffer, 1, &relocation));
+  gcap_audit_subject_t subject = {};
+  subject.contents = real.get();
+  subject.relocation = relocation;
+  gcap_graph_notes_t* notes = nullptr;
+  GCAP_ASSERT_OK(gcap_notes_make(&subject, &notes));
+  const uintptr_t moved = At(2);
+  std::memcpy(real.bytes(), &moved, sizeof(moved));
+  GCAP_EXPECT_OK(gcap_notes_follow(notes, relocation));
+  EXPECT_EQ(Owners(notes), "0:BUFFER moving; 1:FOREIGN ; ");
+  size_t findings = 77;
+  for (const int piece : {1, 2, 0}) {
+    GCAP_EXPECT_CUDA(cudaFree(memory_[piece]));
+    memory_[piece] = nullptr;
+    GCAP_EXPECT_OK(gcap_graph_audit(notes, nullptr, nullptr, &findings));
+    EXPECT_EQ(findings, piece == 1 ? 0u : piece == 2 ? 1u : 2u);
+  }
   gcap_graph_notes_destroy(notes);
   gcap_relocation_destroy(relocation);
 }
@@ -230,6 +258,7 @@ TEST_F(AuditOfAGraph, ScratchIsTheGraphsWhileThePieceIsKeptOrNotHandedOutAgain) 
     scratch.claim.keeper = row.keeper;
     NoteAFill();
     EXPECT_EQ(told_at_once_, std::string("0 the destination ") + row.at_once);
+    EXPECT_EQ(memory_texts_.find(", free") != std::string::npos, row.hand_out == 0 && row.keeper == 0);
     scratch.claim.hand_out = row.later_hand_out;
     scratch.claim.keeper = row.later_keeper;
     EXPECT_EQ(Told(), std::string("0 the destination ") + row.later);

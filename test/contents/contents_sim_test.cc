@@ -113,6 +113,7 @@ TEST_F(ContentsSim, AFailedQuestionLeavesTheAnswerUnknown) {
       for (size_t i = 0; i < contents.count; ++i) {
         const gcap_contents_node_t& node = contents.nodes[i];
         hidden += node.type == cudaGraphNodeTypeGraph && !node.is_known;  // its one node is not listed
+        EXPECT_TRUE(node.type != cudaGraphNodeTypeGraph || node.has_arguments == node.is_known);
         unknown += !node.has_arguments || (node.type == cudaGraphNodeTypeKernel && !node.is_known);
       }
       EXPECT_EQ(contents.count, 6u - hidden);
@@ -222,6 +223,17 @@ TEST_F(ContentsSim, AMoveSetsEachNodeOnceOrNone) {
   });
   EXPECT_EQ(moved, 1);
   EXPECT_EQ(walked.calls, 5u) << "for the thread's context, two kernels, a copy and a fill";
+}
+
+TEST_F(ContentsSim, ABufferWithoutANewAddressStays) {
+  Movable graph(*this);
+  graph.address = 0;
+  bool torn = true;
+  const uint64_t calls = CudaCalls();
+  GCAP_EXPECT_OK(graph.Move(&torn));
+  EXPECT_EQ(CudaCalls() - calls, 1u) << "for the thread's context";
+  EXPECT_FALSE(torn);
+  EXPECT_EQ(graph.relocation->buffers[0].address, graph.buffers[0].address);
 }
 
 // A graph that cannot be set back is torn.

@@ -315,6 +315,16 @@ TEST_F(Runtime, ARunOfOneCallIsDoneAgainEagerlyWhereItsCaptureFails) {
   }
 }
 
+TEST_F(Runtime, ARunThatFailsAgainEagerlyIsReported) {
+  Create(GraphOptions(0));
+  const LogCatcher log;
+  const gcap_runtime_work_t fail = [](void*, const gcap_run_resources_t*) {
+    return GCAP_STATUS(GCAP_UNAVAILABLE, "the kernel failed");
+  };
+  GCAP_EXPECT_FAILS(gcap_runtime_run(runtime_, 0, fail, nullptr, /*synchronize=*/true), GCAP_UNAVAILABLE,
+                    "the kernel failed");
+}
+
 TEST_F(Runtime, DestroyOfNullIsFine) { GCAP_EXPECT_OK(gcap_runtime_destroy(nullptr)); }
 
 TEST_F(Runtime, StreamIsTheThreadsOwnAndMemoryIsShared) {
