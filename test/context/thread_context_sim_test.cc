@@ -161,16 +161,36 @@ TEST(ThreadContextsSim, WhatMakesAContextFailIsToldBeforeWhatItsEndLost) {
 
 // A context whose stream cannot be made: what is left is the same as before.
 TEST(ThreadContextsSim, AContextThatCannotBeMadeLeavesNoBlock) {
-  gcap_thread_contexts_t* set = Create();
-  gcap_thread_context_t* context = nullptr;
   long blocks = 0;
-  for (int i = 0; i < 2; ++i) {  // the thread's place in the set stays
+  for (int i = 0; i < 2; ++i) {  // what the thread notes of the first set stays with the thread
     blocks = gcap::testing::LiveBlocks();
+    gcap_thread_contexts_t* set = Create();
+    gcap_thread_context_t* context = nullptr;
     gcap_sim_fail_nth("cudaStreamCreateWithFlags", 1, cudaErrorUnknown);
     GCAP_EXPECT_FAILS(gcap_thread_contexts_get(set, &context), GCAP_CUDA_ERROR, "cudaStreamCreateWithFlags");
+    GCAP_EXPECT_OK(gcap_thread_contexts_destroy(set));
   }
   EXPECT_EQ(gcap::testing::LiveBlocks(), blocks);
-  GCAP_EXPECT_OK(gcap_thread_contexts_destroy(set));
+}
+
+TEST(ThreadContextsSim, AUserStreamThatCannotBeWrappedMakesNoContext) {
+  cudaStream_t stream = nullptr;
+  ASSERT_EQ(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), cudaSuccess);
+  gcap_thread_contexts_options_t options;
+  gcap_thread_contexts_options_init(&options);
+  options.shared = options.has_user_stream = true;
+  options.user_stream = stream;
+  const Walked walked = WalkFaults([&](Fault& fault) {
+    gcap_thread_contexts_t* set = nullptr;
+    GCAP_ASSERT_OK(gcap_thread_contexts_create(&options, &set));
+    gcap_thread_context_t* context = nullptr;
+    const Outcome outcome = fault.During([&] { return gcap_thread_contexts_get(set, &context); });
+    EXPECT_EQ(outcome.ok(), !fault.hit()) << outcome.message;
+    EXPECT_EQ(context == nullptr, fault.hit());
+    GCAP_EXPECT_OK(gcap_thread_contexts_destroy(set));
+  });
+  EXPECT_GE(walked.calls, 1u);
+  EXPECT_EQ(cudaStreamDestroy(stream), cudaSuccess);
 }
 
 // Whatever cannot be ended is kept, on purpose; then the status says so. The set itself is gone in every case.

@@ -16,6 +16,7 @@
 
 #include "gtest/gtest.h"
 #include "lib/internal/capture_gate.h"
+#include "test/base/device_work.h"
 #include "test/support/device_test.h"
 #include "test/support/expect_status.h"
 #include "test/support/held_thread.h"
@@ -27,6 +28,7 @@ namespace {
 using gcap::testing::HeldThread;
 using gcap::testing::LogCatcher;
 using gcap::testing::Outcome;
+using gcap::testing::RawStream;
 
 // What on_end saw.
 struct Ends {
@@ -503,6 +505,17 @@ TEST_F(ThreadContexts, DestroyByACapturingThreadIsRefusedAndDestroysNothing) {
   EXPECT_EQ(cudaGraphDestroy(graph), cudaSuccess);
   GCAP_EXPECT_OK(gcap_thread_contexts_destroy(set));
   EXPECT_EQ(ends_.count, 2);
+}
+
+// Also where the set has no context that captures.
+TEST_F(ThreadContexts, DestroyByAThreadThatCapturesElsewhereIsRefused) {
+  gcap_thread_contexts_t* set = Create();
+  const RawStream stream;
+  gcap_capture_t* capture = nullptr;
+  GCAP_ASSERT_OK(gcap_capture_begin(stream.get(), nullptr, &capture));
+  GCAP_EXPECT_FAILS(gcap_thread_contexts_destroy(set), GCAP_FAILED_PRECONDITION, "capturing");
+  gcap_capture_abort(capture);
+  GCAP_EXPECT_OK(gcap_thread_contexts_destroy(set));
 }
 
 // Was: the set was freed while it said that nothing was destroyed, and the contexts that came first had ended.

@@ -142,6 +142,7 @@ TEST(OptionNames, AnUnknownKeyIsToldTheNearestOne) {
       {"ep.mine.max_mem", "ep.mine.arena.max_mem"},
       {"something_else", ""},
       {"100%%", ""},
+      {"xse_tx3x", "use_tf32"},
       {"use_tf32abcd", "use_tf32"},
       {"use_tf32abcde", ""},
       {"", ""},

@@ -70,7 +70,7 @@ TEST(OptionsReadback, ValuesAreSpelledInOneWay) {
                       {"gpu_mem_limit", "4096"},
                       {"arena.max_mem", "4096"},
                       {"arena.cuda_mempool_release_threshold", "18446744073709551615"},
-                      {"arena.trace_file", "/tmp/a=b c"},
+                      {"arena.trace_file", "/tmp/a=b c%%"},
                       {"user_compute_stream", "0"},
                       {"tunable_op_enable", "0"},
                       {"default_memory_arena_cfg", "0"}};
@@ -82,7 +82,7 @@ TEST(OptionsReadback, ValuesAreSpelledInOneWay) {
                                   {"gpu_external_alloc", "0XABC0"},
                                   {"gpu_external_free", "4096"},
                                   {"gpu_mem_limit", "4096"},
-                                  {"arena.trace_file", "/tmp/a=b c"}}));
+                                  {"arena.trace_file", "/tmp/a=b c%%"}}));
   for (const auto& row : rows) EXPECT_EQ(Get(options, row.first), row.second) << row.first;
 }
 
