@@ -3,6 +3,7 @@
 // Runs of one id on other tensors each time: with bindings=relocate and bindings=copy a replay works on the tensors of
 // its own run; with bindings=fixed, on those of the capture.
 
+#include <list>
 #include <memory>
 #include <string>
 #include <vector>
@@ -21,9 +22,11 @@ using gcap::testing::DeviceFloats;
 using gcap::testing::Floats;
 using gcap::testing::GraphOptions;
 using gcap::testing::LogCatcher;
+using gcap::testing::ModelBuilder;
 using gcap::testing::Outcome;
 using gcap::testing::RunOptions;
 using gcap::testing::Tensor;
+using gcap::testing::TestEp;
 using gcap::testing::When;
 
 class SessionBindings : public gcap::testing::DeviceTest {
@@ -123,6 +126,51 @@ TEST_F(SessionBindings, TensorsMayBeLessAlignedThanTheCaptured) {
     EXPECT_EQ(rig.ep->Info(0).captures, 1u);
     EXPECT_EQ(rig.ep->Info(0).replays, bindings == GCAP_BINDINGS_COPY ? 2u : 1u);
     EXPECT_EQ(log.text().find("less aligned") != std::string::npos, bindings == GCAP_BINDINGS_RELOCATE) << log.text();
+  }
+}
+
+// More tensors than a run has room for without the heap.
+TEST_F(SessionBindings, ManyTensorsAreCheckedAndMoved) {
+  constexpr int kMany = 20;
+  for (const gcap_bindings_t bindings : {GCAP_BINDINGS_FIXED, GCAP_BINDINGS_RELOCATE, GCAP_BINDINGS_COPY}) {
+    SCOPED_TRACE(bindings);
+    std::unique_ptr<TestEp> ep;
+    GCAP_ASSERT_OK(TestEp::Create(GraphOptions(1), {}, &ep));
+    ModelBuilder m;
+    std::list<std::string> names;  // which outlive the model
+    const auto name = [&](const char* prefix, int i) { return names.emplace_back(prefix + std::to_string(i)).c_str(); };
+    std::vector<std::unique_ptr<DeviceFloats>> x, y;
+    std::vector<gcap_tensor_t> inputs, outputs;
+    for (int i = 0; i < kMany; ++i) {
+      m.inputs.push_back(m.Value(name("x", i), {3}));
+      m.outputs.push_back(m.Value(name("y", i), {3}));
+      m.Node("Rotate", name("rotate", i), {m.inputs.back()}, {m.outputs.back()});
+      x.push_back(std::make_unique<DeviceFloats>(Floats(3)));
+      y.push_back(std::make_unique<DeviceFloats>(Floats(3)));
+      inputs.push_back(Tensor(x.back()->get(), {3}));
+      outputs.push_back(Tensor(y.back()->get(), {3}));
+    }
+    const gcap_model_t model = m.Model();
+    gcap_ep_t* const eps[] = {ep->get()};
+    gcap_session_t* session = nullptr;
+    GCAP_ASSERT_OK(gcap_session_create(&model, eps, 1, nullptr, &session));
+    gcap_run_options_t options = RunOptions(0, true);
+    options.bindings = bindings;
+    options.check_bindings = bindings == GCAP_BINDINGS_FIXED;
+    for (int run = 0; run < 3; ++run) {
+      const float f = static_cast<float>(run + 1);
+      for (int i = 0; i < kMany; ++i) x[i]->Set({f, f + 1, static_cast<float>(i)});
+      GCAP_ASSERT_OK(gcap_session_run(session, &options, inputs.data(), outputs.data()));
+      for (int i = 0; i < kMany; ++i) EXPECT_EQ(y[i]->Get(), Floats({f + 1, static_cast<float>(i), f})) << i;
+    }
+    EXPECT_EQ(ep->Info(0).captures, 1u);
+    const DeviceFloats other(Floats(3, 77.0f));
+    outputs[kMany - 1] = Tensor(other.get(), {3});
+    const Outcome moved(gcap_session_run(session, &options, inputs.data(), outputs.data()));
+    EXPECT_EQ(moved.ok(), bindings != GCAP_BINDINGS_FIXED) << moved.message;
+    EXPECT_EQ(moved.Names("'y19'"), bindings == GCAP_BINDINGS_FIXED) << moved.message;
+    EXPECT_EQ(other.Get(), moved.ok() ? y[kMany - 1]->Get() : Floats(3, 77.0f));
+    GCAP_EXPECT_OK(gcap_session_destroy(session));
   }
 }
 
