@@ -1,7 +1,10 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
-// The order in which a session lets go of its EP. The claim was given up first: another thread, which tried to destroy
-// the EP meanwhile, freed the EP under the end of the turn.
+// The order in which a session takes and lets go of its EPs. The claim was given up first: another thread, which tried
+// to destroy the EP meanwhile, freed the EP under the end of the turn.
+
+#include <cstring>
+#include <vector>
 
 #include "gcap/ep_ops.h"
 #include "gcap/session.h"
@@ -12,6 +15,7 @@
 namespace {
 
 int turns_ended, sessions_gone;
+std::vector<gcap_ep_t*> ended;
 
 }  // namespace
 
@@ -21,6 +25,7 @@ void __real_gcap_ep_end_turn(gcap_ep_t* ep);
 // As another thread that tries to destroy the EP just before its turn ends.
 void __wrap_gcap_ep_end_turn(gcap_ep_t* ep) {
   ++turns_ended;
+  ended.push_back(ep);
   const gcap::testing::Outcome outcome(gcap_ep_destroy(ep));
   if (!outcome.Names("live session")) ++sessions_gone;
   __real_gcap_ep_end_turn(ep);
@@ -42,7 +47,10 @@ struct FakeEp {
     ops.name = "fake";
     ops.self = this;
     ops.supports_concurrent_runs = supports_concurrent_runs;
-    ops.supports = [](void*, const gcap_model_t*, const gcap_node_t*) { return true; };
+    ops.supports = [](void* self, const gcap_model_t*, const gcap_node_t* node) {
+      const char* only = static_cast<FakeEp*>(self)->only_op;
+      return only == nullptr || std::strcmp(only, node->op_type) == 0;
+    };
     ops.create_kernel = [](void* self, const gcap_model_t*, const gcap_node_t*, gcap_kernel_t* out_kernel) {
       if (static_cast<FakeEp*>(self)->has_no_kernels) return GCAP_STATUS(GCAP_INTERNAL, "no kernel");
       out_kernel->self = self;
@@ -76,6 +84,7 @@ struct FakeEp {
   gcap_runtime_t* runtime = nullptr;
   gcap_ep_t* ep = nullptr;
   gcap_session_t* session = nullptr;
+  const char* only_op = nullptr;
   bool has_no_kernels = false;
   bool may_end = false;
 };
@@ -116,6 +125,31 @@ TEST_F(SessionEnd, ClaimOfASessionThatFailsOutlivesTheTurn) {
 }
 
 // The destroy waited for its own turn, or freed the session under its run.
+// Two sessions that took the turns of two EPs in two orders could wait for each other for ever.
+TEST_F(SessionEnd, TurnsAreInOneOrderWhateverTheOrderOfTheEps) {
+  FakeEp first, second;
+  first.only_op = "First";
+  second.only_op = "Second";
+  ModelBuilder m;
+  const int x = m.Value("x", {4}), y = m.Value("y", {4}), z = m.Value("z", {4}), u = m.Value("u", {4});
+  m.inputs = {x, z};
+  m.outputs = {y, u};
+  m.Node("First", "one", {x}, {y});
+  m.Node("Second", "other", {z}, {u});
+  const gcap_model_t model = m.Model();
+  gcap_ep_t* const eps[][2] = {{first.ep, second.ep}, {second.ep, first.ep}};
+  std::vector<gcap_ep_t*> orders[2];
+  for (int i = 0; i < 2; ++i) {
+    gcap_session_t* session = nullptr;
+    GCAP_ASSERT_OK(gcap_session_create(&model, eps[i], 2, nullptr, &session));
+    ended.clear();
+    GCAP_EXPECT_OK(gcap_session_destroy(session));
+    orders[i] = ended;
+    EXPECT_EQ(ended.size(), 2u);
+  }
+  EXPECT_EQ(orders[0], orders[1]);
+}
+
 TEST_F(SessionEnd, NotInAKernelOfItsOwnRun) {
   for (const bool supports_concurrent_runs : {true, false}) {
     FakeEp ep(supports_concurrent_runs);
