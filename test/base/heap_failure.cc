@@ -2,12 +2,13 @@
 //
 // The idea: the linker sends every malloc, calloc, realloc, posix_memalign and free of the binary's static objects
 // through the functions here (--wrap). A thread-local counter says how many of this thread's calls are still to fail,
-// so that other threads go on.
+// so that other threads go on. vasprintf, whose block such an object frees, is only counted.
 
 #include "test/base/heap_failure.h"
 
 #include <atomic>
 #include <cerrno>
+#include <cstdarg>
 #include <cstddef>
 
 namespace {
@@ -39,6 +40,7 @@ void* __real_malloc(size_t bytes);
 void* __real_calloc(size_t count, size_t bytes);
 void* __real_realloc(void* memory, size_t bytes);
 int __real_posix_memalign(void** out_memory, size_t alignment, size_t bytes);
+int __real_vasprintf(char** out_text, const char* format, va_list args);
 void __real_free(void* memory);
 
 void* __wrap_malloc(size_t bytes) { return MustFail() ? nullptr : Count(__real_malloc(bytes)); }
@@ -56,6 +58,12 @@ int __wrap_posix_memalign(void** out_memory, size_t alignment, size_t bytes) {
   const int error = __real_posix_memalign(out_memory, alignment, bytes);
   if (error == 0) Count(*out_memory);
   return error;
+}
+
+int __wrap_vasprintf(char** out_text, const char* format, va_list args) {
+  const int length = __real_vasprintf(out_text, format, args);
+  if (length >= 0) Count(*out_text);
+  return length;
 }
 
 void __wrap_free(void* memory) {
