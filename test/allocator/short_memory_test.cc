@@ -125,6 +125,25 @@ TEST(ShortMemory, AnAllocatorThatCannotBeMadeLeavesNothing) {
   gcap_allocator_destroy(upstream);
 }
 
+// Of the heap calls of a creation the last one makes the allocator.
+TEST(ShortMemory, APoolThatCannotBeGivenOutEndsItsPool) {
+  gcap_pool_allocator_options_t options;
+  gcap_pool_allocator_options_init(&options);
+  gcap_allocator_t* allocator = nullptr;
+  gcap_status_t status = nullptr;
+  size_t live = 0;
+  for (int skip = 100; status == nullptr && skip >= 0; --skip) {
+    gcap_allocator_destroy(allocator);
+    live = gcap_sim_live(nullptr);
+    const HeapFailure no_memory(1, skip);
+    status = gcap_pool_allocator_create(&options, &allocator);
+    ASSERT_EQ(status == nullptr, allocator != nullptr);
+  }
+  GCAP_EXPECT_FAILS(status, GCAP_RESOURCE_EXHAUSTED, "no host memory for an allocator");
+  EXPECT_EQ(allocator, nullptr);
+  EXPECT_EQ(gcap_sim_live(nullptr), live);
+}
+
 // Callers free memory and try again when the answer is RESOURCE_EXHAUSTED, so it must not be CUDA_ERROR; nor may any
 // other failure of the driver look like it.
 TEST(ShortMemory, DeviceMemoryThatIsUsedUpIsToldFromOtherFailures) {
