@@ -2,7 +2,7 @@
 //
 // The idea: the linker sends every malloc, calloc, realloc, posix_memalign and free of the binary's static objects
 // through the functions here (--wrap). A thread-local counter says how many of this thread's calls are still to fail,
-// so that other threads go on. vasprintf, whose block such an object frees, is only counted.
+// so that other threads go on. aligned_alloc, which tests call, and vasprintf are only counted.
 
 #include "test/base/heap_failure.h"
 
@@ -40,6 +40,7 @@ void* __real_malloc(size_t bytes);
 void* __real_calloc(size_t count, size_t bytes);
 void* __real_realloc(void* memory, size_t bytes);
 int __real_posix_memalign(void** out_memory, size_t alignment, size_t bytes);
+void* __real_aligned_alloc(size_t alignment, size_t bytes);
 int __real_vasprintf(char** out_text, const char* format, va_list args);
 void __real_free(void* memory);
 
@@ -59,6 +60,8 @@ int __wrap_posix_memalign(void** out_memory, size_t alignment, size_t bytes) {
   if (error == 0) Count(*out_memory);
   return error;
 }
+
+void* __wrap_aligned_alloc(size_t alignment, size_t bytes) { return Count(__real_aligned_alloc(alignment, bytes)); }
 
 int __wrap_vasprintf(char** out_text, const char* format, va_list args) {
   const int length = __real_vasprintf(out_text, format, args);
