@@ -406,6 +406,14 @@ TEST_F(ExternalAllocator, DestroySaysWhatIsLost) {
   ExternalFree(ptr);  // the application's, as before
 }
 
+TEST_F(ExternalAllocator, DestroySaysNothingWhereNothingIsLost) {
+  const LogCatcher log;
+  Free(Alloc(100));
+  gcap_allocator_destroy(allocator_);
+  allocator_ = nullptr;
+  EXPECT_EQ(log.text(), "");
+}
+
 }  // namespace
 }  // namespace testing
 }  // namespace gcap

@@ -3,6 +3,8 @@
 // Allocators whose refusal cannot be described for want of host memory: what becomes of the memory must not hang on it.
 // Was: a status without memory was RESOURCE_EXHAUSTED, so a block in use went back to its owner, who gave it twice.
 
+#include <functional>
+
 #include "gcap/allocator_ops.h"
 #include "gcap/external_allocator.h"
 #include "gcap_sim.h"
@@ -81,6 +83,65 @@ TEST(ShortMemory, CountedBlockInUseStaysWithItsOwner) {
   EXPECT_EQ(num_frees, 1);
   gcap_allocator_destroy(counting);
   gcap_allocator_destroy(upstream);
+}
+
+// Each allocation of each creation fails once, but for that of a pool: the simulator stops without memory.
+TEST(ShortMemory, AnAllocatorThatCannotBeMadeLeavesNothing) {
+  gcap_allocator_t* upstream = nullptr;
+  GCAP_ASSERT_OK(gcap_device_allocator_create(0, &upstream));
+  const std::function<gcap_status_t(gcap_allocator_t**)> creations[] = {
+      [](gcap_allocator_t** out) { return gcap_device_allocator_create(0, out); },
+      [](gcap_allocator_t** out) { return gcap_pinned_allocator_create(out); },
+      [](gcap_allocator_t** out) {
+        gcap_external_allocator_options_t options;
+        gcap_external_allocator_options_init(&options);
+        options.alloc = SameMemory;
+        options.free = CountFree;
+        return gcap_external_allocator_create(&options, out);
+      },
+      [&](gcap_allocator_t** out) { return gcap_counting_allocator_create(upstream, nullptr, out); },
+  };
+  for (const auto& create : creations) {
+    for (int round = 0; round < 2; ++round) {  // in the first, what the simulator keeps is made
+      bool made = false;
+      for (int skip = 0; !made; ++skip) {
+        SCOPED_TRACE(skip);
+        const long before = LiveBlocks();
+        gcap_allocator_t* allocator = nullptr;
+        gcap_status_t status = nullptr;
+        {
+          const HeapFailure no_memory(1, skip);
+          status = create(&allocator);
+          made = no_memory.hits() == 0;
+        }
+        EXPECT_EQ(gcap_status_code(status), made ? GCAP_OK : GCAP_RESOURCE_EXHAUSTED);
+        EXPECT_EQ(allocator != nullptr, made);
+        gcap_status_free(status);
+        gcap_allocator_destroy(allocator);
+        EXPECT_TRUE(round == 0 || LiveBlocks() == before) << LiveBlocks() - before;
+      }
+    }
+  }
+  gcap_allocator_destroy(upstream);
+}
+
+// Of the heap calls of a creation the last one makes the allocator.
+TEST(ShortMemory, APoolThatCannotBeGivenOutEndsItsPool) {
+  gcap_pool_allocator_options_t options;
+  gcap_pool_allocator_options_init(&options);
+  gcap_allocator_t* allocator = nullptr;
+  gcap_status_t status = nullptr;
+  size_t live = 0;
+  for (int skip = 100; status == nullptr && skip >= 0; --skip) {
+    gcap_allocator_destroy(allocator);
+    live = gcap_sim_live(nullptr);
+    const HeapFailure no_memory(1, skip);
+    status = gcap_pool_allocator_create(&options, &allocator);
+    ASSERT_EQ(status == nullptr, allocator != nullptr);
+  }
+  GCAP_EXPECT_FAILS(status, GCAP_RESOURCE_EXHAUSTED, "no host memory for an allocator");
+  EXPECT_EQ(allocator, nullptr);
+  EXPECT_EQ(gcap_sim_live(nullptr), live);
 }
 
 // Callers free memory and try again when the answer is RESOURCE_EXHAUSTED, so it must not be CUDA_ERROR; nor may any

@@ -1,9 +1,8 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
 // The idea: the linker sends every malloc, calloc, realloc, posix_memalign and free of the binary's static objects
-// through the functions here (--wrap). strdup and vasprintf, whose own call of malloc is the C library's, are counted
-// alone. A thread-local counter says how many of this thread's calls are still to fail,
-// so that other threads go on.
+// through the functions here (--wrap). A thread-local counter says how many of this thread's calls are still to fail,
+// so that other threads go on. strdup, vasprintf, and aligned_alloc, which tests call, are only counted.
 
 #include "test/base/heap_failure.h"
 
@@ -41,9 +40,10 @@ void* __real_malloc(size_t bytes);
 void* __real_calloc(size_t count, size_t bytes);
 void* __real_realloc(void* memory, size_t bytes);
 int __real_posix_memalign(void** out_memory, size_t alignment, size_t bytes);
+void* __real_aligned_alloc(size_t alignment, size_t bytes);
+int __real_vasprintf(char** out_text, const char* format, va_list args);
 void __real_free(void* memory);
 char* __real_strdup(const char* text);
-int __real_vasprintf(char** out_text, const char* format, va_list args);
 
 void* __wrap_malloc(size_t bytes) { return MustFail() ? nullptr : Count(__real_malloc(bytes)); }
 
@@ -62,18 +62,20 @@ int __wrap_posix_memalign(void** out_memory, size_t alignment, size_t bytes) {
   return error;
 }
 
-void __wrap_free(void* memory) {
-  if (memory != nullptr) --live_blocks;
-  __real_free(memory);
-}
-
-char* __wrap_strdup(const char* text) { return static_cast<char*>(Count(__real_strdup(text))); }
+void* __wrap_aligned_alloc(size_t alignment, size_t bytes) { return Count(__real_aligned_alloc(alignment, bytes)); }
 
 int __wrap_vasprintf(char** out_text, const char* format, va_list args) {
   const int length = __real_vasprintf(out_text, format, args);
   if (length >= 0) Count(*out_text);
   return length;
 }
+
+void __wrap_free(void* memory) {
+  if (memory != nullptr) --live_blocks;
+  __real_free(memory);
+}
+
+char* __wrap_strdup(const char* text) { return static_cast<char*>(Count(__real_strdup(text))); }
 
 }  // extern "C"
 

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "gcap/capture.h"
 #include "gtest/gtest.h"
 #include "test/scratch/scratch_test_support.h"
 #include "test/support/log_catcher.h"
@@ -181,6 +182,21 @@ TEST_F(Bypass, ACaptureUsesWhatWasPreparedAndTheGraphKeepsIt) {
   Trim();
   EXPECT_EQ(NumRegions(), 1u) << "the live block";
   Free(const_cast<char*>(upstream_.regions().begin()->first));
+}
+
+// A free of another stream's block is a call that gives back, but for a thread that captures.
+TEST_F(Bypass, NothingGoesBackWhileTheThreadCaptures) {
+  void* const passed = Alloc(512, b_);
+  void* const other = Alloc(1024, b_);
+  Free(passed);
+  Synchronize(b_);
+  gcap_capture_t* capture = nullptr;
+  GCAP_ASSERT_OK(gcap_capture_begin(gcap_stream_handle(a_), nullptr, &capture));
+  Free(other);
+  EXPECT_TRUE(upstream_.Owns(passed, 512));
+  gcap_capture_abort(capture);
+  MakeACall();
+  EXPECT_FALSE(upstream_.Owns(passed, 512));
 }
 
 TEST_F(Bypass, WhatACaptureLackedIsHeldForTheNext) {

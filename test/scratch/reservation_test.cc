@@ -12,6 +12,7 @@
 
 #include "gcap/capture.h"
 #include "gtest/gtest.h"
+#include "lib/internal/memory_source.h"
 #include "test/scratch/scratch_test_support.h"
 #include "test/support/log_catcher.h"
 
@@ -38,6 +39,26 @@ TEST_F(Reservation, TakesFreeMemoryAndNeverUpstreams) {
   Free(second);
   EXPECT_EQ(gcap_scratch_reservation_bytes(reservation), kChunk);
   Release(reservation);
+}
+
+// Which an audit of a graph tells.
+TEST_F(Reservation, AClaimOnItsMemoryHasItsLabel) {
+  WarmUp(a_);
+  char* of_nobody = Alloc(100, b_);
+  gcap_scratch_reservation_t* reservation = Open(a_);
+  gcap_scratch_reservation_set_label(reservation, "graph 7");
+  char* of_graph = Alloc(100, a_);
+  for (char* block : {of_nobody, of_graph}) {
+    gcap_memory_claim_t claim = {};
+    bool found = false;
+    GCAP_EXPECT_OK(gcap_memory_find_claim(reinterpret_cast<uintptr_t>(block), /*watch=*/false, &claim, &found));
+    EXPECT_TRUE(found);
+    EXPECT_STREQ(claim.name, block == of_graph ? "graph 7" : "");
+    EXPECT_EQ(claim.keeper != 0, block == of_graph);
+  }
+  Free(of_graph);
+  Release(reservation);
+  Free(of_nobody);
 }
 
 // The scope opens one for its own streams (scope_test.cc); a capture that is not the scope's has no one who would.

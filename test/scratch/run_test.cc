@@ -324,6 +324,27 @@ TEST_F(Run, RefusalsNameTheNodesOfLiveBlocks) {
   for (char* block : kept) Free(block);
 }
 
+// Eight nodes are told apart.
+TEST_F(Run, NodesBeyondTheEighthAreCountedTogether) {
+  const auto counts_others = [this](const std::string& counted) {
+    const Outcome refusal(gcap_scratch_forget_stream(scratch_, a_));
+    EXPECT_EQ(refusal.Names("; other nodes have " + counted), !counted.empty()) << refusal.message;
+    EXPECT_EQ(Describe().find("\nother nodes have " + counted) != std::string::npos, !counted.empty()) << Describe();
+  };
+  std::vector<std::string> names;
+  for (int i = 0; i < 11; ++i) names.push_back("node" + std::to_string(i));
+  std::vector<char*> blocks;
+  Begin(a_);
+  for (int i = 0; i < 11; ++i) {
+    if (i == 8) counts_others("");
+    Node(a_, names[i].c_str());
+    blocks.push_back(Alloc(100, a_));
+  }
+  counts_others("3 live blocks (300 bytes)");
+  for (char* block : blocks) Free(block);
+  EXPECT_EQ(End(a_), "");
+}
+
 TEST_F(Run, ADescriptionEndsAtItsRoom) {
   Begin(a_);
   std::vector<std::string> names;

@@ -61,6 +61,21 @@ TEST_F(ScratchHeap, OfCreate) {
   EXPECT_EQ(scratch, nullptr);
 }
 
+TEST_F(ScratchHeap, IsGivenBackWithTheArena) {
+  const auto whole_life = [this] {
+    gcap_scratch_t* scratch = nullptr;
+    void* ptr = nullptr;
+    GCAP_ASSERT_OK(gcap_scratch_create(upstream_.get(), nullptr, &scratch));
+    GCAP_EXPECT_OK(gcap_scratch_alloc(scratch, 100, a_, &ptr));
+    GCAP_EXPECT_OK(gcap_scratch_free(scratch, ptr));
+    GCAP_EXPECT_OK(gcap_scratch_destroy(scratch));
+  };
+  whole_life();  // what a thread and the simulator keep, they have now
+  const long before = LiveBlocks();
+  whole_life();
+  EXPECT_EQ(LiveBlocks(), before);
+}
+
 TEST_F(ScratchHeap, OfANewStream) {
   ExpectAllocFailsWithoutHeap(1, 100, "note a stream");
   Free(Alloc(100, a_));

@@ -222,6 +222,15 @@ TEST_F(Scratch, RegionsDoubleUpToTheLimit) {
   for (char* block : blocks) Free(block);
 }
 
+TEST_F(Scratch, WithoutALimitRegionsAreLargerThanTheirFirstBlockToo) {
+  options_.max_extend_bytes = SIZE_MAX;
+  Create();
+  char* first = Alloc(kChunk, a_);
+  char* second = Alloc(kGranule, a_);
+  EXPECT_EQ(upstream_.requests(), (Sizes{kChunk, kChunk}));
+  for (char* block : {first, second}) Free(block);
+}
+
 TEST_F(Scratch, WhatIsHeldDoublesWhileItIsLittle) {
   std::vector<char*> blocks = {Alloc(5 * kChunk, a_)};
   EXPECT_EQ(upstream_.requests(), Sizes{5 * kChunk});
