@@ -165,8 +165,8 @@ def gcap_test_library(name, hdrs = None, deps = [], bare = False, **kwargs):
         name = name,
         testonly = True,
         hdrs = [name + ".h"] if hdrs == None else hdrs,
-        copts = GCAP_CXXOPTS,
-        deps = deps + ([] if bare else ["//test/support"]),
+        copts = GCAP_CXXOPTS + _PRECOMPILED,
+        deps = deps + ["//test/support:precompiled"] + ([] if bare else ["//test/support"]),
         **kwargs
     )
 

@@ -92,7 +92,7 @@ value() {
 # state: what must be after a bare run as it was before.
 state() {
     env -u XDG_CACHE_HOME ./bazelw info server_pid output_base 2>/dev/null
-    ls -l .bazel
+    ls -l .bazel 2>/dev/null || true
     mount
 }
 
