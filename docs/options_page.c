@@ -1,24 +1,26 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
-// Prints docs/options.md: the options that lib/options/table.c lists, with their defaults, and the words around them.
+// Prints docs/options.md: the options that lib/options/table.c and kit/session/run_options.c list, with their defaults,
+// and the words around them.
 //
 //   ./bazelw run //docs:options_page >docs/options.md
 
 #include <stdio.h>
 
 #include "gcap/options.h"
-#include "gcap/run_options.h"
+#include "kit/session/run_options.h"
 #include "lib/options/table.h"
 
 static const char introduction[] =
     "# Options\n"
     "\n"
-    "<!-- Printed by docs/options_page.c from lib/options/table.c. Do not edit. -->\n"
+    "<!-- Printed by docs/options_page.c from lib/options/table.c and kit/session/run_options.c. Do not edit. -->\n"
     "\n"
     "Options are pairs of texts, as hosts pass them. Those of a runtime or an execution provider (EP) go into\n"
     "`gcap_options_parse` or `gcap_options_parse_for_ep` ([options.h](../include/gcap/options.h)), those of a run "
     "into\n"
-    "`gcap_run_options_parse` ([run_options.h](../include/gcap/run_options.h)). Where ONNX Runtime has a key, name, "
+    "`gcap_run_options_parse` ([run_options.h](../include/gcap/kit/run_options.h)). Where ONNX Runtime has a key, "
+    "name, "
     "default\n"
     "and meaning are its own. All keys of its CUDA EP and its CUDA plugin are accepted. A value that would switch on "
     "what\n"

@@ -211,12 +211,12 @@ static gcap_status_t create_of_session(gcap_ort_session_ep_t* ep, const gcap_ort
   allocator_t parts = {.info = ep->device->pinned};
   if (where.kind == GCAP_MEMORY_DEVICE) {
     gcap_run_resources_t resources;
-    GCAP_RETURN_IF_ERROR(gcap_ep_get_run_resources(ep->ep, &resources));
+    GCAP_RETURN_IF_ERROR(gcap_runtime_get_resources(ep->runtime, &resources));
     parts.info = ep->device->memory;
     parts.scratch = resources.scratch;
     parts.memory = gcap_scratch_allocator(resources.scratch);
   } else {
-    GCAP_RETURN_IF_ERROR(gcap_ep_get_allocator(ep->ep, GCAP_MEMORY_PINNED, &parts.memory));
+    GCAP_RETURN_IF_ERROR(gcap_runtime_get_allocator(ep->runtime, GCAP_MEMORY_PINNED, &parts.memory));
   }
   return create(ep->factory, ep, &parts, out_allocator);
 }

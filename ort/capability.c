@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "gcap/log.h"
+#include "lib/internal/grow.h"
 #include "ort/ep.h"
 #include "ort/node.h"
 
@@ -42,12 +43,8 @@ static bool is_on_host(const host_values_t* values, const char* name) {
 }
 
 static gcap_status_t add_on_host(host_values_t* values, const char* name) {
-  if (values->count == values->room) {
-    const size_t room = 2 * values->room + 8;
-    const char** names = realloc(values->names, room * sizeof(*names));
-    if (names == NULL) return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory for names of values");
-    values->names = names;
-    values->room = room;
+  if (!gcap_grow(&values->names, &values->room, values->count + 1, sizeof(*values->names))) {
+    return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory for names of values");
   }
   values->names[values->count++] = name;
   return NULL;

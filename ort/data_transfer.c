@@ -54,7 +54,7 @@ static gcap_status_t copy_on(gcap_ort_factory_t* factory, const gcap_ort_device_
   copy->stream = gcap_ort_stream_find(factory, stream, &ep);
   const bool takes_turn = ep != NULL && gcap_ort_run_current(ep) == NULL;
   if (takes_turn) gcap_ort_turn_begin(ep);
-  gcap_status_t status = gcap_runtime_copy_tensor(device->runtime, copy);
+  gcap_status_t status = gcap_runtime_copy_tensors(device->runtime, copy, 1);
   if (takes_turn) gcap_ort_turn_end(ep);
   return status;
 }

@@ -127,6 +127,7 @@ static gcap_status_t create_parts(gcap_ort_session_ep_t* ep, const gcap_ort_sess
   GCAP_RETURN_IF_ERROR(gcap_ort_runs_create(&ep->releases, &ep->runs));
   gcap_status_t status = plugin->create_ep(plugin->user, &ep->options, &ep->ep);
   if (status != NULL) return gcap_status_join(status, gcap_affine_destroy(ep->runs));
+  ep->runtime = gcap_ep_runtime(ep->ep);
   status = check(ep);
   if (status == NULL) return NULL;
   status = gcap_status_join(status, gcap_affine_destroy(ep->runs));
@@ -170,6 +171,6 @@ gcap_ort_status_t* gcap_ort_create_ep(gcap_ort_ep_factory_t* self, const gcap_or
 void gcap_ort_release_ep(gcap_ort_ep_factory_t* self, gcap_ort_ep_t* ep) {
   (void)self;
   gcap_ort_run_abandon(ep_of(ep));
-  gcap_ep_unclaim(ep_of(ep)->ep);
+  gcap_ep_unclaim(ep_of(ep)->ep, /*has_run=*/true);
   gcap_ort_ep_release(ep_of(ep));
 }

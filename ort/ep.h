@@ -6,7 +6,7 @@
 
 #include <stdatomic.h>
 
-#include "lib/ep/hold.h"
+#include "kit/ep/hold.h"
 #include "lib/internal/affine.h"
 #include "ort/factory.h"
 #include "ort/profiler.h"
@@ -14,9 +14,9 @@
 
 // Parts of what a run uses. A list that grows.
 typedef struct gcap_ort_holds {
+  gcap_hold_t** at;
   size_t count;
   size_t room;
-  gcap_hold_t* at[];
 } gcap_ort_holds_t;
 
 // What the EP knows of one thread's run. ONNX Runtime does not tell OnRunEnd what became of the kernels, so they do.
@@ -26,6 +26,7 @@ typedef struct gcap_ort_run {
   struct gcap_ort_session_ep* ep;
   bool captures;  // the run is being captured
   int graph_id;
+  gcap_run_t asked;  // the run as the runtime was told
   int previous_device;
   int64_t start_ns;
   gcap_run_resources_t resources;  // of the thread, while the run is open
@@ -55,6 +56,7 @@ typedef struct gcap_ort_session_ep {
   const gcap_ort_device_t* device;
   gcap_options_t options;
   gcap_ep_t* ep;
+  gcap_runtime_t* runtime;     // of `ep`
   gcap_affine_t* runs;         // each thread's gcap_ort_run_t
   pthread_mutex_t open_mutex;  // of `open_runs`; a leaf
   gcap_ort_run_t* open_runs;   // of all threads

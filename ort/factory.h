@@ -7,7 +7,7 @@
 #include <limits.h>
 #include <pthread.h>
 
-#include "gcap/ort.h"
+#include "gcap/kit/ort.h"
 #include "gcap/runtime.h"
 #include "ort/host.h"
 

@@ -33,6 +33,7 @@ static gcap_ort_error_code_t code_of(gcap_status_t status) {
     case GCAP_INVALID_ARGUMENT: return GCAP_ORT_INVALID_ARGUMENT;
     case GCAP_UNIMPLEMENTED: return GCAP_ORT_NOT_IMPLEMENTED;
     case GCAP_CUDA_ERROR:
+    case GCAP_DEVICE_LOST:
     case GCAP_LIBRARY_ERROR:
     case GCAP_INTERNAL: return GCAP_ORT_EP_FAIL;
     default: return GCAP_ORT_FAIL;

@@ -38,7 +38,7 @@ static gcap_status_t copy(const host_kernel_t* kernel, gcap_ort_kernel_context_t
   // What goes to the host is read there next. What comes from pageable memory is done with it on return.
   const gcap_ort_run_t* run = gcap_ort_run_current(ep);
   if (run != NULL && one.src_memory.kind == GCAP_MEMORY_HOST) one.stream = run->resources.stream;
-  return gcap_ep_copy_tensor(ep->ep, &one);
+  return gcap_runtime_copy_tensors(ep->runtime, &one, 1);
 }
 
 static int64_t clamped(int64_t axis, int64_t rank) {

@@ -176,7 +176,7 @@ static gcap_status_t compute_plan(call_t* call, const gcap_ort_plan_t* plan, gca
   gcap_ep_t* ep = call->kernel->ep->ep;
   gcap_kernel_context_t context = {.inputs = call->tensors, .outputs = call->tensors + call->num_inputs, .ep = ep};
   if (run == NULL) {
-    GCAP_RETURN_IF_ERROR(gcap_ep_get_run_resources(ep, &context.resources));
+    GCAP_RETURN_IF_ERROR(gcap_runtime_get_resources(gcap_ep_runtime(ep), &context.resources));
   } else {
     ++run->num_computed;
     if (run->failure != NULL) return NULL;  // the run's results are lost: the rest need not be computed
@@ -191,7 +191,7 @@ static gcap_status_t compute_plan(call_t* call, const gcap_ort_plan_t* plan, gca
   GCAP_RETURN_IF_ERROR(hold_plan(plan, run));
   gcap_status_t status = plan->kernel.compute(plan->kernel.self, &context);
   const bool is_eager_without_run = run == NULL && !gcap_thread_is_capturing();
-  if (is_eager_without_run) gcap_hold_give_to_stream(plan->hold, ep, context.resources.stream);
+  if (is_eager_without_run) gcap_hold_give_to_stream(plan->hold, gcap_ep_runtime(ep), context.resources.stream);
   return status;
 }
 

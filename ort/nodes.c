@@ -1,9 +1,10 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
-// The operators of gcap/ops/nodes.h, and from which to which version of ONNX their nodes mean what the kernels do. The
-// types that ONNX allows have grown with the versions; which of them the kernels take, gcap_node_kernels_supports says.
+// The operators of gcap/kit/ops/nodes.h, and from which to which version of ONNX their nodes mean what the kernels do.
+// The types that ONNX allows have grown with the versions; which of them the kernels take, gcap_node_kernels_supports
+// says.
 
-#include "gcap/ort.h"
+#include "gcap/kit/ort.h"
 
 // The newest opset whose operators were compared with the kernels, by ONNX's own tests.
 enum { NEWEST = 27 };

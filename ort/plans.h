@@ -7,7 +7,8 @@
 #include <pthread.h>
 #include <stdint.h>
 
-#include "lib/ep/hold.h"
+#include "gcap/kit/ep.h"
+#include "kit/ep/hold.h"
 
 // A gcap kernel, with the shapes that it was made for: inputs, then outputs. Each use has a part of `hold`, and so has
 // each graph and each stream that has the kernel's work. It ends when none of them is left, or with the node: before a

@@ -14,6 +14,7 @@
 
 #include "gcap/log.h"
 #include "lib/internal/clock.h"
+#include "lib/internal/grow.h"
 #include "ort/ep.h"
 
 typedef struct event {
@@ -45,14 +46,9 @@ void gcap_ort_profiler_note(gcap_ort_session_ep_t* ep, const char* what, int gra
   if (profiler == NULL) return;
   const int64_t duration = gcap_ort_profiler_now() - start_ns;
   pthread_mutex_lock(&profiler->mutex);
-  if (profiler->is_on && profiler->count == profiler->room) {
-    const size_t room = 2 * profiler->room + 64;
-    event_t* events = realloc(profiler->events, room * sizeof(*events));
-    if (events != NULL) profiler->events = events;
-    if (events != NULL) profiler->room = room;
-  }
   // Without memory the profile lacks the event.
-  if (profiler->is_on && profiler->count < profiler->room) {
+  if (profiler->is_on &&
+      gcap_grow(&profiler->events, &profiler->room, profiler->count + 1, sizeof(*profiler->events))) {
     profiler->events[profiler->count++] =
         (event_t){what, graph_id, (int)syscall(SYS_gettid), start_ns - profiler->zero_ns, duration};
   }

@@ -6,6 +6,7 @@
 
 #include <stdlib.h>
 
+#include "lib/internal/grow.h"
 #include "ort/ep.h"
 
 struct gcap_ort_release {
@@ -33,12 +34,8 @@ static struct gcap_ort_release* find(const gcap_ort_releases_t* releases, int id
 // With the mutex.
 static gcap_status_t note(gcap_ort_releases_t* releases, int id) {
   struct gcap_ort_release* release = find(releases, id);
-  if (release == NULL && releases->count == releases->room) {
-    const size_t room = 2 * releases->room + 8;
-    struct gcap_ort_release* ids = realloc(releases->ids, room * sizeof(*ids));
-    if (ids == NULL) return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory to release graph id %d", id);
-    releases->ids = ids;
-    releases->room = room;
+  if (release == NULL && !gcap_grow(&releases->ids, &releases->room, releases->count + 1, sizeof(*releases->ids))) {
+    return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory to release graph id %d", id);
   }
   if (release == NULL) release = &releases->ids[releases->count++];
   const uint64_t number = atomic_load_explicit(&releases->last, memory_order_relaxed) + 1;
@@ -49,7 +46,7 @@ static gcap_status_t note(gcap_ort_releases_t* releases, int id) {
 
 // An id of which this thread has no graph is released.
 static gcap_status_t release_own(gcap_ort_session_ep_t* ep, int id) {
-  gcap_status_t status = gcap_ep_release_captured_graph(ep->ep, id);
+  gcap_status_t status = gcap_runtime_release(ep->runtime, id);
   if (gcap_status_code(status) != GCAP_NOT_FOUND) return status;
   gcap_status_ignore(status);
   return NULL;

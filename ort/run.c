@@ -13,7 +13,9 @@
 
 #include "gcap/capture.h"
 #include "gcap/log.h"
+#include "lib/graph/engine.h"
 #include "lib/internal/cuda_guard.h"
+#include "lib/internal/grow.h"
 #include "ort/ep.h"
 #include "ort/stream.h"
 
@@ -32,14 +34,11 @@ static void abandon(gcap_ort_run_t* run);
 // --- What a run holds -----------------------------------------------------------------------------------------------
 
 static gcap_status_t make_room(gcap_ort_run_t* run) {
-  const size_t count = run->holds != NULL ? run->holds->count : 0, room = 2 * count + 16;
-  if (run->holds != NULL && count < run->holds->room) return NULL;
-  gcap_ort_holds_t* holds = realloc(run->holds, sizeof(*holds) + room * sizeof(holds->at[0]));
-  if (holds == NULL) return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory for a run of %zu kernels", count + 1);
-  holds->count = count;
-  holds->room = room;
-  run->holds = holds;
-  return NULL;
+  if (run->holds == NULL) run->holds = calloc(1, sizeof(*run->holds));
+  gcap_ort_holds_t* holds = run->holds;
+  const size_t count = holds != NULL ? holds->count + 1 : 1;
+  if (holds != NULL && gcap_grow(&holds->at, &holds->room, count, sizeof(holds->at[0]))) return NULL;
+  return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory for a run of %zu kernels", count);
 }
 
 gcap_status_t gcap_ort_run_hold(gcap_ort_run_t* run, gcap_hold_t* hold) {
@@ -58,8 +57,10 @@ static void let_go_all(gcap_ort_holds_t* holds) {
   holds->count = 0;
 }
 
-static void end_holds(void* holds) {
+static void end_holds(void* user) {
+  gcap_ort_holds_t* holds = user;
   let_go_all(holds);
+  free(holds->at);
   free(holds);
 }
 
@@ -75,7 +76,7 @@ static void give_up_holds(gcap_ort_run_t* run, bool is_done) {
   gcap_status_t status = gcap_stream_defer(run->resources.stream, end_holds, holds);
   if (status == NULL) return;
   for (size_t i = 0; i < holds->count; ++i) {
-    gcap_hold_give_to_stream(holds->at[i], run->ep->ep, run->resources.stream);
+    gcap_hold_give_to_stream(holds->at[i], run->ep->runtime, run->resources.stream);
   }
   end_holds(holds);
   gcap_status_ignore(status);  // each part found another way
@@ -170,7 +171,8 @@ void gcap_ort_run_note_failure(gcap_ort_run_t* run, gcap_status_t status) {
 }
 
 gcap_status_t gcap_ort_run_check_host_copy(const gcap_ort_run_t* run) {
-  if (run == NULL || run->graph_id == GCAP_GRAPH_ID_NONE || !gcap_ep_is_graph_capture_enabled(run->ep->ep)) return NULL;
+  if (run == NULL || run->graph_id == GCAP_GRAPH_ID_NONE || !gcap_runtime_is_graph_capture_enabled(run->ep->runtime))
+    return NULL;
   return GCAP_STATUS(GCAP_FAILED_PRECONDITION,
                      "graph id %d: an input or output of the run is in host memory, which a replay would neither read "
                      "nor write: bind inputs and outputs to device memory (IO binding), or run with gpu_graph_id -1",
@@ -191,20 +193,23 @@ static gcap_status_t parse_graph_id(const char* text, int* out_id) {
 }
 
 static gcap_status_t open_run(gcap_ort_session_ep_t* ep, gcap_ort_run_t* run) {
-  GCAP_RETURN_IF_ERROR(gcap_ep_get_run_resources(ep->ep, &run->resources));
+  GCAP_RETURN_IF_ERROR(gcap_runtime_get_resources(ep->runtime, &run->resources));
   GCAP_RETURN_IF_ERROR(gcap_ort_stream_prepare(run->resources.stream));
   GCAP_RETURN_IF_ERROR(gcap_device_push(ep->device->id, &run->previous_device));
-  gcap_status_t status = gcap_ep_begin_run(ep->ep, run->graph_id);
+  gcap_run_init(&run->asked);
+  run->asked.id = run->graph_id;
+  gcap_status_t status = gcap_runtime_begin_run(ep->runtime, &run->asked, /*out_kind=*/NULL, /*out_addresses=*/NULL);
   run->captures = status == NULL && gcap_thread_is_capturing();
   if (status == NULL) return NULL;
   return gcap_status_join(status, gcap_device_pop(ep->device->id, run->previous_device));
 }
 
-// Closes the run with what became of it, and gives what gcap_ep_end_run says.
+// Closes the run with what became of it, and gives what gcap_runtime_end_run says.
 static gcap_status_t close_run(gcap_ort_session_ep_t* ep, gcap_ort_run_t* run, gcap_status_t run_status,
                                bool synchronize) {
   leave(run);
-  gcap_status_t status = gcap_ep_end_run(ep->ep, run_status, synchronize);
+  run->asked.synchronize = synchronize;
+  gcap_status_t status = gcap_runtime_end_run(ep->runtime, &run->asked, run_status);
   give_up_holds(run, /*is_done=*/synchronize && status == NULL);
   status = gcap_status_join(status, gcap_device_pop(ep->device->id, run->previous_device));
   gcap_ort_turn_end(ep);
@@ -249,11 +254,11 @@ gcap_ort_status_t* gcap_ort_on_run_start(gcap_ort_ep_t* self, const gcap_ort_run
 
 // Whether the application's call has what it wants, or the runtime shall run the model once more.
 static bool is_settled(gcap_ort_session_ep_t* ep, gcap_ort_run_t* run) {
-  if (run->graph_id == GCAP_GRAPH_ID_NONE || gcap_ep_is_graph_captured(ep->ep, run->graph_id)) {
+  if (run->graph_id == GCAP_GRAPH_ID_NONE || gcap_runtime_is_captured(ep->runtime, run->graph_id)) {
     run->attempts = 0;
     return false;  // the runtime asks no more
   }
-  gcap_status_t why = gcap_ep_explain(ep->ep, run->graph_id, GCAP_GRAPH_WHY_CAPTURE_FAILED);
+  gcap_status_t why = gcap_runtime_explain(ep->runtime, run->graph_id, GCAP_GRAPH_WHY_CAPTURE_FAILED);
   const bool failed_before = why != NULL;
   gcap_status_free(why);
   const bool settled = failed_before || ++run->attempts >= MOST_ATTEMPTS;
@@ -277,11 +282,7 @@ static gcap_status_t finish(gcap_ort_session_ep_t* ep, bool synchronize) {
   gcap_status_t failure = take_failure(ep, run);
   const bool failed = failure != NULL;
   gcap_status_t status = close_run(ep, run, failure, synchronize);
-  if (gcap_status_code(status) == GCAP_CAPTURE_INVALIDATED && ep->options.graph.rerun_failed_capture) {
-    gcap_log(GCAP_LOG_WARNING, "graph id %d is run again, eagerly: %s", run->graph_id, gcap_status_message(status));
-    gcap_status_free(status);  // gcap_ep_explain has a copy
-    return NULL;
-  }
+  if (ep->options.graph.rerun_failed_capture && gcap_run_take_failed_capture(run->graph_id, status)) return NULL;
   if (status == NULL && run->captures) gcap_ort_profiler_note(ep, "capture of", run->graph_id, run->start_ns);
   if (status == NULL) run->settled = is_settled(ep, run);
   if (!failed || gcap_status_code(status) == GCAP_CAPTURE_INVALIDATED) return status;
@@ -297,7 +298,7 @@ gcap_ort_status_t* gcap_ort_on_run_end(gcap_ort_ep_t* self, const gcap_ort_run_o
 // Waits for the calling thread's stream, never for the device.
 gcap_ort_status_t* gcap_ort_sync(gcap_ort_ep_t* self) {
   gcap_ort_turn_begin(ep_of(self));
-  gcap_status_t status = gcap_ep_synchronize(ep_of(self)->ep);
+  gcap_status_t status = gcap_runtime_synchronize(ep_of(self)->runtime);
   gcap_ort_turn_end(ep_of(self));
   return give(ep_of(self), status);
 }
@@ -307,7 +308,7 @@ gcap_ort_status_t* gcap_ort_sync(gcap_ort_ep_t* self) {
 bool gcap_ort_is_graph_capture_enabled(const gcap_ort_ep_t* self) {
   const gcap_ort_session_ep_t* ep = ep_of(self);
   const gcap_ort_run_t* run = gcap_affine_find(ep->runs);
-  return gcap_ep_is_graph_capture_enabled(ep->ep) && (run == NULL || !run->settled);
+  return gcap_runtime_is_graph_capture_enabled(ep->runtime) && (run == NULL || !run->settled);
 }
 
 // ONNX Runtime asks before each run of a thread.
@@ -316,18 +317,19 @@ bool gcap_ort_is_graph_captured(const gcap_ort_ep_t* self, int graph_id) {
   gcap_status_t status = run != NULL ? gcap_ort_releases_follow(ep_of(self), run) : NULL;
   if (status != NULL) gcap_log(GCAP_LOG_WARNING, "%s", gcap_status_message(status));
   gcap_status_ignore(status);  // what was not released is tried again
-  return gcap_ep_is_graph_captured(ep_of(self)->ep, graph_id);
+  return gcap_runtime_is_captured(ep_of(self)->runtime, graph_id);
 }
 
 static gcap_status_t replay(gcap_ort_session_ep_t* ep, int graph_id) {
-  gcap_graph_replay_options_t options;
-  gcap_graph_replay_options_init(&options);
-  options.synchronize = ep->factory->host.version < GCAP_ORT_VERSION_SYNC_AFTER_REPLAY;
+  gcap_run_t run;
+  gcap_run_init(&run);
+  run.id = graph_id;
+  run.synchronize = ep->factory->host.version < GCAP_ORT_VERSION_SYNC_AFTER_REPLAY;
   const int64_t start_ns = gcap_ort_profiler_now();
   int previous = 0;
   bool replayed = false;
   GCAP_RETURN_IF_ERROR(gcap_device_push(ep->device->id, &previous));
-  gcap_status_t status = gcap_ep_replay_graph(ep->ep, graph_id, &options, &replayed);
+  gcap_status_t status = gcap_runtime_replay(ep->runtime, &run, &replayed);
   status = gcap_status_join(status, gcap_device_pop(ep->device->id, previous));
   if (replayed) gcap_ort_profiler_note(ep, "replay of", graph_id, start_ns);
   if (status != NULL || replayed) return status;

@@ -220,7 +220,7 @@ static gcap_status_t wrap(gcap_ort_factory_t* factory, gcap_stream_t* made, gcap
 gcap_status_t gcap_ort_stream_lend(gcap_ort_session_ep_t* ep, gcap_ort_stream_impl_t** out_stream) {
   gcap_run_resources_t resources;
   void* lent = NULL;
-  GCAP_RETURN_IF_ERROR(gcap_ep_get_run_resources(ep->ep, &resources));
+  GCAP_RETURN_IF_ERROR(gcap_runtime_get_resources(ep->runtime, &resources));
   GCAP_RETURN_IF_ERROR(gcap_stream_attachment(resources.stream, &lent_key, &lent));
   return wrap(ep->factory, resources.stream, ep, lent, out_stream);
 }

@@ -4,9 +4,9 @@
 # The includer defines the libraries gcap::gcap, gcap::gcap_shared, gcap::sim, gcap::ops_sim and, if gcap was built for
 # GPUs, gcap::ops_cuda.
 #
-#   gcap::gcap                      libgcap.a: all modules, and the adapter to ONNX Runtime
+#   gcap::gcap                      libgcap.a: the core, the kit, and the adapter to ONNX Runtime
 #   gcap::base, gcap::graph, ...    the same library by the name of a module: a linker takes of it what is called
-#   gcap::gcap_shared               libgcap.so: all modules
+#   gcap::gcap_shared               libgcap.so: the core and the kit
 #   gcap::ops                       the operators
 #   gcap::cuda_runtime              the CUDA runtime of the build: the simulator, or with GCAP_CUDA NVIDIA's
 #   gcap::cublas, gcap::cublaslt, gcap::cudnn   likewise
@@ -35,7 +35,7 @@ if(GCAP_CUDA)
   find_package(CUDAToolkit REQUIRED)
 endif()
 
-set(gcap_modules base stream capture contents graph allocator scratch context options runtime ep shape cpu_ep session ort)
+set(gcap_modules base stream capture contents graph allocator scratch options runtime model shape ep cpu_ep session ort)
 foreach(name IN LISTS gcap_modules ITEMS cuda_headers cuda_runtime cublas cublaslt cudnn ops)
   add_library(gcap::${name} INTERFACE IMPORTED ${gcap_scope})
 endforeach()

@@ -51,15 +51,29 @@ void BM_Pair(benchmark::State& state) {
   for (auto _ : state) pair(arena.scratch.get(), arena.stream.get());
 }
 
-gcap_status_t Fill(void* memory, cudaStream_t stream) { return GCAP_CUDA(cudaMemsetAsync(memory, 1, 4, stream)); }
+gcap_status_t Fill(void* memory, const gcap_run_resources_t* resources) {
+  return GCAP_CUDA(cudaMemsetAsync(memory, 1, 4, resources->cuda_stream));
+}
+
+gcap_run_t RunOf(cudaStream_t stream, void* memory) {
+  gcap_run_t run;
+  gcap_run_init(&run);
+  run.id = kId;
+  run.stream = stream;
+  run.work = Fill;
+  run.user = memory;
+  return run;
+}
 
 __attribute__((noinline)) void RunByC(gcap_graph_manager_t* graphs, cudaStream_t stream, void* memory) {
-  gcap_status_t status = gcap_graph_manager_run(graphs, kId, stream, Fill, memory, /*synchronize=*/false);
+  const gcap_run_t run = RunOf(stream, memory);
+  gcap_status_t status = gcap_graph_manager_run(graphs, &run);
   if (status != nullptr) Check(status);
 }
 
 __attribute__((noinline)) void RunByCpp(gcap_graph_manager_t* graphs, cudaStream_t stream, void* memory) {
-  gcap::check(gcap::run(graphs, kId, stream, [memory](cudaStream_t on) { return Fill(memory, on); }));
+  const auto work = [memory](const gcap_run_resources_t& resources) { return Fill(memory, &resources); };
+  gcap::check(gcap::run(graphs, {kId, stream}, work));
 }
 
 void BM_Run(benchmark::State& state) {
@@ -69,7 +83,8 @@ void BM_Run(benchmark::State& state) {
   const auto memory = gcap::own<gcap_allocator_alloc>(arena.device.get(), size_t{4}).value_or_throw();
   const auto graphs = gcap::own<gcap_graph_manager_create>(nullptr).value_or_throw();
   while (!gcap_graph_manager_is_captured(graphs.get(), kId)) {
-    Check(gcap_graph_manager_run(graphs.get(), kId, stream, Fill, memory.get(), /*synchronize=*/true));
+    const gcap_run_t run = RunOf(stream, memory.get());
+    Check(gcap_graph_manager_run(graphs.get(), &run));
   }
   CheckCuda(cudaStreamSynchronize(stream));
   Samples c_ns, cpp_ns;

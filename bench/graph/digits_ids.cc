@@ -9,7 +9,8 @@
 #include "bench/graph/digits_network.h"
 #include "bench/graph/paired.h"
 #include "examples/minimal_ep/minimal_ep.h"
-#include "gcap/session.h"
+#include "gcap/graph_plan.h"
+#include "gcap/kit/session.h"
 
 namespace gcap {
 namespace bench {
@@ -50,7 +51,9 @@ class Ids {
     options.enable_cuda_graph = true;
     options.share_graph_memory = case_.share_graph_memory;
     options.arena.extend_as_requested = case_.extend_as_requested;
-    Check(minimal_ep_create(&options, &ep_, &runtime_));
+    Check(minimal_ep_create(&options, &ep_));
+    runtime_ = gcap_ep_runtime(ep_);
+    Check(gcap_runtime_graphs(runtime_, &graphs_));
     Check(gcap_session_create(network_.model(), &ep_, 1, nullptr, &session_));
     for (int id = 0; id < case_.ids; ++id) {
       tensors_.push_back(MakeDigitsTensors(case_.first_batch + id * case_.more_batch));
@@ -92,7 +95,7 @@ class Ids {
     gcap_graph_plan_t held = {};
     for (int id = 0; id < case_.ids; ++id) {
       gcap_graph_info_t info;
-      gcap_runtime_get_graph_info(runtime_, id, &info);
+      gcap_graph_manager_get_info(graphs_, id, &info);
       held.graphs += info.state == GCAP_GRAPH_CAPTURED;
       held.nodes += info.nodes;
       held.kernel_nodes += info.kernel_nodes;
@@ -113,6 +116,7 @@ class Ids {
   const DigitsNetwork network_;
   gcap_ep_t* ep_ = nullptr;
   gcap_runtime_t* runtime_ = nullptr;
+  gcap_graph_manager_t* graphs_ = nullptr;
   gcap_session_t* session_ = nullptr;
   std::vector<DigitsTensors> tensors_;
   std::deque<gcap_run_options_t> options_;

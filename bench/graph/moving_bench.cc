@@ -18,6 +18,7 @@
 #include "bench/graph/moving_digits.h"
 #include "bench/graph/moving_graph.h"
 #include "bench/graph/paired.h"
+#include "gcap/graph_buffers.h"
 
 namespace {
 

@@ -11,7 +11,7 @@
 #include "bench/graph/digits_network.h"
 #include "bench/graph/paired.h"
 #include "examples/minimal_ep/minimal_ep.h"
-#include "gcap/session.h"
+#include "gcap/kit/session.h"
 
 namespace gcap {
 namespace bench {
@@ -29,7 +29,9 @@ class Session {
     gcap_options_t options;
     gcap_options_init(&options);
     options.enable_cuda_graph = true;
-    Check(minimal_ep_create(&options, &ep_, &runtime_));
+    Check(minimal_ep_create(&options, &ep_));
+    runtime_ = gcap_ep_runtime(ep_);
+    Check(gcap_runtime_graphs(runtime_, &graphs_));
     Check(gcap_session_create(network.model(), &ep_, 1, nullptr, &session_));
     gcap_run_options_init(&options_);
     options_.graph_id = graph_id;
@@ -58,7 +60,7 @@ class Session {
   Counts counts() const {
     if (options_.graph_id == GCAP_GRAPH_ID_NONE) return {0, 0, 0, num_runs_};
     gcap_graph_info_t info;
-    gcap_runtime_get_graph_info(runtime_, options_.graph_id, &info);
+    gcap_graph_manager_get_info(graphs_, options_.graph_id, &info);
     return {info.captures, info.captures - info.updates, info.replays, info.eager_runs};
   }
 
@@ -73,6 +75,7 @@ class Session {
   const DigitsTensors tensors_[2];
   gcap_ep_t* ep_ = nullptr;
   gcap_runtime_t* runtime_ = nullptr;
+  gcap_graph_manager_t* graphs_ = nullptr;
   gcap_session_t* session_ = nullptr;
   gcap_run_options_t options_ = {};
   bool is_second_ = false;

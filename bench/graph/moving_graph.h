@@ -12,6 +12,7 @@
 
 #include "bench/graph/paired.h"
 #include "gcap/graph.h"
+#include "gcap/graph_buffers.h"
 
 namespace gcap {
 namespace bench {
@@ -115,12 +116,18 @@ class MovingGraph {
     gcap_graph_buffers_init(&buffers);
     buffers.items = items;
     buffers.count = kBuffers;
-    const gcap_graph_work_on_t issue = [](void* user, cudaStream_t, void* const* addresses) -> gcap_status_t {
-      static_cast<const MovingWork*>(user)->Issue(addresses);
+    gcap_run_t run;
+    gcap_run_init(&run);
+    run.id = kId;
+    run.stream = work.stream();
+    run.work = [](void* user, const gcap_run_resources_t* resources) -> gcap_status_t {
+      static_cast<const MovingWork*>(user)->Issue(resources->addresses);
       return nullptr;
     };
-    Check(
-        gcap_graph_manager_run_on(manager_, kId, work.stream(), &buffers, issue, const_cast<MovingWork*>(&work), true));
+    run.user = const_cast<MovingWork*>(&work);
+    run.buffers = &buffers;
+    run.synchronize = true;
+    Check(gcap_graph_manager_run(manager_, &run));
     Check(gcap_graph_manager_explain(manager_, kId, GCAP_GRAPH_WHY_NOT_MOVABLE));
   }
   ~MovingGraph() { Check(gcap_graph_manager_destroy(manager_)); }
@@ -130,15 +137,25 @@ class MovingGraph {
   void Bind(int buffer, bool elsewhere) {
     Check(gcap_graph_manager_bind(manager_, kId, static_cast<size_t>(buffer), Next(buffer, elsewhere)));
   }
-  void Launch() const { Check(gcap_graph_manager_replay(manager_, kId, nullptr, nullptr)); }
+  void Launch() const {
+    gcap_run_t run;
+    gcap_run_init(&run);
+    run.id = kId;
+    Check(gcap_graph_manager_replay(manager_, &run, nullptr));
+  }
   void BindAndLaunch(int buffer, bool elsewhere) {
-    void* addresses[kBuffers] = {};
-    addresses[buffer] = Next(buffer, elsewhere);
-    gcap_graph_replay_options_t options;
-    gcap_graph_replay_options_init(&options);
-    options.addresses = addresses;
-    options.num_addresses = kBuffers;
-    Check(gcap_graph_manager_replay(manager_, kId, &options, nullptr));
+    Next(buffer, elsewhere);
+    gcap_graph_buffer_t items[kBuffers];
+    for (int i = 0; i < kBuffers; ++i) items[i] = {nullptr, work_.place(sides_[i])[i], kBytes, 0};
+    gcap_graph_buffers_t buffers;
+    gcap_graph_buffers_init(&buffers);
+    buffers.items = items;
+    buffers.count = kBuffers;
+    gcap_run_t run;
+    gcap_run_init(&run);
+    run.id = kId;
+    run.buffers = &buffers;
+    Check(gcap_graph_manager_replay(manager_, &run, nullptr));
   }
 
  private:
@@ -177,12 +194,17 @@ class RecapturedGraph {
   static constexpr int kId = 0;
 
   void Run() {
-    const gcap_graph_work_t issue = [](void* user, cudaStream_t) -> gcap_status_t {
+    gcap_run_t run;
+    gcap_run_init(&run);
+    run.id = kId;
+    run.stream = work_.stream();
+    run.work = [](void* user, const gcap_run_resources_t*) -> gcap_status_t {
       const RecapturedGraph* self = static_cast<const RecapturedGraph*>(user);
       self->work_.Issue(self->work_.place(self->side_));
       return nullptr;
     };
-    Check(gcap_graph_manager_run(manager_, kId, work_.stream(), issue, this, false));
+    run.user = this;
+    Check(gcap_graph_manager_run(manager_, &run));
   }
 
   const MovingWork& work_;

@@ -14,7 +14,7 @@
 #include <cstring>
 #include <vector>
 
-#include "gcap/ops/elementwise.h"
+#include "gcap/kit/ops/elementwise.h"
 #include "gcap/stream.h"
 
 namespace gcap {

@@ -16,10 +16,10 @@
 #include <vector>
 
 #include "bench/graph/paired.h"
-#include "gcap/ep_ops.h"
 #include "gcap/graph.h"
-#include "gcap/ops/elementwise.h"
-#include "gcap/session.h"
+#include "gcap/kit/ep_ops.h"
+#include "gcap/kit/ops/elementwise.h"
+#include "gcap/kit/session.h"
 #include "gcap/stream.h"
 
 namespace {
@@ -65,17 +65,25 @@ class ManagedGraphs {
     options.min_num_runs_before_capture = 0;
     Check(gcap_graph_manager_create(&options, &manager_));
     for (int id = 0; id < ids; ++id) {
+      gcap_run_t run;
+      gcap_run_init(&run);
+      run.id = id;
+      run.stream = work.stream();
+      run.synchronize = true;
       gcap_graph_run_kind_t kind;
-      Check(gcap_graph_manager_begin_run(manager_, id, work.stream(), &kind));
+      Check(gcap_graph_manager_begin_run(manager_, &run, &kind, /*out_addresses=*/nullptr));
       work.Issue();
-      Check(gcap_graph_manager_end_run(manager_, nullptr, true));
+      Check(gcap_graph_manager_end_run(manager_, &run, nullptr));
     }
   }
   ~ManagedGraphs() { Check(gcap_graph_manager_destroy(manager_)); }
   ManagedGraphs(const ManagedGraphs&) = delete;
   ManagedGraphs& operator=(const ManagedGraphs&) = delete;
   void Launch(int id) const {
-    Check(gcap_graph_manager_replay(manager_, id, /*options=*/nullptr, /*out_replayed=*/nullptr));
+    gcap_run_t run;
+    gcap_run_init(&run);
+    run.id = id;
+    Check(gcap_graph_manager_replay(manager_, &run, /*out_replayed=*/nullptr));
   }
 
  private:
@@ -98,8 +106,7 @@ gcap_ep_t* CreateReluEp(int* nodes) {
   options.enable_cuda_graph = true;
   options.graph.min_num_runs_before_capture = 1;
   gcap_ep_ops_t ops = {};
-  ops.struct_version = GCAP_EP_OPS_VERSION;
-  ops.struct_bytes = sizeof(gcap_ep_ops_t);
+  ops.struct_size = sizeof(gcap_ep_ops_t);
   ops.name = "relus";
   ops.self = nodes;
   ops.supports = [](void*, const gcap_model_t*, const gcap_node_t*) { return true; };
@@ -139,7 +146,7 @@ class SessionGraph {
     Check(gcap_session_warm_up(session_, &run, 1));
     options_.synchronize = false;
     gcap_run_resources_t resources;
-    Check(gcap_ep_get_run_resources(ep_, &resources));
+    Check(gcap_runtime_get_resources(gcap_ep_runtime(ep_), &resources));
     stream_ = resources.stream;
   }
   ~SessionGraph() {

@@ -17,7 +17,7 @@
 #include <string>
 #include <vector>
 
-#include "gcap/ops/conv2d.h"
+#include "gcap/kit/ops/conv2d.h"
 #include "gcap/stream.h"
 
 namespace {

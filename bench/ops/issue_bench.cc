@@ -14,12 +14,12 @@
 #include <functional>
 #include <vector>
 
-#include "gcap/ops/conv2d.h"
-#include "gcap/ops/cublaslt.h"
-#include "gcap/ops/elementwise.h"
-#include "gcap/ops/matmul.h"
-#include "gcap/ops/normalize.h"
-#include "gcap/ops/pool2d.h"
+#include "gcap/kit/ops/conv2d.h"
+#include "gcap/kit/ops/cublaslt.h"
+#include "gcap/kit/ops/elementwise.h"
+#include "gcap/kit/ops/matmul.h"
+#include "gcap/kit/ops/normalize.h"
+#include "gcap/kit/ops/pool2d.h"
 #include "gcap/stream.h"
 
 namespace {

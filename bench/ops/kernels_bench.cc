@@ -14,10 +14,10 @@
 #include <functional>
 #include <vector>
 
-#include "gcap/ops/elementwise.h"
-#include "gcap/ops/layout.h"
-#include "gcap/ops/normalize.h"
-#include "gcap/ops/reduce.h"
+#include "gcap/kit/ops/elementwise.h"
+#include "gcap/kit/ops/layout.h"
+#include "gcap/kit/ops/normalize.h"
+#include "gcap/kit/ops/reduce.h"
 #include "gcap/stream.h"
 
 namespace {

@@ -15,11 +15,11 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "gcap/ep_ops.h"
 #include "gcap/graph.h"
-#include "gcap/ops/elementwise.h"
+#include "gcap/kit/ep_ops.h"
+#include "gcap/kit/ops/elementwise.h"
+#include "gcap/kit/session.h"
 #include "gcap/runtime.h"
-#include "gcap/session.h"
 
 enum {
   kCount = 1024,  // floats of a tensor
@@ -113,8 +113,9 @@ static gcap_runtime_t* make_runtime(void) {
 
 // --- The manager ----------------------------------------------------------------------------------------------------
 
-static gcap_status_t manager_work(void* user, cudaStream_t stream) {
+static gcap_status_t manager_work(void* user, const gcap_run_resources_t* resources) {
   const tensors_t* tensors = user;
+  cudaStream_t stream = resources->cuda_stream;
   return GCAP_CUDA(cudaMemcpyAsync(tensors->y, tensors->x, kBytes, cudaMemcpyDeviceToDevice, stream));
 }
 
@@ -142,8 +143,7 @@ static gcap_status_t ep_create_kernel(void* self, const gcap_model_t* model, con
 
 static gcap_ep_t* make_ep(void) {
   gcap_ep_ops_t ops = {
-      .struct_version = GCAP_EP_OPS_VERSION,
-      .struct_bytes = sizeof(gcap_ep_ops_t),
+      .struct_size = sizeof(gcap_ep_ops_t),
       .name = "soak",
       .supports = ep_supports,
       .create_kernel = ep_create_kernel,
@@ -209,7 +209,13 @@ static soak_t begin(void) {
 
 static void run_on_runtime(const soak_t* soak, int id, bool synchronize) {
   runtime_work_t work = {soak->runtime_tensors, id};
-  CHECK(gcap_runtime_run(soak->runtime, id, runtime_work, &work, synchronize));
+  gcap_run_t run;
+  gcap_run_init(&run);
+  run.id = id;
+  run.work = runtime_work;
+  run.user = &work;
+  run.synchronize = synchronize;
+  CHECK(gcap_runtime_run(soak->runtime, &run));
 }
 
 static void round_of_replays(soak_t* soak, unsigned long round) {
@@ -222,8 +228,14 @@ static void round_of_replays(soak_t* soak, unsigned long round) {
   if (round % kRoundsPerUpdate == 0 && gcap_graph_manager_is_captured(soak->manager, kManagerId)) {
     CHECK(gcap_graph_manager_recapture(soak->manager, kManagerId));
   }
-  CHECK(gcap_graph_manager_run(soak->manager, kManagerId, soak->stream, manager_work, &soak->manager_tensors,
-                               synchronize));
+  gcap_run_t run;
+  gcap_run_init(&run);
+  run.id = kManagerId;
+  run.stream = soak->stream;
+  run.work = manager_work;
+  run.user = &soak->manager_tensors;
+  run.synchronize = synchronize;
+  CHECK(gcap_graph_manager_run(soak->manager, &run));
   gcap_run_options_t options;
   gcap_run_options_init(&options);
   options.synchronize = synchronize;
@@ -233,10 +245,12 @@ static void round_of_replays(soak_t* soak, unsigned long round) {
 
 // What the soak is about has happened.
 static void check_counters(const soak_t* soak, unsigned long rounds) {
+  gcap_graph_manager_t* graphs = NULL;
+  CHECK(gcap_runtime_graphs(soak->runtime, &graphs));
   gcap_graph_info_t info;
   uint64_t evictions = 0, replays = 0;
   for (int id = 0; id < kResidentIds + kPassingIds; ++id) {
-    gcap_runtime_get_graph_info(soak->runtime, id, &info);
+    gcap_graph_manager_get_info(graphs, id, &info);
     evictions += info.evictions;
     replays += info.replays;
   }

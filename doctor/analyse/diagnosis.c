@@ -10,68 +10,69 @@
 
 #include "doctor/analyse/analysis.h"
 
-#define ALLOC(analysis, count, type) ((type*)gcap_heap_alloc(&(analysis)->heap, ((count) + 1) * sizeof(type)))
+#define ALLOC(analysis, count, type) ((type*)gcap_doctor_heap_alloc(&(analysis)->heap, ((count) + 1) * sizeof(type)))
 
 // --- Tables ----------------------------------------------------------------------------------------------------------
 
-static void collect_ids(gcap_analysis_t* analysis) {
-  const gcap_recording_t* recording = analysis->recording;
+static void collect_ids(gcap_doctor_analysis_t* analysis) {
+  const gcap_doctor_recording_t* recording = analysis->recording;
   for (size_t i = 0; i < recording->num_calls; ++i) {
-    gcap_ids_add(&analysis->events, recording->calls[i].event);
-    gcap_ids_add(&analysis->graphs, recording->calls[i].graph);
+    gcap_doctor_ids_add(&analysis->events, recording->calls[i].event);
+    gcap_doctor_ids_add(&analysis->graphs, recording->calls[i].graph);
   }
-  for (size_t i = 0; i < recording->num_nodes; ++i) gcap_ids_add(&analysis->graphs, recording->nodes[i].graph);
+  for (size_t i = 0; i < recording->num_nodes; ++i) gcap_doctor_ids_add(&analysis->graphs, recording->nodes[i].graph);
   for (size_t i = 0; i < recording->num_execs; ++i) {
-    gcap_ids_add(&analysis->graphs, recording->execs[i].graph);
-    gcap_ids_add(&analysis->execs, recording->execs[i].id);
+    gcap_doctor_ids_add(&analysis->graphs, recording->execs[i].graph);
+    gcap_doctor_ids_add(&analysis->execs, recording->execs[i].id);
   }
-  gcap_ids_finish(&analysis->events);
-  gcap_ids_finish(&analysis->graphs);
-  gcap_ids_finish(&analysis->execs);
+  gcap_doctor_ids_finish(&analysis->events);
+  gcap_doctor_ids_finish(&analysis->graphs);
+  gcap_doctor_ids_finish(&analysis->execs);
 }
 
-static void fill_calls(gcap_analysis_t* analysis) {
-  const gcap_recording_t* recording = analysis->recording;
+static void fill_calls(gcap_doctor_analysis_t* analysis) {
+  const gcap_doctor_recording_t* recording = analysis->recording;
   for (uint32_t i = 0; i < recording->num_calls; ++i) {
-    const gcap_event_call_t* call = &recording->calls[i];
-    gcap_thread_state_t* thread = &analysis->threads[call->thread];
-    analysis->kinds[i] = (uint8_t)gcap_call_kind(call->function);
+    const gcap_doctor_event_call_t* call = &recording->calls[i];
+    gcap_doctor_thread_state_t* thread = &analysis->threads[call->thread];
+    analysis->kinds[i] = (uint8_t)gcap_doctor_call_kind(call->function);
     if (call->depth == 0) thread->outermost = i;
-    analysis->outer[i] = call->depth != 0 && thread->outermost != GCAP_NONE ? thread->outermost : i;
+    analysis->outer[i] = call->depth != 0 && thread->outermost != GCAP_DOCTOR_NONE ? thread->outermost : i;
     analysis->made[analysis->outer[i]] += call->num_nodes;
-    analysis->graph_of[i] = analysis->capture_of[i] = analysis->stream_capture[i] = GCAP_NONE;
+    analysis->graph_of[i] = analysis->capture_of[i] = analysis->stream_capture[i] = GCAP_DOCTOR_NONE;
   }
   for (size_t i = 0; i < recording->num_nodes; ++i) {
-    if (recording->nodes[i].call != GCAP_NONE) analysis->graph_of[recording->nodes[i].call] = recording->nodes[i].graph;
+    if (recording->nodes[i].call != GCAP_DOCTOR_NONE)
+      analysis->graph_of[recording->nodes[i].call] = recording->nodes[i].graph;
   }
 }
 
-static void fill_graphs(gcap_analysis_t* analysis) {
-  const gcap_recording_t* recording = analysis->recording;
+static void fill_graphs(gcap_doctor_analysis_t* analysis) {
+  const gcap_doctor_recording_t* recording = analysis->recording;
   for (size_t i = 0; i < recording->num_nodes; ++i) {
-    ++analysis->first_node[gcap_ids_find(&analysis->graphs, recording->nodes[i].graph) + 1];
+    ++analysis->first_node[gcap_doctor_ids_find(&analysis->graphs, recording->nodes[i].graph) + 1];
   }
   for (size_t i = 0; i < analysis->graphs.count; ++i) {
-    analysis->capture_of_graph[i] = GCAP_NONE;
+    analysis->capture_of_graph[i] = GCAP_DOCTOR_NONE;
     analysis->first_node[i + 1] += analysis->first_node[i];
   }
   size_t* next = ALLOC(analysis, analysis->graphs.count, size_t);
   for (uint32_t i = 0; i < recording->num_nodes; ++i) {
-    const uint32_t place = gcap_ids_find(&analysis->graphs, recording->nodes[i].graph);
+    const uint32_t place = gcap_doctor_ids_find(&analysis->graphs, recording->nodes[i].graph);
     analysis->nodes_by_graph[analysis->first_node[place] + next[place]++] = i;
   }
   for (uint32_t i = 0; i < recording->num_execs; ++i) {
-    const gcap_event_exec_t* exec = &recording->execs[i];
-    const uint32_t place = gcap_ids_find(&analysis->graphs, exec->graph);
-    analysis->exec_at[gcap_ids_find(&analysis->execs, exec->id)] = i;
-    if (place == GCAP_NONE) continue;
+    const gcap_doctor_event_exec_t* exec = &recording->execs[i];
+    const uint32_t place = gcap_doctor_ids_find(&analysis->graphs, exec->graph);
+    analysis->exec_at[gcap_doctor_ids_find(&analysis->execs, exec->id)] = i;
+    if (place == GCAP_DOCTOR_NONE) continue;
     analysis->replays_of_graph[place] += exec->replays;
     analysis->failures_of_graph[place] += exec->failed_replays;
   }
 }
 
-static void make_tables(gcap_analysis_t* analysis) {
-  const gcap_recording_t* recording = analysis->recording;
+static void make_tables(gcap_doctor_analysis_t* analysis) {
+  const gcap_doctor_recording_t* recording = analysis->recording;
   collect_ids(analysis);
   analysis->kinds = ALLOC(analysis, recording->num_calls, uint8_t);
   analysis->modes = ALLOC(analysis, recording->num_calls, uint8_t);
@@ -80,55 +81,55 @@ static void make_tables(gcap_analysis_t* analysis) {
   analysis->graph_of = ALLOC(analysis, recording->num_calls, uint32_t);
   analysis->stream_capture = ALLOC(analysis, recording->num_calls, uint32_t);
   analysis->capture_of =
-      gcap_heap_alloc(&analysis->diagnosis->heap, (recording->num_calls + 1) * sizeof(*analysis->capture_of));
-  analysis->event_states = ALLOC(analysis, analysis->events.count, gcap_event_state_t);
+      gcap_doctor_heap_alloc(&analysis->diagnosis->heap, (recording->num_calls + 1) * sizeof(*analysis->capture_of));
+  analysis->event_states = ALLOC(analysis, analysis->events.count, gcap_doctor_event_state_t);
   analysis->capture_of_graph = ALLOC(analysis, analysis->graphs.count, uint32_t);
   analysis->replays_of_graph = ALLOC(analysis, analysis->graphs.count, uint64_t);
   analysis->failures_of_graph = ALLOC(analysis, analysis->graphs.count, uint64_t);
   analysis->first_node = ALLOC(analysis, analysis->graphs.count, size_t);
   analysis->nodes_by_graph = ALLOC(analysis, recording->num_nodes, uint32_t);
   analysis->exec_at = ALLOC(analysis, analysis->execs.count, uint32_t);
-  analysis->streams = ALLOC(analysis, recording->num_streams, gcap_stream_state_t);
+  analysis->streams = ALLOC(analysis, recording->num_streams, gcap_doctor_stream_state_t);
   analysis->library_of_stack = ALLOC(analysis, recording->num_stacks, uint8_t);
-  analysis->threads = ALLOC(analysis, recording->num_threads, gcap_thread_state_t);
+  analysis->threads = ALLOC(analysis, recording->num_threads, gcap_doctor_thread_state_t);
   for (size_t i = 0; i < analysis->events.count; ++i) {
-    analysis->event_states[i] = (gcap_event_state_t){.capture = GCAP_NONE, .stream = GCAP_NONE};
+    analysis->event_states[i] = (gcap_doctor_event_state_t){.capture = GCAP_DOCTOR_NONE, .stream = GCAP_DOCTOR_NONE};
   }
-  for (size_t i = 0; i < recording->num_streams; ++i) analysis->streams[i].capture = GCAP_NONE;
+  for (size_t i = 0; i < recording->num_streams; ++i) analysis->streams[i].capture = GCAP_DOCTOR_NONE;
   for (size_t i = 0; i < recording->num_threads; ++i) {
-    analysis->threads[i] = (gcap_thread_state_t){.mode = GCAP_MODE_GLOBAL,
-                                                 .exchange = GCAP_NONE,
-                                                 .newest_open = GCAP_NONE,
-                                                 .outermost = GCAP_NONE,
-                                                 .silent = GCAP_NONE};
+    analysis->threads[i] = (gcap_doctor_thread_state_t){.mode = GCAP_DOCTOR_MODE_GLOBAL,
+                                                        .exchange = GCAP_DOCTOR_NONE,
+                                                        .newest_open = GCAP_DOCTOR_NONE,
+                                                        .outermost = GCAP_DOCTOR_NONE,
+                                                        .silent = GCAP_DOCTOR_NONE};
   }
   fill_calls(analysis);
   fill_graphs(analysis);
 }
 
 // What is known of a capture only when all lines are read.
-static void complete_captures(gcap_analysis_t* analysis) {
-  const gcap_recording_t* recording = analysis->recording;
+static void complete_captures(gcap_doctor_analysis_t* analysis) {
+  const gcap_doctor_recording_t* recording = analysis->recording;
   for (size_t i = 0; i < recording->num_nodes; ++i) {
-    const gcap_event_node_t* node = &recording->nodes[i];
-    uint32_t capture = analysis->capture_of_graph[gcap_ids_find(&analysis->graphs, node->graph)];
-    if (capture == GCAP_NONE && node->call != GCAP_NONE) capture = analysis->capture_of[node->call];
-    if (capture != GCAP_NONE) ++analysis->diagnosis->captures[capture].num_nodes;
+    const gcap_doctor_event_node_t* node = &recording->nodes[i];
+    uint32_t capture = analysis->capture_of_graph[gcap_doctor_ids_find(&analysis->graphs, node->graph)];
+    if (capture == GCAP_DOCTOR_NONE && node->call != GCAP_DOCTOR_NONE) capture = analysis->capture_of[node->call];
+    if (capture != GCAP_DOCTOR_NONE) ++analysis->diagnosis->captures[capture].num_nodes;
   }
   for (size_t i = 0; i < recording->num_execs; ++i) {
-    const gcap_event_exec_t* exec = &recording->execs[i];
-    const uint32_t place = gcap_ids_find(&analysis->graphs, exec->graph);
-    const uint32_t capture = place != GCAP_NONE ? analysis->capture_of_graph[place] : GCAP_NONE;
-    if (capture == GCAP_NONE) continue;
+    const gcap_doctor_event_exec_t* exec = &recording->execs[i];
+    const uint32_t place = gcap_doctor_ids_find(&analysis->graphs, exec->graph);
+    const uint32_t capture = place != GCAP_DOCTOR_NONE ? analysis->capture_of_graph[place] : GCAP_DOCTOR_NONE;
+    if (capture == GCAP_DOCTOR_NONE) continue;
     analysis->diagnosis->captures[capture].exec = exec->id;
     analysis->diagnosis->captures[capture].replays += exec->replays;
   }
 }
 
-static void free_tables(gcap_analysis_t* analysis) {
-  gcap_ids_deinit(&analysis->events);
-  gcap_ids_deinit(&analysis->graphs);
-  gcap_ids_deinit(&analysis->execs);
+static void free_tables(gcap_doctor_analysis_t* analysis) {
+  gcap_doctor_ids_deinit(&analysis->events);
+  gcap_doctor_ids_deinit(&analysis->graphs);
+  gcap_doctor_ids_deinit(&analysis->execs);
   free(analysis->states);
   free(analysis->open);
   free(analysis->unsettled);
@@ -137,46 +138,48 @@ static void free_tables(gcap_analysis_t* analysis) {
   free(analysis->ties.items);
   free(analysis->copies.items);
   free(analysis->refused.items);
-  gcap_heap_deinit(&analysis->heap);
+  gcap_doctor_heap_deinit(&analysis->heap);
 }
 
 // --- The diagnosis ---------------------------------------------------------------------------------------------------
 
-gcap_diagnosis_t* gcap_diagnosis_create(const gcap_recording_t* recording) {
-  gcap_heap_t heap;
-  gcap_heap_init(&heap);
-  gcap_diagnosis_t* diagnosis = gcap_heap_alloc(&heap, sizeof(*diagnosis));
+gcap_doctor_diagnosis_t* gcap_doctor_diagnosis_create(const gcap_doctor_recording_t* recording) {
+  gcap_doctor_heap_t heap;
+  gcap_doctor_heap_init(&heap);
+  gcap_doctor_diagnosis_t* diagnosis = gcap_doctor_heap_alloc(&heap, sizeof(*diagnosis));
   diagnosis->heap = heap;
   diagnosis->recording = recording;
-  gcap_analysis_t analysis = {
-      .diagnosis = diagnosis, .recording = recording, .silent_anywhere = GCAP_NONE, .silent_global = GCAP_NONE};
-  gcap_heap_init(&analysis.heap);
+  gcap_doctor_analysis_t analysis = {.diagnosis = diagnosis,
+                                     .recording = recording,
+                                     .silent_anywhere = GCAP_DOCTOR_NONE,
+                                     .silent_global = GCAP_DOCTOR_NONE};
+  gcap_doctor_heap_init(&analysis.heap);
   make_tables(&analysis);
-  gcap_analysis_read_captures(&analysis);
+  gcap_doctor_analysis_read_captures(&analysis);
   complete_captures(&analysis);
-  gcap_culprit_find(&analysis);
-  gcap_forks_find(&analysis);
-  gcap_escaped_find(&analysis);
-  gcap_lost_find(&analysis);
-  gcap_refused_find(&analysis);
-  gcap_memory_find(&analysis);
-  gcap_modes_find(&analysis);
-  gcap_repeats_find(&analysis);
-  gcap_launches_find(&analysis);  // the last one: it asks which captures have a finding
-  gcap_findings_finish(&analysis);
+  gcap_doctor_culprit_find(&analysis);
+  gcap_doctor_forks_find(&analysis);
+  gcap_doctor_escaped_find(&analysis);
+  gcap_doctor_lost_find(&analysis);
+  gcap_doctor_refused_find(&analysis);
+  gcap_doctor_memory_find(&analysis);
+  gcap_doctor_modes_find(&analysis);
+  gcap_doctor_repeats_find(&analysis);
+  gcap_doctor_launches_find(&analysis);  // the last one: it asks which captures have a finding
+  gcap_doctor_findings_finish(&analysis);
   diagnosis->capture_of = analysis.capture_of;
   free_tables(&analysis);
   return diagnosis;
 }
 
-void gcap_diagnosis_destroy(gcap_diagnosis_t* diagnosis) {
+void gcap_doctor_diagnosis_destroy(gcap_doctor_diagnosis_t* diagnosis) {
   if (diagnosis == NULL) return;
   free(diagnosis->captures);
   free(diagnosis->findings);
-  gcap_heap_t heap = diagnosis->heap;  // the diagnosis lies in it
-  gcap_heap_deinit(&heap);
+  gcap_doctor_heap_t heap = diagnosis->heap;  // the diagnosis lies in it
+  gcap_doctor_heap_deinit(&heap);
 }
 
-uint32_t gcap_diagnosis_capture_of(const gcap_diagnosis_t* diagnosis, uint32_t call) {
-  return call < diagnosis->recording->num_calls ? diagnosis->capture_of[call] : GCAP_NONE;
+uint32_t gcap_doctor_diagnosis_capture_of(const gcap_doctor_diagnosis_t* diagnosis, uint32_t call) {
+  return call < diagnosis->recording->num_calls ? diagnosis->capture_of[call] : GCAP_DOCTOR_NONE;
 }

@@ -7,41 +7,41 @@
 
 #include "doctor/analyse/analysis.h"
 
-gcap_finding_t* gcap_finding_add(gcap_analysis_t* analysis, gcap_finding_kind_t kind, gcap_severity_t severity,
-                                 uint32_t capture, uint32_t call) {
-  gcap_diagnosis_t* diagnosis = analysis->diagnosis;
-  diagnosis->findings = gcap_heap_grow(diagnosis->findings, diagnosis->num_findings, &diagnosis->finding_capacity,
-                                       sizeof(*diagnosis->findings));
-  gcap_finding_t* finding = &diagnosis->findings[diagnosis->num_findings++];
-  *finding = (gcap_finding_t){.kind = kind,
-                              .severity = severity,
-                              .capture = capture,
-                              .call = call,
-                              .other = GCAP_NONE,
-                              .is_certain = true,
-                              .count = 1,
-                              .num_captures = capture != GCAP_NONE ? 1 : 0,
-                              .sentence = "",
-                              .remedy = ""};
+gcap_doctor_finding_t* gcap_doctor_finding_add(gcap_doctor_analysis_t* analysis, gcap_doctor_finding_kind_t kind,
+                                               gcap_doctor_severity_t severity, uint32_t capture, uint32_t call) {
+  gcap_doctor_diagnosis_t* diagnosis = analysis->diagnosis;
+  diagnosis->findings = gcap_doctor_heap_grow(diagnosis->findings, diagnosis->num_findings,
+                                              &diagnosis->finding_capacity, sizeof(*diagnosis->findings));
+  gcap_doctor_finding_t* finding = &diagnosis->findings[diagnosis->num_findings++];
+  *finding = (gcap_doctor_finding_t){.kind = kind,
+                                     .severity = severity,
+                                     .capture = capture,
+                                     .call = call,
+                                     .other = GCAP_DOCTOR_NONE,
+                                     .is_certain = true,
+                                     .count = 1,
+                                     .num_captures = capture != GCAP_DOCTOR_NONE ? 1 : 0,
+                                     .sentence = "",
+                                     .remedy = ""};
   return finding;
 }
 
-const char* gcap_finding_kind_name(gcap_finding_kind_t kind) {
+const char* gcap_doctor_finding_kind_name(gcap_doctor_finding_kind_t kind) {
   switch (kind) {
-    case GCAP_FINDING_CULPRIT: return "culprit";
-    case GCAP_FINDING_UNJOINED: return "unjoined";
-    case GCAP_FINDING_ESCAPED: return "escaped";
-    case GCAP_FINDING_LOST_CALL: return "lost_call";
-    case GCAP_FINDING_REFUSED: return "refused";
-    case GCAP_FINDING_PAGEABLE: return "pageable";
-    case GCAP_FINDING_ALLOCATION_NODE: return "allocation_node";
-    case GCAP_FINDING_EMPTY_GRAPH: return "empty_graph";
-    case GCAP_FINDING_LEFT_OPEN: return "left_open";
-    case GCAP_FINDING_RECAPTURED: return "recaptured";
-    case GCAP_FINDING_UPDATE_REFUSED: return "update_refused";
-    case GCAP_FINDING_LAUNCH_FAILED: return "launch_failed";
-    case GCAP_FINDING_NEVER_LAUNCHED: return "never_launched";
-    case GCAP_FINDING_MODE_KEPT: return "mode_kept";
+    case GCAP_DOCTOR_FINDING_CULPRIT: return "culprit";
+    case GCAP_DOCTOR_FINDING_UNJOINED: return "unjoined";
+    case GCAP_DOCTOR_FINDING_ESCAPED: return "escaped";
+    case GCAP_DOCTOR_FINDING_LOST_CALL: return "lost_call";
+    case GCAP_DOCTOR_FINDING_REFUSED: return "refused";
+    case GCAP_DOCTOR_FINDING_PAGEABLE: return "pageable";
+    case GCAP_DOCTOR_FINDING_ALLOCATION_NODE: return "allocation_node";
+    case GCAP_DOCTOR_FINDING_EMPTY_GRAPH: return "empty_graph";
+    case GCAP_DOCTOR_FINDING_LEFT_OPEN: return "left_open";
+    case GCAP_DOCTOR_FINDING_RECAPTURED: return "recaptured";
+    case GCAP_DOCTOR_FINDING_UPDATE_REFUSED: return "update_refused";
+    case GCAP_DOCTOR_FINDING_LAUNCH_FAILED: return "launch_failed";
+    case GCAP_DOCTOR_FINDING_NEVER_LAUNCHED: return "never_launched";
+    case GCAP_DOCTOR_FINDING_MODE_KEPT: return "mode_kept";
   }
   return "unknown";
 }
@@ -54,7 +54,7 @@ typedef struct key {
   uint32_t stack, stream, other_stack;
   const char* function;
   const gcap_rule_t* rule;
-  gcap_finding_t finding;
+  gcap_doctor_finding_t finding;
 } same_t;
 
 #define COMPARE(a, b) \
@@ -81,42 +81,42 @@ static int by_key(const void* left, const void* right) {
   return 0;
 }
 
-static same_t key_of(const gcap_analysis_t* analysis, const gcap_finding_t* finding) {
+static same_t key_of(const gcap_doctor_analysis_t* analysis, const gcap_doctor_finding_t* finding) {
   same_t key = {.kind = (int)finding->kind,
                 .severity = (int)finding->severity,
                 .certain = finding->is_certain,
                 .rule = finding->rule,
-                .stack = GCAP_NONE,
-                .stream = GCAP_NONE,
-                .other_stack = GCAP_NONE,
+                .stack = GCAP_DOCTOR_NONE,
+                .stream = GCAP_DOCTOR_NONE,
+                .other_stack = GCAP_DOCTOR_NONE,
                 .function = "",
                 .finding = *finding};
-  if (finding->call != GCAP_NONE) {
-    const gcap_event_call_t* call = gcap_call_at(analysis, finding->call);
+  if (finding->call != GCAP_DOCTOR_NONE) {
+    const gcap_doctor_event_call_t* call = gcap_doctor_call_at(analysis, finding->call);
     key.stack = call->stack;
     key.function = call->function;
     key.result = call->result;
-    if (call->stack == GCAP_NONE) key.stream = call->stream;  // else the place alone decides
+    if (call->stack == GCAP_DOCTOR_NONE) key.stream = call->stream;  // else the place alone decides
   }
-  if (finding->other != GCAP_NONE && !finding->is_certain) {
-    key.other_stack = gcap_call_at(analysis, finding->other)->stack;
+  if (finding->other != GCAP_DOCTOR_NONE && !finding->is_certain) {
+    key.other_stack = gcap_doctor_call_at(analysis, finding->other)->stack;
   }
   return key;
 }
 
-static void put_together(gcap_analysis_t* analysis) {
-  gcap_diagnosis_t* diagnosis = analysis->diagnosis;
+static void put_together(gcap_doctor_analysis_t* analysis) {
+  gcap_doctor_diagnosis_t* diagnosis = analysis->diagnosis;
   const size_t count = diagnosis->num_findings;
   if (count == 0) return;
-  same_t* keys = gcap_heap_alloc(&analysis->heap, count * sizeof(*keys));
+  same_t* keys = gcap_doctor_heap_alloc(&analysis->heap, count * sizeof(*keys));
   for (size_t i = 0; i < count; ++i) keys[i] = key_of(analysis, &diagnosis->findings[i]);
   qsort(keys, count, sizeof(*keys), by_key);
   size_t kept = 0;
   for (size_t i = 0; i < count; ++i) {
     if (i != 0 && compare_keys(&keys[i - 1], &keys[i]) == 0) {
-      gcap_finding_t* first = &diagnosis->findings[kept - 1];
+      gcap_doctor_finding_t* first = &diagnosis->findings[kept - 1];
       // One call may break two captures.
-      const bool is_once = keys[i].finding.call != GCAP_NONE && keys[i].finding.call == keys[i - 1].finding.call;
+      const bool is_once = keys[i].finding.call != GCAP_DOCTOR_NONE && keys[i].finding.call == keys[i - 1].finding.call;
       if (!is_once) first->count += keys[i].finding.count;
       if (keys[i].finding.capture != keys[i - 1].finding.capture) ++first->num_captures;
     } else {
@@ -129,12 +129,12 @@ static void put_together(gcap_analysis_t* analysis) {
 // --- In order --------------------------------------------------------------------------------------------------------
 
 // Why a capture failed comes before all else of the same severity.
-static int rank(gcap_finding_kind_t kind) {
-  return kind == GCAP_FINDING_CULPRIT || kind == GCAP_FINDING_UNJOINED ? 0 : 1;
+static int rank(gcap_doctor_finding_kind_t kind) {
+  return kind == GCAP_DOCTOR_FINDING_CULPRIT || kind == GCAP_DOCTOR_FINDING_UNJOINED ? 0 : 1;
 }
 
 static int worst_first(const void* left, const void* right) {
-  const gcap_finding_t *a = left, *b = right;
+  const gcap_doctor_finding_t *a = left, *b = right;
   COMPARE(a->severity, b->severity);
   COMPARE(rank(a->kind), rank(b->kind));
   COMPARE(a->call, b->call);
@@ -143,11 +143,11 @@ static int worst_first(const void* left, const void* right) {
   return 0;
 }
 
-void gcap_findings_finish(gcap_analysis_t* analysis) {
-  gcap_diagnosis_t* diagnosis = analysis->diagnosis;
+void gcap_doctor_findings_finish(gcap_doctor_analysis_t* analysis) {
+  gcap_doctor_diagnosis_t* diagnosis = analysis->diagnosis;
   put_together(analysis);
   if (diagnosis->num_findings != 0) {
     qsort(diagnosis->findings, diagnosis->num_findings, sizeof(*diagnosis->findings), worst_first);
   }
-  for (size_t i = 0; i < diagnosis->num_findings; ++i) gcap_words_write(analysis, &diagnosis->findings[i]);
+  for (size_t i = 0; i < diagnosis->num_findings; ++i) gcap_doctor_words_write(analysis, &diagnosis->findings[i]);
 }

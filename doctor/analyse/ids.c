@@ -9,9 +9,9 @@
 #include "doctor/base/heap.h"
 #include "doctor/events/recording.h"
 
-void gcap_ids_add(gcap_ids_t* ids, uint32_t id) {
-  if (id == GCAP_NONE || (ids->count != 0 && ids->items[ids->count - 1] == id)) return;
-  ids->items = gcap_heap_grow(ids->items, ids->count, &ids->capacity, sizeof(*ids->items));
+void gcap_doctor_ids_add(gcap_doctor_ids_t* ids, uint32_t id) {
+  if (id == GCAP_DOCTOR_NONE || (ids->count != 0 && ids->items[ids->count - 1] == id)) return;
+  ids->items = gcap_doctor_heap_grow(ids->items, ids->count, &ids->capacity, sizeof(*ids->items));
   ids->items[ids->count++] = id;
 }
 
@@ -20,7 +20,7 @@ static int compare(const void* left, const void* right) {
   return a < b ? -1 : a > b;
 }
 
-void gcap_ids_finish(gcap_ids_t* ids) {
+void gcap_doctor_ids_finish(gcap_doctor_ids_t* ids) {
   if (ids->count == 0) return;
   qsort(ids->items, ids->count, sizeof(*ids->items), compare);
   size_t kept = 1;
@@ -30,9 +30,9 @@ void gcap_ids_finish(gcap_ids_t* ids) {
   ids->count = kept;
 }
 
-void gcap_ids_deinit(gcap_ids_t* ids) { free(ids->items); }
+void gcap_doctor_ids_deinit(gcap_doctor_ids_t* ids) { free(ids->items); }
 
-uint32_t gcap_ids_find(const gcap_ids_t* ids, uint32_t id) {
+uint32_t gcap_doctor_ids_find(const gcap_doctor_ids_t* ids, uint32_t id) {
   size_t low = 0, high = ids->count;
   while (low < high) {
     const size_t middle = low + (high - low) / 2;
@@ -43,5 +43,5 @@ uint32_t gcap_ids_find(const gcap_ids_t* ids, uint32_t id) {
       high = middle;
     }
   }
-  return GCAP_NONE;
+  return GCAP_DOCTOR_NONE;
 }

@@ -6,12 +6,12 @@
 
 #include "doctor/analyse/analysis.h"
 
-static void find_copies(gcap_analysis_t* analysis) {
+static void find_copies(gcap_doctor_analysis_t* analysis) {
   for (size_t i = 0; i < analysis->copies.count; ++i) {
-    const gcap_pair_t* copy = &analysis->copies.items[i];
-    if (analysis->diagnosis->captures[copy->capture].outcome == GCAP_OUTCOME_BROKEN) continue;
-    gcap_finding_t* finding =
-        gcap_finding_add(analysis, GCAP_FINDING_PAGEABLE, GCAP_SEVERITY_WARNING, copy->capture, copy->call);
+    const gcap_doctor_pair_t* copy = &analysis->copies.items[i];
+    if (analysis->diagnosis->captures[copy->capture].outcome == GCAP_DOCTOR_OUTCOME_BROKEN) continue;
+    gcap_doctor_finding_t* finding = gcap_doctor_finding_add(analysis, GCAP_DOCTOR_FINDING_PAGEABLE,
+                                                             GCAP_DOCTOR_SEVERITY_WARNING, copy->capture, copy->call);
     finding->rule = gcap_rule_by_id("R38");
   }
 }
@@ -22,12 +22,12 @@ typedef struct nodes_of_graph {
 } nodes_of_graph_t;
 
 // By the place of the graph's id.
-static nodes_of_graph_t* count_nodes(gcap_analysis_t* analysis) {
-  const gcap_recording_t* recording = analysis->recording;
-  nodes_of_graph_t* graphs = gcap_heap_alloc(&analysis->heap, (analysis->graphs.count + 1) * sizeof(*graphs));
+static nodes_of_graph_t* count_nodes(gcap_doctor_analysis_t* analysis) {
+  const gcap_doctor_recording_t* recording = analysis->recording;
+  nodes_of_graph_t* graphs = gcap_doctor_heap_alloc(&analysis->heap, (analysis->graphs.count + 1) * sizeof(*graphs));
   for (size_t i = 0; i < recording->num_nodes; ++i) {
-    const gcap_event_node_t* node = &recording->nodes[i];
-    nodes_of_graph_t* of = &graphs[gcap_ids_find(&analysis->graphs, node->graph)];
+    const gcap_doctor_event_node_t* node = &recording->nodes[i];
+    nodes_of_graph_t* of = &graphs[gcap_doctor_ids_find(&analysis->graphs, node->graph)];
     if (strcmp(node->type, "free") == 0) ++of->frees;
     if (strcmp(node->type, "alloc") == 0 && of->allocations++ == 0) of->first = node->call;
   }
@@ -35,30 +35,32 @@ static nodes_of_graph_t* count_nodes(gcap_analysis_t* analysis) {
 }
 
 // More than one good launch: then each launch frees what the one before left.
-static bool is_freed_on_launch(const gcap_analysis_t* analysis, uint32_t graph) {
-  const uint32_t place = gcap_ids_find(&analysis->graphs, graph);
+static bool is_freed_on_launch(const gcap_doctor_analysis_t* analysis, uint32_t graph) {
+  const uint32_t place = gcap_doctor_ids_find(&analysis->graphs, graph);
   return analysis->replays_of_graph[place] > 1 && analysis->failures_of_graph[place] == 0;
 }
 
-static void find_allocations(gcap_analysis_t* analysis) {
+static void find_allocations(gcap_doctor_analysis_t* analysis) {
   const nodes_of_graph_t* graphs = count_nodes(analysis);
   for (size_t i = 0; i < analysis->graphs.count; ++i) {
     const nodes_of_graph_t* of = &graphs[i];
     if (of->allocations <= of->frees) continue;
     const uint32_t capture = analysis->capture_of_graph[i];
-    if (capture != GCAP_NONE && analysis->diagnosis->captures[capture].outcome == GCAP_OUTCOME_BROKEN) continue;
+    if (capture != GCAP_DOCTOR_NONE && analysis->diagnosis->captures[capture].outcome == GCAP_DOCTOR_OUTCOME_BROKEN)
+      continue;
     const bool is_harmless = is_freed_on_launch(analysis, analysis->graphs.items[i]);
-    gcap_finding_t* finding =
-        gcap_finding_add(analysis, GCAP_FINDING_ALLOCATION_NODE,
-                         is_harmless ? GCAP_SEVERITY_NOTE : GCAP_SEVERITY_WARNING, capture, of->first);
-    const char* library = of->first != GCAP_NONE ? gcap_library_function(analysis->recording, of->first) : NULL;
+    gcap_doctor_finding_t* finding = gcap_doctor_finding_add(
+        analysis, GCAP_DOCTOR_FINDING_ALLOCATION_NODE,
+        is_harmless ? GCAP_DOCTOR_SEVERITY_NOTE : GCAP_DOCTOR_SEVERITY_WARNING, capture, of->first);
+    const char* library =
+        of->first != GCAP_DOCTOR_NONE ? gcap_doctor_library_function(analysis->recording, of->first) : NULL;
     const bool is_workspace = library != NULL && strncmp(library, "cublas", strlen("cublas")) == 0;
     finding->rule = gcap_rule_by_id(is_workspace ? "R44" : "R29");
     finding->count = of->allocations - of->frees;
   }
 }
 
-void gcap_memory_find(gcap_analysis_t* analysis) {
+void gcap_doctor_memory_find(gcap_doctor_analysis_t* analysis) {
   find_copies(analysis);
   find_allocations(analysis);
 }

@@ -7,53 +7,53 @@
 #include "doctor/analyse/analysis.h"
 
 // A thread that stays in thread-local mode keeps out of others' captures, as R14 asks; only relaxed mode harms its own.
-static void find_kept(gcap_analysis_t* analysis) {
+static void find_kept(gcap_doctor_analysis_t* analysis) {
   if (!analysis->recording->ended) return;
   for (size_t i = 0; i < analysis->recording->num_threads; ++i) {
-    const gcap_thread_state_t* thread = &analysis->threads[i];
-    if (thread->mode != GCAP_MODE_RELAXED) continue;
-    gcap_finding_t* finding =
-        gcap_finding_add(analysis, GCAP_FINDING_MODE_KEPT, GCAP_SEVERITY_WARNING, GCAP_NONE, thread->exchange);
+    const gcap_doctor_thread_state_t* thread = &analysis->threads[i];
+    if (thread->mode != GCAP_DOCTOR_MODE_RELAXED) continue;
+    gcap_doctor_finding_t* finding = gcap_doctor_finding_add(
+        analysis, GCAP_DOCTOR_FINDING_MODE_KEPT, GCAP_DOCTOR_SEVERITY_WARNING, GCAP_DOCTOR_NONE, thread->exchange);
     finding->rule = gcap_rule_by_id("R60");
   }
 }
 
 // Whether the recorder stopped writing before the program ended: the end of a capture may be missing in the file alone.
-static bool reached_limit(const gcap_recording_t* recording) {
+static bool reached_limit(const gcap_doctor_recording_t* recording) {
   for (size_t i = 0; i < recording->num_notes; ++i) {
     if (strstr(recording->notes[i], "limit") != NULL) return true;
   }
   return false;
 }
 
-static void find_open(gcap_analysis_t* analysis, uint32_t index) {
-  const gcap_captured_t* capture = &analysis->diagnosis->captures[index];
-  if (capture->culprit != GCAP_NONE) return;  // the program stopped at that call
-  gcap_finding_t* finding =
-      gcap_finding_add(analysis, GCAP_FINDING_LEFT_OPEN,
-                       analysis->recording->ended ? GCAP_SEVERITY_ERROR : GCAP_SEVERITY_WARNING, index, capture->begin);
+static void find_open(gcap_doctor_analysis_t* analysis, uint32_t index) {
+  const gcap_doctor_captured_t* capture = &analysis->diagnosis->captures[index];
+  if (capture->culprit != GCAP_DOCTOR_NONE) return;  // the program stopped at that call
+  gcap_doctor_finding_t* finding = gcap_doctor_finding_add(
+      analysis, GCAP_DOCTOR_FINDING_LEFT_OPEN,
+      analysis->recording->ended ? GCAP_DOCTOR_SEVERITY_ERROR : GCAP_DOCTOR_SEVERITY_WARNING, index, capture->begin);
   finding->rule = gcap_rule_by_id("R7");
 }
 
 // Where a framework refused the first operation, that finding says more. An empty graph that nobody launches may be
 // meant: PyTorch's trees of graphs capture nothing once, to keep a pool of memory.
-static void find_empty(gcap_analysis_t* analysis, uint32_t index) {
-  const gcap_captured_t* capture = &analysis->diagnosis->captures[index];
-  if (capture->graph == GCAP_NONE) return;  // a ledger, which does not tell of graphs and nodes
-  const gcap_capture_state_t* state = &analysis->states[index];
+static void find_empty(gcap_doctor_analysis_t* analysis, uint32_t index) {
+  const gcap_doctor_captured_t* capture = &analysis->diagnosis->captures[index];
+  if (capture->graph == GCAP_DOCTOR_NONE) return;  // a ledger, which does not tell of graphs and nodes
+  const gcap_doctor_capture_state_t* state = &analysis->states[index];
   if (capture->num_nodes != 0 || state->works != 0 || state->refused) return;
-  gcap_finding_t* finding =
-      gcap_finding_add(analysis, GCAP_FINDING_EMPTY_GRAPH,
-                       capture->replays != 0 ? GCAP_SEVERITY_WARNING : GCAP_SEVERITY_NOTE, index, capture->begin);
+  gcap_doctor_finding_t* finding = gcap_doctor_finding_add(
+      analysis, GCAP_DOCTOR_FINDING_EMPTY_GRAPH,
+      capture->replays != 0 ? GCAP_DOCTOR_SEVERITY_WARNING : GCAP_DOCTOR_SEVERITY_NOTE, index, capture->begin);
   finding->rule = gcap_rule_by_id("R8");
 }
 
-void gcap_modes_find(gcap_analysis_t* analysis) {
+void gcap_doctor_modes_find(gcap_doctor_analysis_t* analysis) {
   const bool may_lack_ends = reached_limit(analysis->recording);
   for (uint32_t i = 0; i < analysis->diagnosis->num_captures; ++i) {
-    const gcap_capture_outcome_t outcome = analysis->diagnosis->captures[i].outcome;
-    if (outcome == GCAP_OUTCOME_OPEN && !may_lack_ends) find_open(analysis, i);
-    if (outcome == GCAP_OUTCOME_GRAPH) find_empty(analysis, i);
+    const gcap_doctor_capture_outcome_t outcome = analysis->diagnosis->captures[i].outcome;
+    if (outcome == GCAP_DOCTOR_OUTCOME_OPEN && !may_lack_ends) find_open(analysis, i);
+    if (outcome == GCAP_DOCTOR_OUTCOME_GRAPH) find_empty(analysis, i);
   }
   find_kept(analysis);
 }

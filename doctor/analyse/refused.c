@@ -17,22 +17,22 @@ static bool same_text(const char* a, const char* b) { return a == b || (a != NUL
 
 // Whether both stacks have the same innermost Python frame: in a package whatever its line. Without Python no stack is
 // like another.
-static bool is_same_place(const gcap_recording_t* recording, uint32_t stack, uint32_t other) {
-  const uint32_t a = gcap_recording_python_frame(recording, stack);
-  const uint32_t b = gcap_recording_python_frame(recording, other);
-  if (a == GCAP_NONE || b == GCAP_NONE) return false;
-  const gcap_event_frame_t *one = &recording->frames[a], *two = &recording->frames[b];
+static bool is_same_place(const gcap_doctor_recording_t* recording, uint32_t stack, uint32_t other) {
+  const uint32_t a = gcap_doctor_recording_python_frame(recording, stack);
+  const uint32_t b = gcap_doctor_recording_python_frame(recording, other);
+  if (a == GCAP_DOCTOR_NONE || b == GCAP_DOCTOR_NONE) return false;
+  const gcap_doctor_event_frame_t *one = &recording->frames[a], *two = &recording->frames[b];
   return same_text(one->file, two->file) && same_text(one->function, two->function) &&
-         (one->line == two->line || gcap_is_of_package(one->file));
+         (one->line == two->line || gcap_doctor_is_of_package(one->file));
 }
 
 // Whether the question is a framework's.
-static bool is_frameworks(const gcap_recording_t* recording, uint32_t stack) {
+static bool is_frameworks(const gcap_doctor_recording_t* recording, uint32_t stack) {
   if (stack >= recording->num_stacks) return false;
-  const gcap_event_stack_t* of = &recording->stacks[stack];
+  const gcap_doctor_event_stack_t* of = &recording->stacks[stack];
   if (of->num_python != 0) return true;
   for (uint32_t i = 0; i < of->num_c; ++i) {
-    const char* module = gcap_base_name(recording->frames[of->c[i]].module);
+    const char* module = gcap_doctor_base_name(recording->frames[of->c[i]].module);
     if (strncmp(module, "libtorch", strlen("libtorch")) == 0 || strncmp(module, "libc10", strlen("libc10")) == 0) {
       return true;
     }
@@ -40,10 +40,10 @@ static bool is_frameworks(const gcap_recording_t* recording, uint32_t stack) {
   return false;
 }
 
-void gcap_refused_note(gcap_analysis_t* analysis, uint32_t call, uint32_t capture) {
-  const gcap_recording_t* recording = analysis->recording;
-  const uint32_t stack = gcap_call_at(analysis, call)->stack;
-  const uint32_t begin = gcap_call_at(analysis, analysis->diagnosis->captures[capture].begin)->stack;
+void gcap_doctor_refused_note(gcap_doctor_analysis_t* analysis, uint32_t call, uint32_t capture) {
+  const gcap_doctor_recording_t* recording = analysis->recording;
+  const uint32_t stack = gcap_doctor_call_at(analysis, call)->stack;
+  const uint32_t begin = gcap_doctor_call_at(analysis, analysis->diagnosis->captures[capture].begin)->stack;
   if (!is_frameworks(recording, stack) || stack == begin || is_same_place(recording, stack, begin)) return;
   analysis->states[capture].last_ask = call;
 }
@@ -77,9 +77,9 @@ static bool is_natives_copy(const char* function) {
 }
 
 // PyTorch's copies among the frames of a stack. Other functions have "copy" in their names too.
-static bool is_in_copy(const gcap_recording_t* recording, uint32_t stack) {
+static bool is_in_copy(const gcap_doctor_recording_t* recording, uint32_t stack) {
   if (stack >= recording->num_stacks) return false;
-  const gcap_event_stack_t* of = &recording->stacks[stack];
+  const gcap_doctor_event_stack_t* of = &recording->stacks[stack];
   for (uint32_t i = 0; i < of->num_c; ++i) {
     const char* function = recording->frames[of->c[i]].function;
     if (is_tensors_copy(function) || is_natives_copy(function)) return true;
@@ -87,27 +87,27 @@ static bool is_in_copy(const gcap_recording_t* recording, uint32_t stack) {
   return false;
 }
 
-static void find_in(gcap_analysis_t* analysis, uint32_t index) {
-  const gcap_captured_t* capture = &analysis->diagnosis->captures[index];
-  gcap_capture_state_t* state = &analysis->states[index];
+static void find_in(gcap_doctor_analysis_t* analysis, uint32_t index) {
+  const gcap_doctor_captured_t* capture = &analysis->diagnosis->captures[index];
+  gcap_doctor_capture_state_t* state = &analysis->states[index];
   const uint32_t ask = state->last_ask;
-  if (ask == GCAP_NONE || capture->outcome == GCAP_OUTCOME_BROKEN || capture->replays != 0) return;
-  const uint32_t stack = gcap_call_at(analysis, ask)->stack;
-  const bool is_open = capture->outcome == GCAP_OUTCOME_OPEN;
+  if (ask == GCAP_DOCTOR_NONE || capture->outcome == GCAP_DOCTOR_OUTCOME_BROKEN || capture->replays != 0) return;
+  const uint32_t stack = gcap_doctor_call_at(analysis, ask)->stack;
+  const bool is_open = capture->outcome == GCAP_DOCTOR_OUTCOME_OPEN;
   if (is_open && !analysis->recording->ended) return;  // it may go on
-  const uint32_t end = is_open ? GCAP_NONE : gcap_call_at(analysis, capture->end)->stack;
+  const uint32_t end = is_open ? GCAP_DOCTOR_NONE : gcap_doctor_call_at(analysis, capture->end)->stack;
   if (!is_open && (stack == end || is_same_place(analysis->recording, stack, end))) return;
   // A program that was killed may have been about to launch it. A first launch is written at once, so one that had gone
   // on would have shown it. The last call of depth 0 is what `outermost` is after all calls.
   const bool went_on = analysis->recording->ended || analysis->threads[capture->thread].outermost > capture->end;
-  const gcap_severity_t severity = went_on ? GCAP_SEVERITY_ERROR : GCAP_SEVERITY_NOTE;
-  gcap_finding_t* finding = gcap_finding_add(analysis, GCAP_FINDING_REFUSED, severity, index, ask);
+  const gcap_doctor_severity_t severity = went_on ? GCAP_DOCTOR_SEVERITY_ERROR : GCAP_DOCTOR_SEVERITY_NOTE;
+  gcap_doctor_finding_t* finding = gcap_doctor_finding_add(analysis, GCAP_DOCTOR_FINDING_REFUSED, severity, index, ask);
   finding->is_certain = false;
   state->refused = true;
-  if (state->last_pointer != GCAP_NONE || is_in_copy(analysis->recording, stack))
+  if (state->last_pointer != GCAP_DOCTOR_NONE || is_in_copy(analysis->recording, stack))
     finding->rule = gcap_rule_by_id("R38");
 }
 
-void gcap_refused_find(gcap_analysis_t* analysis) {
+void gcap_doctor_refused_find(gcap_doctor_analysis_t* analysis) {
   for (uint32_t i = 0; i < analysis->diagnosis->num_captures; ++i) find_in(analysis, i);
 }

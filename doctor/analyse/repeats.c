@@ -20,15 +20,15 @@ typedef struct place {
   uint32_t capture;
 } place_t;
 
-static place_t place_of(const gcap_recording_t* recording, uint32_t stack) {
+static place_t place_of(const gcap_doctor_recording_t* recording, uint32_t stack) {
   if (stack >= recording->num_stacks) return (place_t){.file = NULL};
-  const gcap_event_stack_t* of = &recording->stacks[stack];
+  const gcap_doctor_event_stack_t* of = &recording->stacks[stack];
   for (uint32_t i = 0; i < of->num_python; ++i) {
-    const gcap_event_frame_t* frame = &recording->frames[of->python[i]];
-    if (!gcap_is_of_package(frame->file)) return (place_t){.file = frame->file, .at = frame->line};
+    const gcap_doctor_event_frame_t* frame = &recording->frames[of->python[i]];
+    if (!gcap_doctor_is_of_package(frame->file)) return (place_t){.file = frame->file, .at = frame->line};
   }
-  const uint32_t c = gcap_recording_c_frame(recording, stack);
-  if (c == GCAP_NONE) return (place_t){.file = NULL};
+  const uint32_t c = gcap_doctor_recording_c_frame(recording, stack);
+  if (c == GCAP_DOCTOR_NONE) return (place_t){.file = NULL};
   return (place_t){.file = recording->frames[c].module, .at = recording->frames[c].offset};
 }
 
@@ -45,36 +45,37 @@ static int compare(const void* left, const void* right) {
 }
 
 // Whether a graph of the capture was launched before the next capture of its place began.
-static bool is_launched_before(const gcap_analysis_t* analysis, const gcap_captured_t* capture,
-                               const gcap_captured_t* next) {
-  const uint32_t place = gcap_ids_find(&analysis->execs, capture->exec);
-  if (place == GCAP_NONE) return false;
+static bool is_launched_before(const gcap_doctor_analysis_t* analysis, const gcap_doctor_captured_t* capture,
+                               const gcap_doctor_captured_t* next) {
+  const uint32_t place = gcap_doctor_ids_find(&analysis->execs, capture->exec);
+  if (place == GCAP_DOCTOR_NONE) return false;
   const uint32_t line = analysis->recording->execs[analysis->exec_at[place]].first_launch_line;
-  return line != 0 && line < gcap_call_at(analysis, next->begin)->line;
+  return line != 0 && line < gcap_doctor_call_at(analysis, next->begin)->line;
 }
 
-static void look_at_group(gcap_analysis_t* analysis, const place_t* places, size_t count) {
-  const gcap_captured_t* captures = analysis->diagnosis->captures;
+static void look_at_group(gcap_doctor_analysis_t* analysis, const place_t* places, size_t count) {
+  const gcap_doctor_captured_t* captures = analysis->diagnosis->captures;
   size_t in_turn = 0;
   for (size_t i = 0; i < count; ++i) {
-    const gcap_captured_t* capture = &captures[places[i].capture];
+    const gcap_doctor_captured_t* capture = &captures[places[i].capture];
     if (capture->replays > 1) return;
     if (i + 1 < count) in_turn += is_launched_before(analysis, capture, &captures[places[i + 1].capture]);
   }
   if (count < kOften || 2 * in_turn < count) return;
-  gcap_finding_t* finding = gcap_finding_add(analysis, GCAP_FINDING_RECAPTURED, GCAP_SEVERITY_WARNING,
-                                             places[count - 1].capture, captures[places[count - 1].capture].begin);
+  gcap_doctor_finding_t* finding =
+      gcap_doctor_finding_add(analysis, GCAP_DOCTOR_FINDING_RECAPTURED, GCAP_DOCTOR_SEVERITY_WARNING,
+                              places[count - 1].capture, captures[places[count - 1].capture].begin);
   finding->other = captures[places[0].capture].begin;
   finding->count = count;
 }
 
-void gcap_repeats_find(gcap_analysis_t* analysis) {
-  const gcap_diagnosis_t* diagnosis = analysis->diagnosis;
-  place_t* places = gcap_heap_alloc(&analysis->heap, (diagnosis->num_captures + 1) * sizeof(*places));
+void gcap_doctor_repeats_find(gcap_doctor_analysis_t* analysis) {
+  const gcap_doctor_diagnosis_t* diagnosis = analysis->diagnosis;
+  place_t* places = gcap_doctor_heap_alloc(&analysis->heap, (diagnosis->num_captures + 1) * sizeof(*places));
   size_t count = 0;
   for (uint32_t i = 0; i < diagnosis->num_captures; ++i) {
-    if (diagnosis->captures[i].outcome != GCAP_OUTCOME_GRAPH) continue;
-    const gcap_event_call_t* begin = gcap_call_at(analysis, diagnosis->captures[i].begin);
+    if (diagnosis->captures[i].outcome != GCAP_DOCTOR_OUTCOME_GRAPH) continue;
+    const gcap_doctor_event_call_t* begin = gcap_doctor_call_at(analysis, diagnosis->captures[i].begin);
     places[count] = place_of(analysis->recording, begin->stack);
     places[count].capture = i;
     if (places[count].file != NULL) ++count;

@@ -5,7 +5,7 @@
 
 #include <time.h>
 
-uint64_t gcap_clock_now_ns(void) {
+uint64_t gcap_doctor_clock_now_ns(void) {
   struct timespec now;
   clock_gettime(CLOCK_MONOTONIC, &now);
   return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;

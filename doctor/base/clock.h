@@ -10,7 +10,7 @@
 extern "C" {
 #endif
 
-uint64_t gcap_clock_now_ns(void);
+uint64_t gcap_doctor_clock_now_ns(void);
 
 #ifdef __cplusplus
 }  // extern "C"

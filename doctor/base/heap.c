@@ -8,10 +8,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "doctor/base/grow.h"
+
 enum { kBlockBytes = 1 << 16, kAlign = 16 };
 
-typedef struct gcap_heap_block {
-  struct gcap_heap_block* older;
+typedef struct gcap_doctor_heap_block {
+  struct gcap_doctor_heap_block* older;
   size_t used, capacity;
   _Alignas(kAlign) char bytes[];
 } block_t;
@@ -21,9 +23,9 @@ static _Noreturn void die_of_memory(size_t bytes) {
   exit(3);
 }
 
-void gcap_heap_init(gcap_heap_t* heap) { heap->newest = NULL; }
+void gcap_doctor_heap_init(gcap_doctor_heap_t* heap) { heap->newest = NULL; }
 
-void gcap_heap_deinit(gcap_heap_t* heap) {
+void gcap_doctor_heap_deinit(gcap_doctor_heap_t* heap) {
   while (heap->newest != NULL) {
     block_t* older = heap->newest->older;
     free(heap->newest);
@@ -31,7 +33,7 @@ void gcap_heap_deinit(gcap_heap_t* heap) {
   }
 }
 
-void* gcap_heap_alloc(gcap_heap_t* heap, size_t bytes) {
+void* gcap_doctor_heap_alloc(gcap_doctor_heap_t* heap, size_t bytes) {
   if (bytes > SIZE_MAX / 2) die_of_memory(bytes);
   bytes = (bytes + kAlign - 1) / kAlign * kAlign;
   block_t* block = heap->newest;
@@ -48,31 +50,26 @@ void* gcap_heap_alloc(gcap_heap_t* heap, size_t bytes) {
   return memory;
 }
 
-char* gcap_heap_copy(gcap_heap_t* heap, const char* text, size_t length) {
-  char* copy = gcap_heap_alloc(heap, length + 1);
+char* gcap_doctor_heap_copy(gcap_doctor_heap_t* heap, const char* text, size_t length) {
+  char* copy = gcap_doctor_heap_alloc(heap, length + 1);
   memcpy(copy, text, length);
   return copy;
 }
 
-char* gcap_heap_print(gcap_heap_t* heap, const char* format, ...) {
+char* gcap_doctor_heap_print(gcap_doctor_heap_t* heap, const char* format, ...) {
   va_list args;
   va_start(args, format);
   va_list again;
   va_copy(again, args);
   int length = vsnprintf(NULL, 0, format, args);
   va_end(args);
-  char* text = gcap_heap_alloc(heap, (size_t)(length > 0 ? length : 0) + 1);
+  char* text = gcap_doctor_heap_alloc(heap, (size_t)(length > 0 ? length : 0) + 1);
   if (length > 0) vsnprintf(text, (size_t)length + 1, format, again);
   va_end(again);
   return text;
 }
 
-void* gcap_heap_grow(void* items, size_t count, size_t* capacity, size_t item_bytes) {
-  if (count < *capacity) return items;
-  size_t wanted = *capacity != 0 ? *capacity * 2 : 16;
-  if (wanted > SIZE_MAX / 2 / item_bytes) die_of_memory(SIZE_MAX);
-  void* moved = realloc(items, wanted * item_bytes);
-  if (moved == NULL) die_of_memory(wanted * item_bytes);
-  *capacity = wanted;
-  return moved;
+void* gcap_doctor_heap_grow(void* items, size_t count, size_t* capacity, size_t item_bytes) {
+  if (!gcap_doctor_grow(&items, capacity, count + 1, item_bytes)) die_of_memory((count + 1) * item_bytes);
+  return items;
 }

@@ -7,7 +7,7 @@
 #include <string.h>
 
 // What follows the last slash; all of a path without one.
-static inline const char* gcap_base_name(const char* path) {
+static inline const char* gcap_doctor_base_name(const char* path) {
   const char* slash = strrchr(path, '/');
   return slash != NULL ? slash + 1 : path;
 }

@@ -18,20 +18,20 @@
 #include "doctor/report/report.h"
 #include "doctor/symbols/symbols.h"
 
-void gcap_cases_init(gcap_cases_t* cases) {
-  *cases = (gcap_cases_t){0};
-  gcap_heap_init(&cases->heap);
+void gcap_doctor_cases_init(gcap_doctor_cases_t* cases) {
+  *cases = (gcap_doctor_cases_t){0};
+  gcap_doctor_heap_init(&cases->heap);
 }
 
-static void destroy(gcap_case_t* of) {
-  gcap_diagnosis_destroy(of->diagnosis);
-  gcap_recording_destroy(of->recording);
+static void destroy(gcap_doctor_case_t* of) {
+  gcap_doctor_diagnosis_destroy(of->diagnosis);
+  gcap_doctor_recording_destroy(of->recording);
 }
 
-void gcap_cases_deinit(gcap_cases_t* cases) {
+void gcap_doctor_cases_deinit(gcap_doctor_cases_t* cases) {
   for (size_t i = 0; i < cases->count; ++i) destroy(&cases->items[i]);
   free(cases->items);
-  gcap_heap_deinit(&cases->heap);
+  gcap_doctor_heap_deinit(&cases->heap);
 }
 
 // --- Reading ---------------------------------------------------------------------------------------------------------
@@ -51,8 +51,8 @@ static FILE* open_events(const char* path) {
 }
 
 // Whether there is anything in the file to speak of. Of damage beside good lines the reports speak.
-static bool is_readable(const gcap_recording_t* recording, const char* name) {
-  const gcap_event_damage_t* damage = &recording->damage;
+static bool is_readable(const gcap_doctor_recording_t* recording, const char* name) {
+  const gcap_doctor_event_damage_t* damage = &recording->damage;
   if (damage->lines == 0 || recording->num_calls != 0 || recording->num_threads != 0 || recording->num_notes != 0) {
     return true;
   }
@@ -61,64 +61,64 @@ static bool is_readable(const gcap_recording_t* recording, const char* name) {
   return false;
 }
 
-static void append(gcap_cases_t* cases, const char* name, gcap_recording_t* recording) {
-  cases->items = gcap_heap_grow(cases->items, cases->count, &cases->capacity, sizeof(*cases->items));
-  cases->items[cases->count++] =
-      (gcap_case_t){gcap_heap_copy(&cases->heap, name, strlen(name)), recording, gcap_diagnosis_create(recording)};
+static void append(gcap_doctor_cases_t* cases, const char* name, gcap_doctor_recording_t* recording) {
+  cases->items = gcap_doctor_heap_grow(cases->items, cases->count, &cases->capacity, sizeof(*cases->items));
+  cases->items[cases->count++] = (gcap_doctor_case_t){gcap_doctor_heap_copy(&cases->heap, name, strlen(name)),
+                                                      recording, gcap_doctor_diagnosis_create(recording)};
 }
 
-bool gcap_cases_add(gcap_cases_t* cases, const char* path) {
+bool gcap_doctor_cases_add(gcap_doctor_cases_t* cases, const char* path) {
   FILE* file = open_events(path);
   if (file == NULL) return false;
   const char* name = file == stdin ? "standard input" : path;
-  gcap_recording_t* recording = gcap_recording_read(file, name);
+  gcap_doctor_recording_t* recording = gcap_doctor_recording_read(file, name);
   int error = ferror(file) ? errno : 0;
   if (file != stdin) fclose(file);
   if (error != 0) gcap_doctor_say("cannot read all of %s: %s", name, strerror(error));
   if (!is_readable(recording, name)) {
-    gcap_recording_destroy(recording);
+    gcap_doctor_recording_destroy(recording);
     return false;
   }
   append(cases, name, recording);
   return true;
 }
 
-void gcap_cases_add_empty(gcap_cases_t* cases, const char* program, bool ended, const char* note) {
-  gcap_recording_t* recording = gcap_recording_create("events");
-  recording->program = gcap_heap_copy(&recording->heap, program, strlen(program));
+void gcap_doctor_cases_add_empty(gcap_doctor_cases_t* cases, const char* program, bool ended, const char* note) {
+  gcap_doctor_recording_t* recording = gcap_doctor_recording_create("events");
+  recording->program = gcap_doctor_heap_copy(&recording->heap, program, strlen(program));
   recording->ended = ended;
-  recording->notes = gcap_heap_grow(NULL, 0, &recording->note_capacity, sizeof(*recording->notes));
-  recording->notes[recording->num_notes++] = gcap_heap_copy(&recording->heap, note, strlen(note));
-  gcap_recording_finish(recording);
+  recording->notes = gcap_doctor_heap_grow(NULL, 0, &recording->note_capacity, sizeof(*recording->notes));
+  recording->notes[recording->num_notes++] = gcap_doctor_heap_copy(&recording->heap, note, strlen(note));
+  gcap_doctor_recording_finish(recording);
   append(cases, program, recording);
 }
 
-bool gcap_case_is_recorded(const gcap_case_t* of) {
+bool gcap_doctor_case_is_recorded(const gcap_doctor_case_t* of) {
   return of->recording->num_calls != 0 || of->recording->ended || of->recording->num_notes == 0;
 }
 
 // --- Order -----------------------------------------------------------------------------------------------------------
 
-static bool has_error(const gcap_case_t* of) {
+static bool has_error(const gcap_doctor_case_t* of) {
   for (size_t i = 0; i < of->diagnosis->num_findings; ++i) {
-    if (of->diagnosis->findings[i].severity == GCAP_SEVERITY_ERROR) return true;
+    if (of->diagnosis->findings[i].severity == GCAP_DOCTOR_SEVERITY_ERROR) return true;
   }
   return false;
 }
 
-static int badness(const gcap_case_t* of) { return has_error(of) ? 2 : of->diagnosis->num_captures != 0; }
+static int badness(const gcap_doctor_case_t* of) { return has_error(of) ? 2 : of->diagnosis->num_captures != 0; }
 
-static void sort(gcap_cases_t* cases) {
+static void sort(gcap_doctor_cases_t* cases) {
   // They are few, and the order of equals stays.
   for (size_t i = 1; i < cases->count; ++i) {
-    gcap_case_t moved = cases->items[i];
+    gcap_doctor_case_t moved = cases->items[i];
     size_t at = i;
     for (; at > 0 && badness(&cases->items[at - 1]) < badness(&moved); --at) cases->items[at] = cases->items[at - 1];
     cases->items[at] = moved;
   }
 }
 
-size_t gcap_cases_drop_idle(gcap_cases_t* cases) {
+size_t gcap_doctor_cases_drop_idle(gcap_doctor_cases_t* cases) {
   size_t kept = 0, idle = 0;
   for (size_t i = 0; i < cases->count; ++i) idle += badness(&cases->items[i]) == 0;
   // The first one stays where all are idle.
@@ -138,16 +138,16 @@ size_t gcap_cases_drop_idle(gcap_cases_t* cases) {
 
 // --- Symbols ---------------------------------------------------------------------------------------------------------
 
-static void want_call(const gcap_recording_t* recording, uint32_t call, bool* wanted) {
+static void want_call(const gcap_doctor_recording_t* recording, uint32_t call, bool* wanted) {
   if (call < recording->num_calls && recording->calls[call].stack < recording->num_stacks) {
     wanted[recording->calls[call].stack] = true;
   }
 }
 
 // Gives symbols to what reports show: the stacks of findings and captures, and of the calls that made nodes.
-static void add_symbols(gcap_case_t* of, uint64_t deadline_ns) {
-  gcap_recording_t* recording = of->recording;
-  const gcap_diagnosis_t* diagnosis = of->diagnosis;
+static void add_symbols(gcap_doctor_case_t* of, uint64_t deadline_ns) {
+  gcap_doctor_recording_t* recording = of->recording;
+  const gcap_doctor_diagnosis_t* diagnosis = of->diagnosis;
   if (recording->num_stacks == 0) return;
   bool* wanted = calloc(recording->num_stacks, sizeof(*wanted));
   if (wanted == NULL) return;
@@ -160,48 +160,48 @@ static void add_symbols(gcap_case_t* of, uint64_t deadline_ns) {
     want_call(recording, diagnosis->captures[i].end, wanted);
   }
   for (size_t i = 0; i < recording->num_nodes; ++i) want_call(recording, recording->nodes[i].call, wanted);
-  gcap_symbols_resolve(recording, wanted, deadline_ns);
+  gcap_doctor_symbols_resolve(recording, wanted, deadline_ns);
   free(wanted);
   // Its sentences have the symbols now.
-  gcap_diagnosis_destroy(of->diagnosis);
-  of->diagnosis = gcap_diagnosis_create(recording);
+  gcap_doctor_diagnosis_destroy(of->diagnosis);
+  of->diagnosis = gcap_doctor_diagnosis_create(recording);
 }
 
-void gcap_cases_finish(gcap_cases_t* cases) {
-  const uint64_t deadline_ns = gcap_symbols_deadline();
+void gcap_doctor_cases_finish(gcap_doctor_cases_t* cases) {
+  const uint64_t deadline_ns = gcap_doctor_symbols_deadline();
   sort(cases);
   for (size_t i = 0; i < cases->count; ++i) add_symbols(&cases->items[i], deadline_ns);
 }
 
-int gcap_cases_exit_code(const gcap_cases_t* cases) {
+int gcap_doctor_cases_exit_code(const gcap_doctor_cases_t* cases) {
   for (size_t i = 0; i < cases->count; ++i) {
-    if (has_error(&cases->items[i])) return GCAP_EXIT_FINDING;
+    if (has_error(&cases->items[i])) return GCAP_DOCTOR_EXIT_FINDING;
   }
-  return GCAP_EXIT_HEALTHY;
+  return GCAP_DOCTOR_EXIT_HEALTHY;
 }
 
 // --- Writing ---------------------------------------------------------------------------------------------------------
 
-static bool is_colourful(FILE* out, gcap_colour_t colour) {
-  if (colour != GCAP_COLOUR_AUTO) return colour == GCAP_COLOUR_ALWAYS;
+static bool is_colourful(FILE* out, gcap_doctor_colour_t colour) {
+  if (colour != GCAP_DOCTOR_COLOUR_AUTO) return colour == GCAP_DOCTOR_COLOUR_ALWAYS;
   const char* no_colour = getenv("NO_COLOR");
   const char* term = getenv("TERM");
   if (no_colour != NULL && no_colour[0] != '\0') return false;
   return isatty(fileno(out)) && term != NULL && strcmp(term, "dumb") != 0;
 }
 
-void gcap_cases_print(FILE* out, const gcap_cases_t* cases, gcap_colour_t colour) {
+void gcap_doctor_cases_print(FILE* out, const gcap_doctor_cases_t* cases, gcap_doctor_colour_t colour) {
   for (size_t i = 0; i < cases->count; ++i) {
     if (cases->count > 1) fprintf(out, "%s%s:\n", i != 0 ? "\n" : "", cases->items[i].name);
-    gcap_report_text(out, cases->items[i].diagnosis, is_colourful(out, colour));
+    gcap_doctor_report_text(out, cases->items[i].diagnosis, is_colourful(out, colour));
   }
 }
 
-void gcap_cases_print_json(FILE* out, const gcap_cases_t* cases) {
+void gcap_doctor_cases_print_json(FILE* out, const gcap_doctor_cases_t* cases) {
   if (cases->count != 1) fputs("[\n", out);
   for (size_t i = 0; i < cases->count; ++i) {
     if (i != 0) fputs(",\n", out);
-    gcap_report_json(out, cases->items[i].diagnosis);
+    gcap_doctor_report_json(out, cases->items[i].diagnosis);
   }
   if (cases->count != 1) fputs("]\n", out);
 }
@@ -209,28 +209,28 @@ void gcap_cases_print_json(FILE* out, const gcap_cases_t* cases) {
 typedef struct output {
   const char* option;
   const char* file;  // NULL for none
-  void (*write)(FILE* out, const gcap_diagnosis_t* diagnosis);
+  void (*write)(FILE* out, const gcap_doctor_diagnosis_t* diagnosis);
 } output_t;
 
 enum { kOutputs = 4 };
 
 static void outputs_of(const gcap_doctor_options_t* options, output_t* outputs) {
-  outputs[0] = (output_t){"--html", options->html, gcap_report_html};
-  outputs[1] = (output_t){"--json", options->json, gcap_report_json};
-  outputs[2] = (output_t){"--dot", options->dot, gcap_report_dot};
-  outputs[3] = (output_t){"--trace", options->trace, gcap_report_trace};
+  outputs[0] = (output_t){"--html", options->html, gcap_doctor_report_html};
+  outputs[1] = (output_t){"--json", options->json, gcap_doctor_report_json};
+  outputs[2] = (output_t){"--dot", options->dot, gcap_doctor_report_dot};
+  outputs[3] = (output_t){"--trace", options->trace, gcap_doctor_report_trace};
 }
 
 // page.html for 0, page.2.html for 1.
-static const char* numbered(gcap_heap_t* heap, const char* path, size_t index) {
+static const char* numbered(gcap_doctor_heap_t* heap, const char* path, size_t index) {
   if (index == 0) return path;
   const char* dot = strrchr(path, '.');
-  const char* name = gcap_base_name(path);
+  const char* name = gcap_doctor_base_name(path);
   size_t length = dot != NULL && dot > name ? (size_t)(dot - path) : strlen(path);
-  return gcap_heap_print(heap, "%.*s.%zu%s", (int)length, path, index + 1, path + length);
+  return gcap_doctor_heap_print(heap, "%.*s.%zu%s", (int)length, path, index + 1, path + length);
 }
 
-static bool write_one(const output_t* output, const char* path, const gcap_diagnosis_t* diagnosis) {
+static bool write_one(const output_t* output, const char* path, const gcap_doctor_diagnosis_t* diagnosis) {
   FILE* file = strcmp(path, "-") == 0 ? stdout : fopen(path, "we");
   if (file == NULL) {
     gcap_doctor_say("cannot write %s: %s", path, strerror(errno));
@@ -244,11 +244,11 @@ static bool write_one(const output_t* output, const char* path, const gcap_diagn
   return !failed;
 }
 
-bool gcap_cases_write(const gcap_cases_t* cases, const gcap_doctor_options_t* options) {
+bool gcap_doctor_cases_write(const gcap_doctor_cases_t* cases, const gcap_doctor_options_t* options) {
   output_t outputs[kOutputs];
   outputs_of(options, outputs);
-  gcap_heap_t heap;
-  gcap_heap_init(&heap);
+  gcap_doctor_heap_t heap;
+  gcap_doctor_heap_init(&heap);
   bool written = true;
   for (int i = 0; i < kOutputs && written; ++i) {
     for (size_t j = 0; j < cases->count && outputs[i].file != NULL && written; ++j) {
@@ -260,7 +260,7 @@ bool gcap_cases_write(const gcap_cases_t* cases, const gcap_doctor_options_t* op
       }
     }
   }
-  gcap_heap_deinit(&heap);
+  gcap_doctor_heap_deinit(&heap);
   return written;
 }
 

@@ -29,7 +29,7 @@ enum {
 
 static const int kHandedOn[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2};
 
-void gcap_child_signals_take(gcap_child_signals_t* out_signals) {
+void gcap_doctor_child_signals_take(gcap_doctor_child_signals_t* out_signals) {
   sigset_t* watched = &out_signals->watched;
   sigemptyset(watched);
   sigaddset(watched, SIGCHLD);
@@ -43,7 +43,7 @@ void gcap_child_signals_take(gcap_child_signals_t* out_signals) {
 }
 
 // In the child: returns only if the program does not start.
-static void start(char** arguments, const gcap_child_signals_t* signals, int errors) {
+static void start(char** arguments, const gcap_doctor_child_signals_t* signals, int errors) {
   sigaction(SIGCHLD, &signals->on_child, NULL);
   sigaction(SIGPIPE, &signals->on_pipe, NULL);
   sigprocmask(SIG_SETMASK, &signals->mask, NULL);
@@ -54,15 +54,15 @@ static void start(char** arguments, const gcap_child_signals_t* signals, int err
 }
 
 // A signal of those that end a process. Returns whether it is one with the last one.
-static bool is_repeated(gcap_child_signals_t* signals) {
-  const uint64_t now = gcap_clock_now_ns(), last = signals->last_ns;
+static bool is_repeated(gcap_doctor_child_signals_t* signals) {
+  const uint64_t now = gcap_doctor_clock_now_ns(), last = signals->last_ns;
   signals->last_ns = now;
   return last != 0 && now - last < kSameSignalNs;
 }
 
 // What a signal does to the child: a program has it itself; a function is ended. Returns the number of the signal that
 // ended it, else 0.
-static int hand_on(gcap_child_signals_t* signals, pid_t pid, bool is_program, const siginfo_t* info) {
+static int hand_on(gcap_doctor_child_signals_t* signals, pid_t pid, bool is_program, const siginfo_t* info) {
   const int number = info->si_signo;
   const bool is_users = number == SIGUSR1 || number == SIGUSR2;
   const bool repeated = !is_users && is_repeated(signals);
@@ -73,7 +73,7 @@ static int hand_on(gcap_child_signals_t* signals, pid_t pid, bool is_program, co
 }
 
 // Waits for the child's end. Returns its exit code, or 128 and the number of the signal that ended it.
-static int wait_for(gcap_child_signals_t* signals, pid_t pid, bool is_program) {
+static int wait_for(gcap_doctor_child_signals_t* signals, pid_t pid, bool is_program) {
   int ended_by = 0;
   for (;;) {
     int state;
@@ -102,7 +102,7 @@ static int start_error(int errors) {
   return got == sizeof(error) ? error : 0;
 }
 
-int gcap_child_run(gcap_child_signals_t* signals, char** arguments, bool* out_started) {
+int gcap_doctor_child_run(gcap_doctor_child_signals_t* signals, char** arguments, bool* out_started) {
   int ends[2];
   *out_started = false;
   if (pipe2(ends, O_CLOEXEC) != 0) return say_not_started(arguments[0], errno);
@@ -117,7 +117,7 @@ int gcap_child_run(gcap_child_signals_t* signals, char** arguments, bool* out_st
   return error != 0 ? say_not_started(arguments[0], error) : code;
 }
 
-int gcap_child_call(gcap_child_signals_t* signals, int (*call)(void* argument), void* argument) {
+int gcap_doctor_child_call(gcap_doctor_child_signals_t* signals, int (*call)(void* argument), void* argument) {
   fflush(NULL);  // or the child would write it too
   pid_t pid = fork();
   // There the signals stay blocked: this process decides.

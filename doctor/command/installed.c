@@ -27,32 +27,32 @@ static const char* const kPageFolders[] = {
 };
 
 // The folder that the command lies in.
-static const char* own_folder(gcap_heap_t* heap) {
+static const char* own_folder(gcap_doctor_heap_t* heap) {
   char path[kMaxPath];
   ssize_t length = readlink("/proc/self/exe", path, sizeof(path) - 1);
   if (length <= 0) return ".";
   path[length] = '\0';
   char* slash = strrchr(path, '/');
-  return gcap_heap_copy(heap, path, slash != NULL ? (size_t)(slash - path) : 0);
+  return gcap_doctor_heap_copy(heap, path, slash != NULL ? (size_t)(slash - path) : 0);
 }
 
 // The absolute path of a file that can be read, without links; NULL for none.
-static const char* real_file(gcap_heap_t* heap, const char* path) {
+static const char* real_file(gcap_doctor_heap_t* heap, const char* path) {
   char real[kMaxPath + 1];
   if (realpath(path, real) == NULL || access(real, R_OK) != 0) return NULL;
-  return gcap_heap_copy(heap, real, strlen(real));
+  return gcap_doctor_heap_copy(heap, real, strlen(real));
 }
 
-static const char* find(gcap_heap_t* heap, const char* const* folders, size_t count, const char* name) {
+static const char* find(gcap_doctor_heap_t* heap, const char* const* folders, size_t count, const char* name) {
   const char* own = own_folder(heap);
   for (size_t i = 0; i < count; ++i) {
-    const char* found = real_file(heap, gcap_heap_print(heap, "%s/%s/%s", own, folders[i], name));
+    const char* found = real_file(heap, gcap_doctor_heap_print(heap, "%s/%s/%s", own, folders[i], name));
     if (found != NULL) return found;
   }
   return NULL;
 }
 
-const char* gcap_installed_library(gcap_heap_t* heap) {
+const char* gcap_doctor_installed_library(gcap_doctor_heap_t* heap) {
   const char* wanted = getenv("GCAP_DOCTOR_LIBRARY");
   const char* found;
   if (wanted != NULL && wanted[0] != '\0') {
@@ -70,12 +70,13 @@ const char* gcap_installed_library(gcap_heap_t* heap) {
   return found;
 }
 
-const char* gcap_installed_rule_page(gcap_heap_t* heap, const char* rule) {
+const char* gcap_doctor_installed_rule_page(gcap_doctor_heap_t* heap, const char* rule) {
   char* end = NULL;
   unsigned long number = isdigit((unsigned char)rule[1]) ? strtoul(rule + 1, &end, 10) : 0;
   if (end == NULL || *end != '\0') return NULL;
   const char* wanted = getenv("GCAP_DOCTOR_RULES");
-  if (wanted != NULL && wanted[0] != '\0') return real_file(heap, gcap_heap_print(heap, "%s/r%lu.md", wanted, number));
+  if (wanted != NULL && wanted[0] != '\0')
+    return real_file(heap, gcap_doctor_heap_print(heap, "%s/r%lu.md", wanted, number));
   size_t count = sizeof(kPageFolders) / sizeof(kPageFolders[0]);
-  return find(heap, kPageFolders, count, gcap_heap_print(heap, "r%lu.md", number));
+  return find(heap, kPageFolders, count, gcap_doctor_heap_print(heap, "r%lu.md", number));
 }

@@ -11,10 +11,10 @@ extern "C" {
 #endif
 
 // The absolute path of libgcap_doctor.so: that of GCAP_DOCTOR_LIBRARY if it is set. NULL after a sentence.
-const char* gcap_installed_library(gcap_heap_t* heap);
+const char* gcap_doctor_installed_library(gcap_doctor_heap_t* heap);
 
 // The page of the rule "R11", in the folder that GCAP_DOCTOR_RULES names if it is set; NULL where no pages are.
-const char* gcap_installed_rule_page(gcap_heap_t* heap, const char* rule);
+const char* gcap_doctor_installed_rule_page(gcap_doctor_heap_t* heap, const char* rule);
 
 #ifdef __cplusplus
 }  // extern "C"

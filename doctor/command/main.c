@@ -30,10 +30,10 @@ static const gcap_doctor_command_t* find_command(const char* name) {
 
 static int call_command(const gcap_doctor_command_t* command, char** arguments) {
   gcap_doctor_options_t options;
-  if (!gcap_doctor_options_read(command, arguments, &options)) return GCAP_EXIT_MISUSE;
+  if (!gcap_doctor_options_read(command, arguments, &options)) return GCAP_DOCTOR_EXIT_MISUSE;
   if (options.help) {
     gcap_doctor_print_help(stdout, command);
-    return GCAP_EXIT_HEALTHY;
+    return GCAP_DOCTOR_EXIT_HEALTHY;
   }
   return command->call(&options);
 }
@@ -41,7 +41,7 @@ static int call_command(const gcap_doctor_command_t* command, char** arguments) 
 int main(int argc, char** argv) {
   if (argc < 2) {
     print_help(stderr);
-    return GCAP_EXIT_MISUSE;
+    return GCAP_DOCTOR_EXIT_MISUSE;
   }
   const gcap_doctor_command_t* command = find_command(argv[1]);
   if (command != NULL) return call_command(command, argv + 2);
@@ -51,7 +51,7 @@ int main(int argc, char** argv) {
     printf("gcap-doctor %d.%d.%d\n", GCAP_VERSION_MAJOR, GCAP_VERSION_MINOR, GCAP_VERSION_PATCH);
   } else {
     gcap_doctor_say("'%s' is no command: expected run, explain, report, --help or --version", argv[1]);
-    return GCAP_EXIT_MISUSE;
+    return GCAP_DOCTOR_EXIT_MISUSE;
   }
-  return GCAP_EXIT_HEALTHY;
+  return GCAP_DOCTOR_EXIT_HEALTHY;
 }

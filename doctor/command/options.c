@@ -108,11 +108,11 @@ static void say_unknown(const gcap_doctor_command_t* command, const char* word) 
   fputc('\n', stderr);
 }
 
-static bool set_colour(const gcap_doctor_command_t* command, const char* value, gcap_colour_t* out_colour) {
+static bool set_colour(const gcap_doctor_command_t* command, const char* value, gcap_doctor_colour_t* out_colour) {
   static const char* const kNames[] = {"auto", "always", "never"};
   for (int i = 0; i < COUNT(kNames); ++i) {
     if (strcmp(value, kNames[i]) == 0) {
-      *out_colour = (gcap_colour_t)i;
+      *out_colour = (gcap_doctor_colour_t)i;
       return true;
     }
   }

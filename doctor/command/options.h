@@ -13,17 +13,17 @@ extern "C" {
 
 // What the command ends with; gcap-doctor run has the program's exit code before these.
 enum {
-  GCAP_EXIT_HEALTHY = 0,
-  GCAP_EXIT_FINDING = 1,  // a finding that is an error
-  GCAP_EXIT_MISUSE = 2,
-  GCAP_EXIT_FILE = 3,  // a file could not be read or written, or there is no recording to judge
+  GCAP_DOCTOR_EXIT_HEALTHY = 0,
+  GCAP_DOCTOR_EXIT_FINDING = 1,  // a finding that is an error
+  GCAP_DOCTOR_EXIT_MISUSE = 2,
+  GCAP_DOCTOR_EXIT_FILE = 3,  // a file could not be read or written, or there is no recording to judge
 };
 
-typedef enum gcap_colour {
-  GCAP_COLOUR_AUTO = 0,  // where it is a terminal
-  GCAP_COLOUR_ALWAYS,
-  GCAP_COLOUR_NEVER,
-} gcap_colour_t;
+typedef enum gcap_doctor_colour {
+  GCAP_DOCTOR_COLOUR_AUTO = 0,  // where it is a terminal
+  GCAP_DOCTOR_COLOUR_ALWAYS,
+  GCAP_DOCTOR_COLOUR_NEVER,
+} gcap_doctor_colour_t;
 
 // Files are NULL where none is wanted.
 typedef struct gcap_doctor_options {
@@ -31,7 +31,7 @@ typedef struct gcap_doctor_options {
   const char *events, *cupti;
   const char* rule;
   const char* limit_mb;
-  gcap_colour_t colour;
+  gcap_doctor_colour_t colour;
   bool time, quiet, exit_code, text, print_json, help;
   char** rest;  // the program and its arguments, or the files; ends with NULL
   int num_rest;

@@ -7,12 +7,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void refuse(gcap_fields_t* fields, const char* reason) {
+static void refuse(gcap_doctor_fields_t* fields, const char* reason) {
   if (fields->reason == NULL) fields->reason = reason;
 }
 
 // Takes the escapes of a value back, in place.
-static void unescape(gcap_fields_t* fields, char* value) {
+static void unescape(gcap_doctor_fields_t* fields, char* value) {
   char* to = value;
   for (const char* from = value; *from != '\0'; ++from) {
     if (*from != '\\') {
@@ -33,7 +33,7 @@ static void unescape(gcap_fields_t* fields, char* value) {
   *to = '\0';
 }
 
-void gcap_fields_split(gcap_fields_t* fields, char* line) {
+void gcap_doctor_fields_split(gcap_doctor_fields_t* fields, char* line) {
   memset(fields, 0, sizeof(*fields));
   char* rest = line;
   fields->kind = strsep(&rest, "\t");
@@ -45,7 +45,7 @@ void gcap_fields_split(gcap_fields_t* fields, char* line) {
       refuse(fields, "a field without '='");
       return;
     }
-    if (fields->count == GCAP_MAX_FIELDS) {
+    if (fields->count == GCAP_DOCTOR_MAX_FIELDS) {
       refuse(fields, "more than 40 fields");
       return;
     }
@@ -56,15 +56,15 @@ void gcap_fields_split(gcap_fields_t* fields, char* line) {
   }
 }
 
-const char* gcap_fields_text(const gcap_fields_t* fields, const char* key) {
+const char* gcap_doctor_fields_text(const gcap_doctor_fields_t* fields, const char* key) {
   for (size_t i = 0; i < fields->count; ++i) {
     if (strcmp(fields->keys[i], key) == 0) return fields->values[i];
   }
   return NULL;
 }
 
-uint64_t gcap_fields_number(gcap_fields_t* fields, const char* key, uint64_t fallback) {
-  const char* text = gcap_fields_text(fields, key);
+uint64_t gcap_doctor_fields_number(gcap_doctor_fields_t* fields, const char* key, uint64_t fallback) {
+  const char* text = gcap_doctor_fields_text(fields, key);
   if (text == NULL) return fallback;
   const bool is_hex = text[0] == '0' && text[1] == 'x';
   const char* digits = is_hex ? text + 2 : text;
@@ -80,27 +80,27 @@ uint64_t gcap_fields_number(gcap_fields_t* fields, const char* key, uint64_t fal
   return number;
 }
 
-uint32_t gcap_fields_id(gcap_fields_t* fields, const char* key) {
-  uint64_t number = gcap_fields_number(fields, key, UINT32_MAX);
-  if (number > UINT32_MAX || (number == UINT32_MAX && gcap_fields_text(fields, key) != NULL)) {
+uint32_t gcap_doctor_fields_id(gcap_doctor_fields_t* fields, const char* key) {
+  uint64_t number = gcap_doctor_fields_number(fields, key, UINT32_MAX);
+  if (number > UINT32_MAX || (number == UINT32_MAX && gcap_doctor_fields_text(fields, key) != NULL)) {
     refuse(fields, "an id beyond 32 bits");
     return UINT32_MAX;
   }
   return (uint32_t)number;
 }
 
-const char* gcap_fields_needed_text(gcap_fields_t* fields, const char* key) {
-  const char* text = gcap_fields_text(fields, key);
+const char* gcap_doctor_fields_needed_text(gcap_doctor_fields_t* fields, const char* key) {
+  const char* text = gcap_doctor_fields_text(fields, key);
   if (text == NULL) refuse(fields, "a field is missing");
   return text != NULL ? text : "";
 }
 
-uint64_t gcap_fields_needed_number(gcap_fields_t* fields, const char* key) {
-  gcap_fields_needed_text(fields, key);
-  return gcap_fields_number(fields, key, 0);
+uint64_t gcap_doctor_fields_needed_number(gcap_doctor_fields_t* fields, const char* key) {
+  gcap_doctor_fields_needed_text(fields, key);
+  return gcap_doctor_fields_number(fields, key, 0);
 }
 
-uint32_t gcap_fields_needed_id(gcap_fields_t* fields, const char* key) {
-  gcap_fields_needed_text(fields, key);
-  return gcap_fields_id(fields, key);
+uint32_t gcap_doctor_fields_needed_id(gcap_doctor_fields_t* fields, const char* key) {
+  gcap_doctor_fields_needed_text(fields, key);
+  return gcap_doctor_fields_id(fields, key);
 }

@@ -8,29 +8,29 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { GCAP_MAX_FIELDS = 40 };  // of a line; a call has the most, about 20
+enum { GCAP_DOCTOR_MAX_FIELDS = 40 };  // of a line; a call has the most, about 20
 
 // Views into the line, which is cut up in place.
-typedef struct gcap_fields {
+typedef struct gcap_doctor_fields {
   const char* kind;
   size_t count;
-  const char* keys[GCAP_MAX_FIELDS];
-  const char* values[GCAP_MAX_FIELDS];
+  const char* keys[GCAP_DOCTOR_MAX_FIELDS];
+  const char* values[GCAP_DOCTOR_MAX_FIELDS];
   const char* reason;  // the first thing that was wrong; NULL for none
-} gcap_fields_t;
+} gcap_doctor_fields_t;
 
 // Cuts a line, without its newline, into fields and takes escapes back.
-void gcap_fields_split(gcap_fields_t* fields, char* line);
+void gcap_doctor_fields_split(gcap_doctor_fields_t* fields, char* line);
 
 // The value of a key; NULL if it is missing.
-const char* gcap_fields_text(const gcap_fields_t* fields, const char* key);
+const char* gcap_doctor_fields_text(const gcap_doctor_fields_t* fields, const char* key);
 // A decimal number, or a hexadecimal one with 0x. A missing one is `fallback`; one that is no number sets `reason`.
-uint64_t gcap_fields_number(gcap_fields_t* fields, const char* key, uint64_t fallback);
-// The same for an id: below 2^32 - 1, GCAP_NONE if it is missing.
-uint32_t gcap_fields_id(gcap_fields_t* fields, const char* key);
+uint64_t gcap_doctor_fields_number(gcap_doctor_fields_t* fields, const char* key, uint64_t fallback);
+// The same for an id: below 2^32 - 1, GCAP_DOCTOR_NONE if it is missing.
+uint32_t gcap_doctor_fields_id(gcap_doctor_fields_t* fields, const char* key);
 // A field that must be there.
-const char* gcap_fields_needed_text(gcap_fields_t* fields, const char* key);
-uint64_t gcap_fields_needed_number(gcap_fields_t* fields, const char* key);
-uint32_t gcap_fields_needed_id(gcap_fields_t* fields, const char* key);
+const char* gcap_doctor_fields_needed_text(gcap_doctor_fields_t* fields, const char* key);
+uint64_t gcap_doctor_fields_needed_number(gcap_doctor_fields_t* fields, const char* key);
+uint32_t gcap_doctor_fields_needed_id(gcap_doctor_fields_t* fields, const char* key);
 
 #endif  // GCAP_DOCTOR_EVENTS_FIELDS_H_

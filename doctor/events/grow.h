@@ -7,8 +7,8 @@
 #include "doctor/base/heap.h"
 
 // `array`, `count` and `capacity` are members of the recording.
-#define GCAP_GROW(recording, array, count, capacity) \
-  ((recording)->array =                              \
-       gcap_heap_grow((recording)->array, (recording)->count, &(recording)->capacity, sizeof(*(recording)->array)))
+#define GCAP_DOCTOR_GROW(recording, array, count, capacity)                                                   \
+  ((recording)->array = gcap_doctor_heap_grow((recording)->array, (recording)->count, &(recording)->capacity, \
+                                              sizeof(*(recording)->array)))
 
 #endif  // GCAP_DOCTOR_EVENTS_GROW_H_

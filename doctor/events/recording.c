@@ -3,8 +3,8 @@
 // A recording: arrays that grow, and the order of its calls.
 //
 // The idea: lines of threads interleave, and a call's line is written at its end, so calls come in another order than
-// they began. The arrays are filled as the lines come; gcap_recording_finish sorts the calls and ties what refers to
-// them by number. Locking: none.
+// they began. The arrays are filled as the lines come; gcap_doctor_recording_finish sorts the calls and ties what
+// refers to them by number. Locking: none.
 #include "doctor/events/recording.h"
 
 #include <stdlib.h>
@@ -13,17 +13,17 @@
 #include "doctor/base/path.h"
 #include "doctor/events/grow.h"
 
-gcap_recording_t* gcap_recording_create(const char* source) {
-  gcap_heap_t heap;
-  gcap_heap_init(&heap);
-  gcap_recording_t* recording = gcap_heap_alloc(&heap, sizeof(*recording));
+gcap_doctor_recording_t* gcap_doctor_recording_create(const char* source) {
+  gcap_doctor_heap_t heap;
+  gcap_doctor_heap_init(&heap);
+  gcap_doctor_recording_t* recording = gcap_doctor_heap_alloc(&heap, sizeof(*recording));
   recording->heap = heap;
   recording->source = source;
   recording->program = "";
   return recording;
 }
 
-void gcap_recording_destroy(gcap_recording_t* recording) {
+void gcap_doctor_recording_destroy(gcap_doctor_recording_t* recording) {
   if (recording == NULL) return;
   free(recording->threads);
   free(recording->frames);
@@ -36,44 +36,44 @@ void gcap_recording_destroy(gcap_recording_t* recording) {
   free(recording->clones);
   free(recording->times);
   free(recording->notes);
-  gcap_heap_t heap = recording->heap;  // the recording lies in it
-  gcap_heap_deinit(&heap);
+  gcap_doctor_heap_t heap = recording->heap;  // the recording lies in it
+  gcap_doctor_heap_deinit(&heap);
 }
 
-uint32_t gcap_recording_add_call(gcap_recording_t* recording) {
-  GCAP_GROW(recording, calls, num_calls, call_capacity);
-  recording->calls[recording->num_calls] = (gcap_event_call_t){.function = "",
-                                                               .arguments = "",
-                                                               .bytes = GCAP_NO_NUMBER,
-                                                               .stack = GCAP_NONE,
-                                                               .stream = GCAP_NONE,
-                                                               .thread = GCAP_NONE,
-                                                               .event = GCAP_NONE,
-                                                               .graph = GCAP_NONE,
-                                                               .exec = GCAP_NONE};
+uint32_t gcap_doctor_recording_add_call(gcap_doctor_recording_t* recording) {
+  GCAP_DOCTOR_GROW(recording, calls, num_calls, call_capacity);
+  recording->calls[recording->num_calls] = (gcap_doctor_event_call_t){.function = "",
+                                                                      .arguments = "",
+                                                                      .bytes = GCAP_DOCTOR_NO_NUMBER,
+                                                                      .stack = GCAP_DOCTOR_NONE,
+                                                                      .stream = GCAP_DOCTOR_NONE,
+                                                                      .thread = GCAP_DOCTOR_NONE,
+                                                                      .event = GCAP_DOCTOR_NONE,
+                                                                      .graph = GCAP_DOCTOR_NONE,
+                                                                      .exec = GCAP_DOCTOR_NONE};
   return (uint32_t)recording->num_calls++;
 }
 
-uint32_t gcap_recording_add_thread(gcap_recording_t* recording, uint32_t id) {
-  GCAP_GROW(recording, threads, num_threads, thread_capacity);
-  recording->threads[recording->num_threads] = (gcap_event_thread_t){.id = id, .name = ""};
+uint32_t gcap_doctor_recording_add_thread(gcap_doctor_recording_t* recording, uint32_t id) {
+  GCAP_DOCTOR_GROW(recording, threads, num_threads, thread_capacity);
+  recording->threads[recording->num_threads] = (gcap_doctor_event_thread_t){.id = id, .name = ""};
   return (uint32_t)recording->num_threads++;
 }
 
-uint32_t gcap_recording_add_stream(gcap_recording_t* recording, uint32_t id) {
-  GCAP_GROW(recording, streams, num_streams, stream_capacity);
-  recording->streams[recording->num_streams] = (gcap_event_stream_t){.id = id, .what = ""};
+uint32_t gcap_doctor_recording_add_stream(gcap_doctor_recording_t* recording, uint32_t id) {
+  GCAP_DOCTOR_GROW(recording, streams, num_streams, stream_capacity);
+  recording->streams[recording->num_streams] = (gcap_doctor_event_stream_t){.id = id, .what = ""};
   return (uint32_t)recording->num_streams++;
 }
 
 static int by_number(const void* left, const void* right) {
-  const gcap_event_call_t *a = left, *b = right;
+  const gcap_doctor_event_call_t *a = left, *b = right;
   if (a->number != b->number) return a->number < b->number ? -1 : 1;
   return a->line < b->line ? -1 : a->line > b->line;
 }
 
-// The call of that number; GCAP_NONE.
-static uint32_t find_call(const gcap_recording_t* recording, uint64_t number) {
+// The call of that number; GCAP_DOCTOR_NONE.
+static uint32_t find_call(const gcap_doctor_recording_t* recording, uint64_t number) {
   size_t low = 0, high = recording->num_calls;
   while (low < high) {
     size_t middle = low + (high - low) / 2;
@@ -83,20 +83,20 @@ static uint32_t find_call(const gcap_recording_t* recording, uint64_t number) {
       high = middle;
     }
   }
-  return low < recording->num_calls && recording->calls[low].number == number ? (uint32_t)low : GCAP_NONE;
+  return low < recording->num_calls && recording->calls[low].number == number ? (uint32_t)low : GCAP_DOCTOR_NONE;
 }
 
-void gcap_recording_finish(gcap_recording_t* recording) {
+void gcap_doctor_recording_finish(gcap_doctor_recording_t* recording) {
   if (recording->num_calls != 0) qsort(recording->calls, recording->num_calls, sizeof(*recording->calls), by_number);
   // Until here `call` is a number, which fits: readers refuse larger ones.
   for (size_t i = 0; i < recording->num_nodes; ++i) {
-    gcap_event_node_t* node = &recording->nodes[i];
-    if (node->call != GCAP_NONE) node->call = find_call(recording, node->call);
-    if (node->call != GCAP_NONE) ++recording->calls[node->call].num_nodes;
+    gcap_doctor_event_node_t* node = &recording->nodes[i];
+    if (node->call != GCAP_DOCTOR_NONE) node->call = find_call(recording, node->call);
+    if (node->call != GCAP_DOCTOR_NONE) ++recording->calls[node->call].num_nodes;
   }
   for (size_t i = 0; i < recording->num_execs; ++i) {
-    gcap_event_exec_t* exec = &recording->execs[i];
-    if (exec->call != GCAP_NONE) exec->call = find_call(recording, exec->call);
+    gcap_doctor_event_exec_t* exec = &recording->execs[i];
+    if (exec->call != GCAP_DOCTOR_NONE) exec->call = find_call(recording, exec->call);
   }
 }
 
@@ -107,7 +107,7 @@ static bool is_cudas_own(const char* module) {
       "libcuda.so", "libcupti.so", "libcudart.so",  "libgcap_doctor.so", "libnvidia-", "libcublas",
       "libcudnn",   "libcusolver", "libcusparse",   "libcufft",          "libc.so",    "libpthread.so",
       "ld-linux",   "libgcap_sim", "libfake_cupti", "libasan.so",        "libtsan.so", "libubsan.so"};
-  const char* base = gcap_base_name(module);
+  const char* base = gcap_doctor_base_name(module);
   for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); ++i) {
     if (strncmp(base, names[i], strlen(names[i])) == 0) return true;
   }
@@ -120,17 +120,17 @@ static bool is_cudas_function(const char* function) {
          (strncmp(function, "cuda", 4) == 0 && function[4] >= 'A' && function[4] <= 'Z');
 }
 
-uint32_t gcap_recording_c_frame(const gcap_recording_t* recording, uint32_t stack) {
-  if (stack >= recording->num_stacks) return GCAP_NONE;
-  const gcap_event_stack_t* of = &recording->stacks[stack];
+uint32_t gcap_doctor_recording_c_frame(const gcap_doctor_recording_t* recording, uint32_t stack) {
+  if (stack >= recording->num_stacks) return GCAP_DOCTOR_NONE;
+  const gcap_doctor_event_stack_t* of = &recording->stacks[stack];
   for (uint32_t i = 0; i < of->num_c; ++i) {
-    const gcap_event_frame_t* frame = &recording->frames[of->c[i]];
+    const gcap_doctor_event_frame_t* frame = &recording->frames[of->c[i]];
     if (!is_cudas_own(frame->module) && !is_cudas_function(frame->function)) return of->c[i];
   }
-  return of->num_c != 0 ? of->c[of->num_c - 1] : GCAP_NONE;
+  return of->num_c != 0 ? of->c[of->num_c - 1] : GCAP_DOCTOR_NONE;
 }
 
-uint32_t gcap_recording_python_frame(const gcap_recording_t* recording, uint32_t stack) {
-  if (stack >= recording->num_stacks || recording->stacks[stack].num_python == 0) return GCAP_NONE;
+uint32_t gcap_doctor_recording_python_frame(const gcap_doctor_recording_t* recording, uint32_t stack) {
+  if (stack >= recording->num_stacks || recording->stacks[stack].num_python == 0) return GCAP_DOCTOR_NONE;
   return recording->stacks[stack].python[0];
 }

@@ -16,54 +16,54 @@ extern "C" {
 #endif
 
 // No index, no id.
-#define GCAP_NONE UINT32_MAX
+#define GCAP_DOCTOR_NONE UINT32_MAX
 // No number in the event.
-#define GCAP_NO_NUMBER UINT64_MAX
+#define GCAP_DOCTOR_NO_NUMBER UINT64_MAX
 
-typedef struct gcap_event_thread {
+typedef struct gcap_doctor_event_thread {
   uint32_t id;
   uint64_t os;
   const char* name;  // "" if it has none
-} gcap_event_thread_t;
+} gcap_doctor_event_thread_t;
 
 // A C frame has a module, a Python frame has none.
-typedef struct gcap_event_frame {
+typedef struct gcap_doctor_event_frame {
   const char* module;    // a path; NULL for a Python frame
   uint64_t offset;       // of the return address in the module
   const char* function;  // "" if it is not known
   const char* file;      // NULL if it is not known
   uint32_t line;         // 0 if it is not known
-} gcap_event_frame_t;
+} gcap_doctor_event_frame_t;
 
 // Indices into `frames`, innermost first.
-typedef struct gcap_event_stack {
+typedef struct gcap_doctor_event_stack {
   const uint32_t* c;
   const uint32_t* python;
   uint32_t num_c, num_python;
   const char* why;  // why there is no Python stack; NULL if nothing was said
-} gcap_event_stack_t;
+} gcap_doctor_event_stack_t;
 
-typedef struct gcap_event_stream {
+typedef struct gcap_doctor_event_stream {
   uint32_t id;
   const char* what;  // "" if it is not known
-} gcap_event_stream_t;
+} gcap_doctor_event_stream_t;
 
-typedef enum gcap_event_mode {
-  GCAP_MODE_UNKNOWN = 0,
-  GCAP_MODE_GLOBAL,
-  GCAP_MODE_THREAD_LOCAL,
-  GCAP_MODE_RELAXED,
-} gcap_event_mode_t;
+typedef enum gcap_doctor_event_mode {
+  GCAP_DOCTOR_MODE_UNKNOWN = 0,
+  GCAP_DOCTOR_MODE_GLOBAL,
+  GCAP_DOCTOR_MODE_THREAD_LOCAL,
+  GCAP_DOCTOR_MODE_RELAXED,
+} gcap_doctor_event_mode_t;
 
-typedef enum gcap_event_host {
-  GCAP_HOST_UNKNOWN = 0,
-  GCAP_HOST_PINNED,
-  GCAP_HOST_STACK,
-  GCAP_HOST_PAGEABLE,
-} gcap_event_host_t;
+typedef enum gcap_doctor_event_host {
+  GCAP_DOCTOR_HOST_UNKNOWN = 0,
+  GCAP_DOCTOR_HOST_PINNED,
+  GCAP_DOCTOR_HOST_STACK,
+  GCAP_DOCTOR_HOST_PAGEABLE,
+} gcap_doctor_event_host_t;
 
 // A call of the driver, or, in a simulator's log or a ledger, of the runtime.
-typedef struct gcap_event_call {
+typedef struct gcap_doctor_event_call {
   uint64_t number;            // in the order of the beginnings
   uint64_t start_ns, end_ns;  // both 0 where the source has no times
   const char* function;
@@ -73,103 +73,103 @@ typedef struct gcap_event_call {
   const char* status;     // of the stream's capture, as the call told it: "active"; NULL if it told none
   const char* update;     // why an update was refused: "topology"; NULL if it was not, or the source does not say
   const char* says;       // what the source says of captures beside the result: "invalidates capture 1"; NULL for none
-  uint64_t bytes;         // GCAP_NO_NUMBER if not told
+  uint64_t bytes;         // GCAP_DOCTOR_NO_NUMBER if not told
   int result;
   uint32_t depth;
   uint32_t thread;              // index into `threads`
-  uint32_t stack;               // index into `stacks`, or GCAP_NONE
-  uint32_t stream;              // index into `streams`, or GCAP_NONE
-  uint32_t event, graph, exec;  // ids, or GCAP_NONE
-  gcap_event_mode_t mode;
-  gcap_event_host_t host;
+  uint32_t stack;               // index into `stacks`, or GCAP_DOCTOR_NONE
+  uint32_t stream;              // index into `streams`, or GCAP_DOCTOR_NONE
+  uint32_t event, graph, exec;  // ids, or GCAP_DOCTOR_NONE
+  gcap_doctor_event_mode_t mode;
+  gcap_doctor_event_host_t host;
   uint32_t num_nodes;  // that it made
   uint32_t line;       // of the file
-} gcap_event_call_t;
+} gcap_doctor_event_call_t;
 
-typedef struct gcap_event_node {
+typedef struct gcap_doctor_event_node {
   uint32_t graph;  // id
   uint64_t id;
   const char* type;
-  uint32_t call;  // index into `calls` of the call that made it, or GCAP_NONE
-} gcap_event_node_t;
+  uint32_t call;  // index into `calls` of the call that made it, or GCAP_DOCTOR_NONE
+} gcap_doctor_event_node_t;
 
-typedef struct gcap_event_edge {
+typedef struct gcap_doctor_event_edge {
   uint32_t graph;  // id
   uint64_t from, to;
-} gcap_event_edge_t;
+} gcap_doctor_event_edge_t;
 
-typedef struct gcap_event_exec {
+typedef struct gcap_doctor_event_exec {
   uint32_t id, graph;
-  uint32_t call;  // index, or GCAP_NONE
+  uint32_t call;  // index, or GCAP_DOCTOR_NONE
   uint64_t replays, failed_replays;
   uint32_t first_launch_line;      // of the file; 0 if there was no launch
   uint64_t whole_count, whole_ns;  // 0 without device times
-} gcap_event_exec_t;
+} gcap_doctor_event_exec_t;
 
-typedef struct gcap_event_clone {
+typedef struct gcap_doctor_event_clone {
   uint32_t exec;  // id
   uint64_t from, to;
-} gcap_event_clone_t;
+} gcap_doctor_event_clone_t;
 
-typedef struct gcap_event_time {
+typedef struct gcap_doctor_event_time {
   uint32_t exec;  // id
   uint64_t node, count, ns;
-} gcap_event_time_t;
+} gcap_doctor_event_time_t;
 
 // How a file was read.
-typedef struct gcap_event_damage {
+typedef struct gcap_doctor_event_damage {
   uint64_t lines;      // that could not be read
   uint64_t first;      // the number of the first such line, from 1; 0 if there is none
   const char* reason;  // of the first one; NULL if there is none
-} gcap_event_damage_t;
+} gcap_doctor_event_damage_t;
 
 // Recording: what a file of events says. Arrays are in the order of the file, but `calls`, which is in the order of the
 // calls' numbers.
 // Thread:   thread-compatible
-// Lifetime: the caller's, until gcap_recording_destroy
-typedef struct gcap_recording {
-  gcap_heap_t heap;  // owns all texts and arrays of indices
+// Lifetime: the caller's, until gcap_doctor_recording_destroy
+typedef struct gcap_doctor_recording {
+  gcap_doctor_heap_t heap;  // owns all texts and arrays of indices
   const char* program;
   const char* source;                         // "events", "simulator log"
   uint64_t pid, unix_seconds, driver, cupti;  // 0 if not told
   bool ended;                                 // the program ended in order
-  gcap_event_thread_t* threads;
-  gcap_event_frame_t* frames;
-  gcap_event_stack_t* stacks;
-  gcap_event_stream_t* streams;
-  gcap_event_call_t* calls;
-  gcap_event_node_t* nodes;
-  gcap_event_edge_t* edges;
-  gcap_event_exec_t* execs;
-  gcap_event_clone_t* clones;
-  gcap_event_time_t* times;
+  gcap_doctor_event_thread_t* threads;
+  gcap_doctor_event_frame_t* frames;
+  gcap_doctor_event_stack_t* stacks;
+  gcap_doctor_event_stream_t* streams;
+  gcap_doctor_event_call_t* calls;
+  gcap_doctor_event_node_t* nodes;
+  gcap_doctor_event_edge_t* edges;
+  gcap_doctor_event_exec_t* execs;
+  gcap_doctor_event_clone_t* clones;
+  gcap_doctor_event_time_t* times;
   const char** notes;
   size_t num_threads, num_frames, num_stacks, num_streams, num_calls, num_nodes, num_edges, num_execs, num_clones;
   size_t num_times, num_notes;
   size_t thread_capacity, frame_capacity, stack_capacity, stream_capacity, call_capacity, node_capacity, edge_capacity;
   size_t exec_capacity, clone_capacity, time_capacity, note_capacity;
-  gcap_event_damage_t damage;
-} gcap_recording_t;
+  gcap_doctor_event_damage_t damage;
+} gcap_doctor_recording_t;
 
 // Reads a file of events, or a simulator's log, to its end; `name` is for messages. Never NULL: a file without one good
-// line gives an empty recording, whose `damage` says why. Free by gcap_recording_destroy.
-gcap_recording_t* gcap_recording_read(FILE* file, const char* name);
-void gcap_recording_destroy(gcap_recording_t* recording);
+// line gives an empty recording, whose `damage` says why. Free by gcap_doctor_recording_destroy.
+gcap_doctor_recording_t* gcap_doctor_recording_read(FILE* file, const char* name);
+void gcap_doctor_recording_destroy(gcap_doctor_recording_t* recording);
 
 // An empty recording, for readers of other formats. Theirs: to add with the functions below, then
-// gcap_recording_finish, which orders the calls and ties nodes to them.
-gcap_recording_t* gcap_recording_create(const char* source);
-void gcap_recording_finish(gcap_recording_t* recording);
-// Each returns the index of the new entry, zeroed, its indices and ids GCAP_NONE.
-uint32_t gcap_recording_add_call(gcap_recording_t* recording);
-uint32_t gcap_recording_add_thread(gcap_recording_t* recording, uint32_t id);
-uint32_t gcap_recording_add_stream(gcap_recording_t* recording, uint32_t id);
+// gcap_doctor_recording_finish, which orders the calls and ties nodes to them.
+gcap_doctor_recording_t* gcap_doctor_recording_create(const char* source);
+void gcap_doctor_recording_finish(gcap_doctor_recording_t* recording);
+// Each returns the index of the new entry, zeroed, its indices and ids GCAP_DOCTOR_NONE.
+uint32_t gcap_doctor_recording_add_call(gcap_doctor_recording_t* recording);
+uint32_t gcap_doctor_recording_add_thread(gcap_doctor_recording_t* recording, uint32_t id);
+uint32_t gcap_doctor_recording_add_stream(gcap_doctor_recording_t* recording, uint32_t id);
 
 // The C frame of a stack that a user would look at first: the innermost one that is neither CUDA's own library nor the
-// recorder. An index into `frames`; GCAP_NONE if there is none.
-uint32_t gcap_recording_c_frame(const gcap_recording_t* recording, uint32_t stack);
-// The innermost Python frame; GCAP_NONE if there is none.
-uint32_t gcap_recording_python_frame(const gcap_recording_t* recording, uint32_t stack);
+// recorder. An index into `frames`; GCAP_DOCTOR_NONE if there is none.
+uint32_t gcap_doctor_recording_c_frame(const gcap_doctor_recording_t* recording, uint32_t stack);
+// The innermost Python frame; GCAP_DOCTOR_NONE if there is none.
+uint32_t gcap_doctor_recording_python_frame(const gcap_doctor_recording_t* recording, uint32_t stack);
 
 #ifdef __cplusplus
 }  // extern "C"

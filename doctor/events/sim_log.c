@@ -33,7 +33,7 @@ typedef struct name {
 } name_t;
 
 typedef struct reader {
-  gcap_recording_t* recording;
+  gcap_doctor_recording_t* recording;
   name_t* names;  // open addressing, a power of two of places
   size_t num_names, places;
   uint32_t last_id[NUM_KINDS];
@@ -86,7 +86,7 @@ static void make_room(reader_t* reader) {
   reader->names = NULL;
   size_t capacity = 0;
   while (capacity < (old_places != 0 ? old_places * 2 : 256)) {
-    reader->names = gcap_heap_grow(reader->names, capacity, &capacity, sizeof(*reader->names));
+    reader->names = gcap_doctor_heap_grow(reader->names, capacity, &capacity, sizeof(*reader->names));
   }
   reader->places = capacity;
   memset(reader->names, 0, capacity * sizeof(*reader->names));
@@ -117,7 +117,7 @@ static uint32_t id_of(reader_t* reader, kind_t kind, uint64_t number, uint64_t g
 
 static uint32_t add_stream(reader_t* reader, uint32_t* entry, uint32_t id, const char* what) {
   if (*entry == 0) {
-    const uint32_t index = gcap_recording_add_stream(reader->recording, id);
+    const uint32_t index = gcap_doctor_recording_add_stream(reader->recording, id);
     reader->recording->streams[index].what = what;
     *entry = index + 1;
   }
@@ -133,15 +133,15 @@ static uint32_t stream_of_label(reader_t* reader, uint64_t number, uint64_t gene
 }
 
 static uint32_t thread_of_id(reader_t* reader, uint32_t id) {
-  gcap_recording_t* recording = reader->recording;
+  gcap_doctor_recording_t* recording = reader->recording;
   uint32_t* entry = entry_of(reader, THREAD, id, 0);
   if (*entry == 0) {
-    const uint32_t index = gcap_recording_add_thread(recording, id);
-    gcap_event_thread_t* thread = &recording->threads[index];
+    const uint32_t index = gcap_doctor_recording_add_thread(recording, id);
+    gcap_doctor_event_thread_t* thread = &recording->threads[index];
     if (id == kHostFunctions) {
       thread->name = "host functions";
     } else if (id >= kTurn) {
-      thread->name = gcap_heap_print(&recording->heap, "turn %u", (unsigned)(id - kTurn));
+      thread->name = gcap_doctor_heap_print(&recording->heap, "turn %u", (unsigned)(id - kTurn));
     }
     *entry = index + 1;
   }
@@ -162,17 +162,17 @@ static bool take_thread(const char** text, uint32_t* out_id) {
 
 // --- What a call was given -------------------------------------------------------------------------------------------
 
-static void read_stream(reader_t* reader, gcap_event_call_t* call, const char* text) {
+static void read_stream(reader_t* reader, gcap_doctor_event_call_t* call, const char* text) {
   uint64_t number, generation;
   if (take_label(&text, &number, &generation)) call->stream = stream_of_label(reader, number, generation);
 }
 
-static void read_legacy(reader_t* reader, gcap_event_call_t* call, const char* text) {
+static void read_legacy(reader_t* reader, gcap_doctor_event_call_t* call, const char* text) {
   (void)text;
   call->stream = add_stream(reader, entry_of(reader, OWN_STREAM, UINT64_MAX, 0), 0, "legacy");
 }
 
-static void read_per_thread(reader_t* reader, gcap_event_call_t* call, const char* text) {
+static void read_per_thread(reader_t* reader, gcap_doctor_event_call_t* call, const char* text) {
   (void)text;
   uint32_t* entry = entry_of(reader, OWN_STREAM, call->thread, 0);
   if (*entry == 0) ++reader->last_id[STREAM];
@@ -182,36 +182,36 @@ static void read_per_thread(reader_t* reader, gcap_event_call_t* call, const cha
 // The first of a kind that a call names is what it is about.
 static void read_id(reader_t* reader, uint32_t* id, kind_t kind, const char* text) {
   uint64_t number, generation;
-  if (*id == GCAP_NONE && take_label(&text, &number, &generation)) {
+  if (*id == GCAP_DOCTOR_NONE && take_label(&text, &number, &generation)) {
     *id = id_of(reader, kind, number, generation);
   }
 }
 
-static void read_event(reader_t* reader, gcap_event_call_t* call, const char* text) {
+static void read_event(reader_t* reader, gcap_doctor_event_call_t* call, const char* text) {
   read_id(reader, &call->event, EVENT, text);
 }
 
-static void read_graph(reader_t* reader, gcap_event_call_t* call, const char* text) {
+static void read_graph(reader_t* reader, gcap_doctor_event_call_t* call, const char* text) {
   read_id(reader, &call->graph, GRAPH, text);
 }
 
-static void read_exec(reader_t* reader, gcap_event_call_t* call, const char* text) {
+static void read_exec(reader_t* reader, gcap_doctor_event_call_t* call, const char* text) {
   read_id(reader, &call->exec, EXEC, text);
 }
 
-static void read_kernel(reader_t* reader, gcap_event_call_t* call, const char* text) {
-  call->kernel = gcap_heap_copy(&reader->recording->heap, text, strlen(text));
+static void read_kernel(reader_t* reader, gcap_doctor_event_call_t* call, const char* text) {
+  call->kernel = gcap_doctor_heap_copy(&reader->recording->heap, text, strlen(text));
 }
 
-static void read_mode(reader_t* reader, gcap_event_call_t* call, const char* text) {
+static void read_mode(reader_t* reader, gcap_doctor_event_call_t* call, const char* text) {
   (void)reader;
-  if (strcmp(text, "global") == 0) call->mode = GCAP_MODE_GLOBAL;
-  if (strcmp(text, "thread-local") == 0) call->mode = GCAP_MODE_THREAD_LOCAL;
-  if (strcmp(text, "relaxed") == 0) call->mode = GCAP_MODE_RELAXED;
+  if (strcmp(text, "global") == 0) call->mode = GCAP_DOCTOR_MODE_GLOBAL;
+  if (strcmp(text, "thread-local") == 0) call->mode = GCAP_DOCTOR_MODE_THREAD_LOCAL;
+  if (strcmp(text, "relaxed") == 0) call->mode = GCAP_DOCTOR_MODE_RELAXED;
 }
 
 // "64 bytes", or where a copy goes: "pageable memory to device".
-static void read_other(reader_t* reader, gcap_event_call_t* call, const char* text) {
+static void read_other(reader_t* reader, gcap_doctor_event_call_t* call, const char* text) {
   (void)reader;
   uint64_t number;
   const char* rest = text;
@@ -223,13 +223,13 @@ static void read_other(reader_t* reader, gcap_event_call_t* call, const char* te
   if (!is_managed && !is_pageable && strstr(text, "pinned memory") == NULL && !(from_device && to_device)) return;
   call->copy = from_device ? (to_device ? "dtod" : "dtoh") : (to_device ? "htod" : "htoh");
   if (is_managed) call->copy = "default";
-  if (strstr(text, "pinned memory") != NULL) call->host = GCAP_HOST_PINNED;
-  if (is_pageable) call->host = GCAP_HOST_PAGEABLE;
+  if (strstr(text, "pinned memory") != NULL) call->host = GCAP_DOCTOR_HOST_PINNED;
+  if (is_pageable) call->host = GCAP_DOCTOR_HOST_PAGEABLE;
 }
 
 static const struct {
   const char* begins;
-  void (*read)(reader_t* reader, gcap_event_call_t* call, const char* rest);
+  void (*read)(reader_t* reader, gcap_doctor_event_call_t* call, const char* rest);
 } arguments[] = {
     {"stream ", read_stream}, {"legacy stream", read_legacy}, {"per-thread stream", read_per_thread},
     {"event ", read_event},   {"graph node ", NULL},          {"graph ", read_graph},
@@ -248,7 +248,7 @@ static const char* end_of_argument(const char* text) {
   return text;
 }
 
-static void read_arguments(reader_t* reader, gcap_event_call_t* call, char* text) {
+static void read_arguments(reader_t* reader, gcap_doctor_event_call_t* call, char* text) {
   while (*text != '\0') {
     char* end = text + (end_of_argument(text) - text);
     char* next = *end != '\0' ? end + 2 : end;
@@ -264,10 +264,10 @@ static void read_arguments(reader_t* reader, gcap_event_call_t* call, char* text
 // --- What a call did -------------------------------------------------------------------------------------------------
 
 // "makes graph node 6 (memset of graph 5)", after "graph node ".
-static void read_node(reader_t* reader, const gcap_event_call_t* call, const char* text) {
+static void read_node(reader_t* reader, const gcap_doctor_event_call_t* call, const char* text) {
   static const char* const types[] = {"kernel", "memcpy",     "memset",       "host",  "child", "empty",
                                       "node",   "wait_event", "record_event", "alloc", "free"};
-  gcap_recording_t* recording = reader->recording;
+  gcap_doctor_recording_t* recording = reader->recording;
   uint64_t number, generation, graph, graph_generation;
   if (!take_label(&text, &number, &generation) || !take(&text, " (")) return;
   size_t type = 0;
@@ -275,42 +275,43 @@ static void read_node(reader_t* reader, const gcap_event_call_t* call, const cha
   if (type == sizeof(types) / sizeof(*types) || !take(&text, " of graph ")) return;
   if (!take_label(&text, &graph, &graph_generation)) return;
   const bool holds_graph = strcmp(call->function, "cudaGraphAddChildGraphNode") == 0;
-  GCAP_GROW(recording, nodes, num_nodes, node_capacity);
-  recording->nodes[recording->num_nodes++] = (gcap_event_node_t){.graph = id_of(reader, GRAPH, graph, graph_generation),
-                                                                 .id = generation << 32 | (uint32_t)number,
-                                                                 .type = holds_graph ? "child" : types[type],
-                                                                 .call = (uint32_t)call->number};
+  GCAP_DOCTOR_GROW(recording, nodes, num_nodes, node_capacity);
+  recording->nodes[recording->num_nodes++] =
+      (gcap_doctor_event_node_t){.graph = id_of(reader, GRAPH, graph, graph_generation),
+                                 .id = generation << 32 | (uint32_t)number,
+                                 .type = holds_graph ? "child" : types[type],
+                                 .call = (uint32_t)call->number};
 }
 
-static void read_exec_made(reader_t* reader, const gcap_event_call_t* call, const char* text) {
-  gcap_recording_t* recording = reader->recording;
+static void read_exec_made(reader_t* reader, const gcap_doctor_event_call_t* call, const char* text) {
+  gcap_doctor_recording_t* recording = reader->recording;
   uint64_t number, generation;
   if (!take_label(&text, &number, &generation)) return;
-  GCAP_GROW(recording, execs, num_execs, exec_capacity);
+  GCAP_DOCTOR_GROW(recording, execs, num_execs, exec_capacity);
   const uint32_t id = id_of(reader, EXEC, number, generation);
   recording->execs[recording->num_execs++] =
-      (gcap_event_exec_t){.id = id, .graph = call->graph, .call = (uint32_t)call->number};
+      (gcap_doctor_event_exec_t){.id = id, .graph = call->graph, .call = (uint32_t)call->number};
   *entry_of(reader, EXEC_PLACE, id, 0) = (uint32_t)recording->num_execs;
 }
 
-static void read_stream_made(reader_t* reader, const gcap_event_call_t* call, const char* text) {
+static void read_stream_made(reader_t* reader, const gcap_doctor_event_call_t* call, const char* text) {
   uint64_t number, generation;
   if (!take_label(&text, &number, &generation)) return;
   const uint32_t index = stream_of_label(reader, number, generation);
-  gcap_event_stream_t* stream = &reader->recording->streams[index];
+  gcap_doctor_event_stream_t* stream = &reader->recording->streams[index];
   if (strcmp(call->arguments, "blocking") == 0) stream->what = "blocking";
   if (strcmp(call->arguments, "non-blocking") == 0) stream->what = "nonblocking";
 }
 
 // The graph that a capture fills, remembered until its end.
-static void read_begin(reader_t* reader, const gcap_event_call_t* call, uint32_t made_graph, const char* text) {
+static void read_begin(reader_t* reader, const gcap_doctor_event_call_t* call, uint32_t made_graph, const char* text) {
   uint64_t number;
-  const uint32_t graph = made_graph != GCAP_NONE ? made_graph : call->graph;
-  if (graph == GCAP_NONE || !take_number(&text, &number)) return;
+  const uint32_t graph = made_graph != GCAP_DOCTOR_NONE ? made_graph : call->graph;
+  if (graph == GCAP_DOCTOR_NONE || !take_number(&text, &number)) return;
   *entry_of(reader, CAPTURE, number, 0) = graph;
 }
 
-static void read_end(reader_t* reader, gcap_event_call_t* call, const char* text) {
+static void read_end(reader_t* reader, gcap_doctor_event_call_t* call, const char* text) {
   uint64_t number;
   const bool is_end = strcmp(call->function, "cudaStreamEndCapture") == 0 && call->result == 0;
   if (!is_end || !take_number(&text, &number)) return;
@@ -319,8 +320,8 @@ static void read_end(reader_t* reader, gcap_event_call_t* call, const char* text
 }
 
 // ", makes graph 5, begins capture 1 [capture 1 active]".
-static void read_outcome(reader_t* reader, gcap_event_call_t* call, const char* text) {
-  uint32_t made_graph = GCAP_NONE;
+static void read_outcome(reader_t* reader, gcap_doctor_event_call_t* call, const char* text) {
+  uint32_t made_graph = GCAP_DOCTOR_NONE;
   while ((text = strstr(text, ", ")) != NULL) {
     text += 2;
     const char* rest = text;
@@ -340,11 +341,11 @@ static void read_outcome(reader_t* reader, gcap_event_call_t* call, const char* 
   }
 }
 
-static void count_launch(reader_t* reader, const gcap_event_call_t* call) {
-  if (call->exec == GCAP_NONE || strcmp(call->function, "cudaGraphLaunch") != 0) return;
+static void count_launch(reader_t* reader, const gcap_doctor_event_call_t* call) {
+  if (call->exec == GCAP_DOCTOR_NONE || strcmp(call->function, "cudaGraphLaunch") != 0) return;
   const name_t* name = &reader->names[place_of(reader, EXEC_PLACE, call->exec, 0)];
   if (name->id == 0) return;  // made before the log began
-  gcap_event_exec_t* exec = &reader->recording->execs[name->id - 1];
+  gcap_doctor_event_exec_t* exec = &reader->recording->execs[name->id - 1];
   if (exec->first_launch_line == 0) exec->first_launch_line = call->line;
   ++exec->replays;
   if (call->result != 0) ++exec->failed_replays;
@@ -360,7 +361,7 @@ static const char* call_in(const char* line) {
   return line[0] == '#' ? line + 1 : NULL;  // out of a sink of the program's own
 }
 
-bool gcap_sim_log_is(const char* line) {
+bool gcap_doctor_sim_log_is(const char* line) {
   const char* text = call_in(line);
   uint64_t number;
   uint32_t thread;
@@ -378,7 +379,7 @@ static bool is_of_last_error(const char* function) {
 }
 
 static const char* read_call(reader_t* reader, const char* text) {
-  gcap_recording_t* recording = reader->recording;
+  gcap_doctor_recording_t* recording = reader->recording;
   uint64_t number, code;
   uint32_t thread;
   if (!take_number(&text, &number) || number >= UINT32_MAX || !take(&text, " ")) return "a call's number that is none";
@@ -388,39 +389,39 @@ static const char* read_call(reader_t* reader, const char* text) {
   if (open == NULL || close == NULL || close < open) return "a call without its arguments or its answer";
   const char* rest = close + strlen(") -> ");
   if (!take_number(&rest, &code) || code > INT32_MAX || !take(&rest, " ")) return "an answer that is no code";
-  gcap_event_call_t call = {.number = number,
-                            .function = gcap_heap_copy(&recording->heap, text, (size_t)(open - text)),
-                            .bytes = GCAP_NO_NUMBER,
-                            .result = (int)code,
-                            .stack = GCAP_NONE,
-                            .stream = GCAP_NONE,
-                            .event = GCAP_NONE,
-                            .graph = GCAP_NONE,
-                            .exec = GCAP_NONE,
-                            .line = reader->line};
+  gcap_doctor_event_call_t call = {.number = number,
+                                   .function = gcap_doctor_heap_copy(&recording->heap, text, (size_t)(open - text)),
+                                   .bytes = GCAP_DOCTOR_NO_NUMBER,
+                                   .result = (int)code,
+                                   .stack = GCAP_DOCTOR_NONE,
+                                   .stream = GCAP_DOCTOR_NONE,
+                                   .event = GCAP_DOCTOR_NONE,
+                                   .graph = GCAP_DOCTOR_NONE,
+                                   .exec = GCAP_DOCTOR_NONE,
+                                   .line = reader->line};
   if (is_of_last_error(call.function)) return NULL;
   call.thread = thread_of_id(reader, thread);
-  call.arguments = gcap_heap_copy(&recording->heap, open + 1, (size_t)(close - open - 1));
-  read_arguments(reader, &call, gcap_heap_copy(&recording->heap, open + 1, (size_t)(close - open - 1)));
+  call.arguments = gcap_doctor_heap_copy(&recording->heap, open + 1, (size_t)(close - open - 1));
+  read_arguments(reader, &call, gcap_doctor_heap_copy(&recording->heap, open + 1, (size_t)(close - open - 1)));
   while (*rest != '\0' && *rest != ',' && *rest != ' ') ++rest;  // the code's name
   const char* says = rest + strspn(rest, ", ");
-  if (strstr(says, "capture ") != NULL) call.says = gcap_heap_copy(&recording->heap, says, strlen(says));
+  if (strstr(says, "capture ") != NULL) call.says = gcap_doctor_heap_copy(&recording->heap, says, strlen(says));
   read_outcome(reader, &call, rest);
   count_launch(reader, &call);
-  const uint32_t index = gcap_recording_add_call(recording);
+  const uint32_t index = gcap_doctor_recording_add_call(recording);
   recording->calls[index] = call;
   return NULL;
 }
 
-gcap_recording_t* gcap_sim_log_read(FILE* file, uint32_t lines_before, char** line, size_t* capacity) {
-  gcap_recording_t* recording = gcap_recording_create("simulator log");
+gcap_doctor_recording_t* gcap_doctor_sim_log_read(FILE* file, uint32_t lines_before, char** line, size_t* capacity) {
+  gcap_doctor_recording_t* recording = gcap_doctor_recording_create("simulator log");
   reader_t reader = {.recording = recording, .line = lines_before};
   do {
     ++reader.line;
     (*line)[strcspn(*line, "\n")] = '\0';
     if (strstr(*line, "gcap sim: the program ends") != NULL) recording->ended = true;
     const char* text = call_in(*line);
-    if (text == NULL || !gcap_sim_log_is(*line)) continue;
+    if (text == NULL || !gcap_doctor_sim_log_is(*line)) continue;
     const char* reason = read_call(&reader, text);
     if (reason == NULL || recording->damage.lines++ != 0) continue;
     recording->damage.first = reader.line;

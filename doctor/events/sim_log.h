@@ -10,10 +10,10 @@
 #include "doctor/events/recording.h"
 
 // Could this line be of a simulator's log?
-bool gcap_sim_log_is(const char* line);
+bool gcap_doctor_sim_log_is(const char* line);
 
 // Reads the log from its first line, which is in `*line`, a buffer of getline's, to the file's end. `lines_before`: of
 // the file, before this one.
-gcap_recording_t* gcap_sim_log_read(FILE* file, uint32_t lines_before, char** line, size_t* capacity);
+gcap_doctor_recording_t* gcap_doctor_sim_log_read(FILE* file, uint32_t lines_before, char** line, size_t* capacity);
 
 #endif  // GCAP_DOCTOR_EVENTS_SIM_LOG_H_

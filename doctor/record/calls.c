@@ -36,13 +36,14 @@ static uint64_t next_number(void) { return atomic_fetch_add_explicit(&last_numbe
 
 // --- Arguments -------------------------------------------------------------------------------------------------------
 
-static const void* argument(const gcap_cupti_call_t* data, uint32_t callback, gcap_driver_argument_t kind) {
-  const uint8_t at = gcap_driver_call(callback)->at[kind];
+static const void* argument(const gcap_doctor_cupti_call_t* data, uint32_t callback,
+                            gcap_doctor_driver_argument_t kind) {
+  const uint8_t at = gcap_doctor_driver_call(callback)->at[kind];
   return at != 0 && data->arguments != NULL ? (const char*)data->arguments + at - 1 : NULL;
 }
 
-static bool pointer_argument(const gcap_cupti_call_t* data, uint32_t callback, gcap_driver_argument_t kind,
-                             void** out_pointer) {
+static bool pointer_argument(const gcap_doctor_cupti_call_t* data, uint32_t callback,
+                             gcap_doctor_driver_argument_t kind, void** out_pointer) {
   const void* at = argument(data, callback, kind);
   *out_pointer = NULL;
   if (at != NULL) memcpy(out_pointer, at, sizeof(*out_pointer));
@@ -50,53 +51,56 @@ static bool pointer_argument(const gcap_cupti_call_t* data, uint32_t callback, g
 }
 
 // What an argument points to; NULL if it points nowhere.
-static void* output(const gcap_cupti_call_t* data, uint32_t callback, gcap_driver_argument_t kind) {
+static void* output(const gcap_doctor_cupti_call_t* data, uint32_t callback, gcap_doctor_driver_argument_t kind) {
   void *place, *value = NULL;
   pointer_argument(data, callback, kind, &place);
   if (place != NULL) memcpy(&value, place, sizeof(value));
   return value;
 }
 
-static int32_t mode_of(const gcap_cupti_call_t* data, uint32_t callback) {
+static int32_t mode_of(const gcap_doctor_cupti_call_t* data, uint32_t callback) {
   int32_t mode = -1;
   void* place;
-  const void* at = argument(data, callback, GCAP_ARGUMENT_MODE);
-  if (at == NULL && pointer_argument(data, callback, GCAP_ARGUMENT_MODE_AT, &place)) at = place;
+  const void* at = argument(data, callback, GCAP_DOCTOR_ARGUMENT_MODE);
+  if (at == NULL && pointer_argument(data, callback, GCAP_DOCTOR_ARGUMENT_MODE_AT, &place)) at = place;
   if (at != NULL) memcpy(&mode, at, sizeof(mode));
   return mode;
 }
 
-static uint32_t stream_of(const gcap_record_thread_t* thread, const gcap_cupti_call_t* data, uint32_t callback) {
+static uint32_t stream_of(const gcap_doctor_thread_t* thread, const gcap_doctor_cupti_call_t* data, uint32_t callback) {
   void* handle;
-  if (!pointer_argument(data, callback, GCAP_ARGUMENT_STREAM, &handle)) {
-    if (!pointer_argument(data, callback, GCAP_ARGUMENT_LAUNCH_CONFIG, &handle) || handle == NULL) return 0;
-    memcpy(&handle, (const char*)handle + GCAP_CUDA_LAUNCH_CONFIG_STREAM, sizeof(handle));
+  if (!pointer_argument(data, callback, GCAP_DOCTOR_ARGUMENT_STREAM, &handle)) {
+    if (!pointer_argument(data, callback, GCAP_DOCTOR_ARGUMENT_LAUNCH_CONFIG, &handle) || handle == NULL) return 0;
+    memcpy(&handle, (const char*)handle + GCAP_DOCTOR_CUDA_LAUNCH_CONFIG_STREAM, sizeof(handle));
   }
-  return gcap_handle_stream(thread, handle, data->context_id, gcap_driver_call_is_per_thread(data->function));
+  return gcap_doctor_handle_stream(thread, handle, data->context_id,
+                                   gcap_doctor_driver_call_is_per_thread(data->function));
 }
 
 // What a call is given; what it gives is known as it ends.
-static void read_inputs(const gcap_record_thread_t* thread, const gcap_cupti_call_t* data, gcap_open_call_t* call) {
+static void read_inputs(const gcap_doctor_thread_t* thread, const gcap_doctor_cupti_call_t* data,
+                        gcap_doctor_open_call_t* call) {
   void* handle;
   call->stream = stream_of(thread, data, call->callback);
   call->mode = mode_of(data, call->callback);
-  if (pointer_argument(data, call->callback, GCAP_ARGUMENT_EVENT, &handle)) call->event = gcap_handle_event(handle);
-  if (pointer_argument(data, call->callback, GCAP_ARGUMENT_GRAPH, &handle) && handle != NULL) {
-    call->graph = gcap_handle_graph(handle);
+  if (pointer_argument(data, call->callback, GCAP_DOCTOR_ARGUMENT_EVENT, &handle))
+    call->event = gcap_doctor_handle_event(handle);
+  if (pointer_argument(data, call->callback, GCAP_DOCTOR_ARGUMENT_GRAPH, &handle) && handle != NULL) {
+    call->graph = gcap_doctor_handle_graph(handle);
   }
-  if (pointer_argument(data, call->callback, GCAP_ARGUMENT_EXEC, &handle)) call->exec = gcap_exec(handle);
+  if (pointer_argument(data, call->callback, GCAP_DOCTOR_ARGUMENT_EXEC, &handle)) call->exec = gcap_doctor_exec(handle);
 }
 
-static void read_outputs(const gcap_cupti_call_t* data, gcap_open_call_t* call) {
-  void* event = output(data, call->callback, GCAP_ARGUMENT_EVENT_OUT);
-  void* graph = output(data, call->callback, GCAP_ARGUMENT_GRAPH_OUT);
-  void* exec = output(data, call->callback, GCAP_ARGUMENT_EXEC_OUT);
+static void read_outputs(const gcap_doctor_cupti_call_t* data, gcap_doctor_open_call_t* call) {
+  void* event = output(data, call->callback, GCAP_DOCTOR_ARGUMENT_EVENT_OUT);
+  void* graph = output(data, call->callback, GCAP_DOCTOR_ARGUMENT_GRAPH_OUT);
+  void* exec = output(data, call->callback, GCAP_DOCTOR_ARGUMENT_EXEC_OUT);
   if (event != NULL) {
-    gcap_handle_event_gone(event);  // another one had this address
-    call->event = gcap_handle_event(event);
+    gcap_doctor_handle_event_gone(event);  // another one had this address
+    call->event = gcap_doctor_handle_event(event);
   }
-  if (graph != NULL && call->graph == 0) call->graph = gcap_handle_graph(graph);
-  if (exec != NULL) call->exec = gcap_exec(exec);
+  if (graph != NULL && call->graph == 0) call->graph = gcap_doctor_handle_graph(graph);
+  if (exec != NULL) call->exec = gcap_doctor_exec(exec);
 }
 
 // --- Lines -----------------------------------------------------------------------------------------------------------
@@ -107,132 +111,135 @@ static const char* name_of_mode(int32_t mode) {
 }
 
 // A number that a pointer among the arguments points to; -1 if there is none.
-static int32_t number_at(const gcap_cupti_call_t* data, uint32_t callback, gcap_driver_argument_t kind) {
+static int32_t number_at(const gcap_doctor_cupti_call_t* data, uint32_t callback, gcap_doctor_driver_argument_t kind) {
   void* place;
   int32_t number = -1;
   if (pointer_argument(data, callback, kind, &place) && place != NULL) memcpy(&number, place, sizeof(number));
   return number;
 }
 
-static const char* name_of_status(const gcap_cupti_call_t* data, uint32_t callback) {
+static const char* name_of_status(const gcap_doctor_cupti_call_t* data, uint32_t callback) {
   static const char* const names[] = {"none", "active", "invalidated"};
-  const int32_t status = number_at(data, callback, GCAP_ARGUMENT_STATUS_OUT);
+  const int32_t status = number_at(data, callback, GCAP_DOCTOR_ARGUMENT_STATUS_OUT);
   return status >= 0 && status < 3 ? names[status] : NULL;
 }
 
 // In the order of CUgraphExecUpdateResult; an update that went well has no name.
-static const char* name_of_update(const gcap_cupti_call_t* data, uint32_t callback) {
+static const char* name_of_update(const gcap_doctor_cupti_call_t* data, uint32_t callback) {
   static const char* const names[] = {NULL,         "error",         "topology",         "node_type", "function",
                                       "parameters", "not_supported", "function_changed", "attributes"};
-  const int32_t update = number_at(data, callback, GCAP_ARGUMENT_UPDATE_OUT);
+  const int32_t update = number_at(data, callback, GCAP_DOCTOR_ARGUMENT_UPDATE_OUT);
   return update >= 0 && update < (int32_t)(sizeof(names) / sizeof(names[0])) ? names[update] : NULL;
 }
 
-static void write_name(gcap_line_t* out, const char* function) {
+static void write_name(gcap_doctor_line_t* out, const char* function) {
   char name[128];
-  size_t length = gcap_driver_call_name_length(function);
+  size_t length = gcap_doctor_driver_call_name_length(function);
   if (length >= sizeof(name)) length = sizeof(name) - 1;
   memcpy(name, function, length);
   name[length] = '\0';
-  gcap_line_field(out, "function", name);
+  gcap_doctor_line_field(out, "function", name);
 }
 
-static void write_id(gcap_line_t* out, const char* key, uint32_t id) {
-  if (id != 0) gcap_line_number(out, key, id);
+static void write_id(gcap_doctor_line_t* out, const char* key, uint32_t id) {
+  if (id != 0) gcap_doctor_line_number(out, key, id);
 }
 
-static void write_copy(gcap_record_thread_t* thread, const gcap_cupti_call_t* data, uint32_t callback) {
-  gcap_copy_t copy;
-  gcap_copy_of_call(gcap_driver_call(callback), data->arguments, &copy);
-  const char* host = gcap_copy_host(thread, &copy);
-  if (copy.has_bytes) gcap_line_number(&thread->out, "bytes", copy.bytes);
-  if (copy.kind != NULL) gcap_line_field(&thread->out, "copy", copy.kind);
-  if (host != NULL) gcap_line_field(&thread->out, "host", host);
+static void write_copy(gcap_doctor_thread_t* thread, const gcap_doctor_cupti_call_t* data, uint32_t callback) {
+  gcap_doctor_copy_t copy;
+  gcap_doctor_copy_of_call(gcap_doctor_driver_call(callback), data->arguments, &copy);
+  const char* host = gcap_doctor_copy_host(thread, &copy);
+  if (copy.has_bytes) gcap_doctor_line_number(&thread->out, "bytes", copy.bytes);
+  if (copy.kind != NULL) gcap_doctor_line_field(&thread->out, "copy", copy.kind);
+  if (host != NULL) gcap_doctor_line_field(&thread->out, "host", host);
 }
 
-static void write_call(gcap_record_thread_t* thread, const gcap_open_call_t* call, const gcap_cupti_call_t* data,
-                       int result, bool with_stack) {
-  const uint64_t end_ns = gcap_writer_now();
-  const uint32_t stack = with_stack ? gcap_stack_record(thread) : 0;
-  gcap_line_t* out = &thread->out;
+static void write_call(gcap_doctor_thread_t* thread, const gcap_doctor_open_call_t* call,
+                       const gcap_doctor_cupti_call_t* data, int result, bool with_stack) {
+  const uint64_t end_ns = gcap_doctor_writer_now();
+  const uint32_t stack = with_stack ? gcap_doctor_stack_record(thread) : 0;
+  gcap_doctor_line_t* out = &thread->out;
   const char* mode = name_of_mode(call->mode);
   const char* status = result == 0 ? name_of_status(data, call->callback) : NULL;
   const char* update = result != 0 ? name_of_update(data, call->callback) : NULL;
-  gcap_line_begin(out, "call");
-  gcap_line_number(out, "n", call->number);
-  gcap_line_number(out, "t", call->start_ns);
-  gcap_line_number(out, "end", end_ns);
-  gcap_line_number(out, "thread", thread->id);
+  gcap_doctor_line_begin(out, "call");
+  gcap_doctor_line_number(out, "n", call->number);
+  gcap_doctor_line_number(out, "t", call->start_ns);
+  gcap_doctor_line_number(out, "end", end_ns);
+  gcap_doctor_line_number(out, "thread", thread->id);
   write_name(out, data->function);
-  gcap_line_number(out, "result", (uint32_t)result);
-  if (thread->depth != 0) gcap_line_number(out, "depth", thread->depth);
+  gcap_doctor_line_number(out, "result", (uint32_t)result);
+  if (thread->depth != 0) gcap_doctor_line_number(out, "depth", thread->depth);
   write_id(out, "stack", stack);
   write_id(out, "stream", call->stream);
   write_id(out, "event", call->event);
   write_id(out, "graph", call->graph);
   write_id(out, "exec", call->exec);
-  if (mode != NULL) gcap_line_field(out, "mode", mode);
-  if (status != NULL) gcap_line_field(out, "status", status);
-  if (update != NULL) gcap_line_field(out, "update", update);
-  if (data->symbol != NULL) gcap_line_field(out, "kernel", data->symbol);
+  if (mode != NULL) gcap_doctor_line_field(out, "mode", mode);
+  if (status != NULL) gcap_doctor_line_field(out, "status", status);
+  if (update != NULL) gcap_doctor_line_field(out, "update", update);
+  if (data->symbol != NULL) gcap_doctor_line_field(out, "kernel", data->symbol);
   write_copy(thread, data, call->callback);
-  gcap_line_end(out);
-  gcap_thread_flush(thread);
+  gcap_doctor_line_end(out);
+  gcap_doctor_thread_flush(thread);
 }
 
 // --- Order -----------------------------------------------------------------------------------------------------------
 
-static void drop_stale(gcap_record_thread_t* thread, uint32_t epoch) {
+static void drop_stale(gcap_doctor_thread_t* thread, uint32_t epoch) {
   while (thread->depth != 0 && thread->calls[thread->depth - 1].epoch != epoch &&
-         gcap_driver_call(thread->calls[thread->depth - 1].callback)->role == GCAP_ROLE_NONE) {
+         gcap_doctor_driver_call(thread->calls[thread->depth - 1].callback)->role == GCAP_DOCTOR_ROLE_NONE) {
     --thread->depth;
   }
 }
 
-gcap_open_call_t* gcap_call_open(gcap_record_thread_t* thread) {
-  drop_stale(thread, gcap_switch_epoch());
+gcap_doctor_open_call_t* gcap_doctor_call_open(gcap_doctor_thread_t* thread) {
+  drop_stale(thread, gcap_doctor_switch_epoch());
   return thread->depth != 0 ? &thread->calls[thread->depth - 1] : NULL;
 }
 
 // A capture takes nodes of calls that began before the callbacks were enabled, too: such a call is written as it ends.
-uint64_t gcap_call_number(gcap_record_thread_t* thread) {
-  const gcap_open_call_t* call = gcap_call_open(thread);
+uint64_t gcap_doctor_call_number(gcap_doctor_thread_t* thread) {
+  const gcap_doctor_open_call_t* call = gcap_doctor_call_open(thread);
   if (call != NULL) return call->number;
-  if (thread->unseen == 0 && gcap_switch_is_capturing()) thread->unseen = next_number();
+  if (thread->unseen == 0 && gcap_doctor_switch_is_capturing()) thread->unseen = next_number();
   return thread->unseen;
 }
 
-bool gcap_call_makes_exec(const gcap_record_thread_t* thread) {
+bool gcap_doctor_call_makes_exec(const gcap_doctor_thread_t* thread) {
   for (uint32_t i = 0; i < thread->depth; ++i) {
-    if (gcap_driver_call(thread->calls[i].callback)->role == GCAP_ROLE_INSTANTIATE) return true;
+    if (gcap_doctor_driver_call(thread->calls[i].callback)->role == GCAP_DOCTOR_ROLE_INSTANTIATE) return true;
   }
   return false;
 }
 
 // Calls that are written also where no capture is open.
-static bool is_written_always(uint8_t role) { return role >= GCAP_ROLE_BEGIN && role <= GCAP_ROLE_EXCHANGE; }
+static bool is_written_always(uint8_t role) {
+  return role >= GCAP_DOCTOR_ROLE_BEGIN && role <= GCAP_DOCTOR_ROLE_EXCHANGE;
+}
 
-void gcap_call_entered(gcap_record_thread_t* thread, uint32_t callback, const gcap_cupti_call_t* data) {
-  const uint8_t role = gcap_driver_call(callback)->role;
-  if (!gcap_switch_is_capturing() && !is_written_always(role)) return;
-  if (gcap_driver_call_is_noise(callback, data->function)) return;
-  const uint32_t epoch = gcap_switch_epoch();
+void gcap_doctor_call_entered(gcap_doctor_thread_t* thread, uint32_t callback, const gcap_doctor_cupti_call_t* data) {
+  const uint8_t role = gcap_doctor_driver_call(callback)->role;
+  if (!gcap_doctor_switch_is_capturing() && !is_written_always(role)) return;
+  if (gcap_doctor_driver_call_is_noise(callback, data->function)) return;
+  const uint32_t epoch = gcap_doctor_switch_epoch();
   const uintptr_t position = (uintptr_t)__builtin_frame_address(0);
   drop_stale(thread, epoch);
   while (thread->depth != 0 && thread->calls[thread->depth - 1].position <= position) --thread->depth;
-  if (thread->depth == GCAP_MAX_DEPTH) return;
-  gcap_open_call_t* call = &thread->calls[thread->depth];
-  *call = (gcap_open_call_t){.callback = callback, .correlation = data->correlation};
+  if (thread->depth == GCAP_DOCTOR_MAX_DEPTH) return;
+  gcap_doctor_open_call_t* call = &thread->calls[thread->depth];
+  *call = (gcap_doctor_open_call_t){.callback = callback, .correlation = data->correlation};
   call->epoch = epoch;
   call->position = position;
   call->number = next_number();
-  call->start_ns = gcap_writer_now();
+  call->start_ns = gcap_doctor_writer_now();
   read_inputs(thread, data, call);
   ++thread->depth;
 }
 
 // Takes the call that ends off the stack. False if its beginning was not seen.
-static bool take(gcap_record_thread_t* thread, uint32_t callback, uint32_t correlation, gcap_open_call_t* out_call) {
+static bool take(gcap_doctor_thread_t* thread, uint32_t callback, uint32_t correlation,
+                 gcap_doctor_open_call_t* out_call) {
   for (uint32_t i = thread->depth; i > 0; --i) {
     if (thread->calls[i - 1].callback != callback || thread->calls[i - 1].correlation != correlation) continue;
     *out_call = thread->calls[i - 1];
@@ -244,105 +251,108 @@ static bool take(gcap_record_thread_t* thread, uint32_t callback, uint32_t corre
 
 // --- What calls mean for the recorder itself -------------------------------------------------------------------------
 
-static void note_memory(uint32_t callback, uint8_t role, const gcap_cupti_call_t* data) {
-  void* address = output(data, callback, GCAP_ARGUMENT_MEMORY_OUT);
+static void note_memory(uint32_t callback, uint8_t role, const gcap_doctor_cupti_call_t* data) {
+  void* address = output(data, callback, GCAP_DOCTOR_ARGUMENT_MEMORY_OUT);
   size_t bytes = 0;
-  const void* at = argument(data, callback, GCAP_ARGUMENT_BYTES);
+  const void* at = argument(data, callback, GCAP_DOCTOR_ARGUMENT_BYTES);
   if (at != NULL) memcpy(&bytes, at, sizeof(bytes));
-  if (role == GCAP_ROLE_HOST_REGISTER || role == GCAP_ROLE_HOST_FREE || role == GCAP_ROLE_MANAGED_FREE) {
-    pointer_argument(data, callback, GCAP_ARGUMENT_MEMORY, &address);
+  if (role == GCAP_DOCTOR_ROLE_HOST_REGISTER || role == GCAP_DOCTOR_ROLE_HOST_FREE ||
+      role == GCAP_DOCTOR_ROLE_MANAGED_FREE) {
+    pointer_argument(data, callback, GCAP_DOCTOR_ARGUMENT_MEMORY, &address);
   }
-  if (role == GCAP_ROLE_HOST_FREE || role == GCAP_ROLE_MANAGED_FREE) {
-    gcap_pinned_remove(address);
+  if (role == GCAP_DOCTOR_ROLE_HOST_FREE || role == GCAP_DOCTOR_ROLE_MANAGED_FREE) {
+    gcap_doctor_pinned_remove(address);
   } else {
-    gcap_pinned_add(address, bytes);
+    gcap_doctor_pinned_add(address, bytes);
   }
-  if (role == GCAP_ROLE_MANAGED_ALLOC) gcap_switch_watch_frees();
+  if (role == GCAP_DOCTOR_ROLE_MANAGED_ALLOC) gcap_doctor_switch_watch_frees();
 }
 
-static void note_stream(uint32_t callback, const gcap_cupti_call_t* data) {
+static void note_stream(uint32_t callback, const gcap_doctor_cupti_call_t* data) {
   uint32_t flags = 0;
-  const void* at = argument(data, callback, GCAP_ARGUMENT_FLAGS);
+  const void* at = argument(data, callback, GCAP_DOCTOR_ARGUMENT_FLAGS);
   if (at != NULL) memcpy(&flags, at, sizeof(flags));
-  gcap_handle_stream_made(output(data, callback, GCAP_ARGUMENT_STREAM_OUT), flags);
+  gcap_doctor_handle_stream_made(output(data, callback, GCAP_DOCTOR_ARGUMENT_STREAM_OUT), flags);
 }
 
 // Before the line of the call.
-static void note_success(gcap_record_thread_t* thread, uint32_t callback, gcap_open_call_t* call,
-                         const gcap_cupti_call_t* data) {
-  const uint8_t role = gcap_driver_call(callback)->role;
-  if (role >= GCAP_ROLE_HOST_ALLOC && role <= GCAP_ROLE_MANAGED_FREE) note_memory(callback, role, data);
-  if (role == GCAP_ROLE_STREAM_CREATE) note_stream(callback, data);
-  if (role == GCAP_ROLE_INSTANTIATE && call != NULL) {
-    gcap_graphs_exec_made(thread, call, output(data, callback, GCAP_ARGUMENT_EXEC_OUT));
+static void note_success(gcap_doctor_thread_t* thread, uint32_t callback, gcap_doctor_open_call_t* call,
+                         const gcap_doctor_cupti_call_t* data) {
+  const uint8_t role = gcap_doctor_driver_call(callback)->role;
+  if (role >= GCAP_DOCTOR_ROLE_HOST_ALLOC && role <= GCAP_DOCTOR_ROLE_MANAGED_FREE) note_memory(callback, role, data);
+  if (role == GCAP_DOCTOR_ROLE_STREAM_CREATE) note_stream(callback, data);
+  if (role == GCAP_DOCTOR_ROLE_INSTANTIATE && call != NULL) {
+    gcap_doctor_graphs_exec_made(thread, call, output(data, callback, GCAP_DOCTOR_ARGUMENT_EXEC_OUT));
   }
 }
 
 // After the line of the call: the callbacks may be disabled now.
-static void note_end(uint8_t role, const gcap_open_call_t* call, int result) {
-  if (role == GCAP_ROLE_BEGIN && result == 0) gcap_switch_began(call->stream);
-  if (role == GCAP_ROLE_END && result != kWrongThread && result != kInvalidValue) gcap_switch_ended(call->stream);
+static void note_end(uint8_t role, const gcap_doctor_open_call_t* call, int result) {
+  if (role == GCAP_DOCTOR_ROLE_BEGIN && result == 0) gcap_doctor_switch_began(call->stream);
+  if (role == GCAP_DOCTOR_ROLE_END && result != kWrongThread && result != kInvalidValue)
+    gcap_doctor_switch_ended(call->stream);
 }
 
-static void note_launch(gcap_record_thread_t* thread, uint32_t callback, const gcap_open_call_t* call,
-                        const gcap_cupti_call_t* data, int result) {
+static void note_launch(gcap_doctor_thread_t* thread, uint32_t callback, const gcap_doctor_open_call_t* call,
+                        const gcap_doctor_cupti_call_t* data, int result) {
   void* exec;
   if (call != NULL && call->num_nodes != 0) return;  // a capture took it as a node
-  pointer_argument(data, callback, GCAP_ARGUMENT_EXEC, &exec);
-  gcap_exec_launched(exec, result != 0, &thread->out);
+  pointer_argument(data, callback, GCAP_DOCTOR_ARGUMENT_EXEC, &exec);
+  gcap_doctor_exec_launched(exec, result != 0, &thread->out);
 }
 
 static bool is_failure(int result) { return result != 0 && result != kNotReady; }
 
 // A call whose beginning was not seen: without its time, and, but for one that made nodes, without its place in the
 // order.
-static void write_unseen(gcap_record_thread_t* thread, uint32_t callback, const gcap_cupti_call_t* data, int result,
-                         gcap_open_call_t* out_call) {
-  *out_call = (gcap_open_call_t){.callback = callback, .start_ns = gcap_writer_now(), .mode = -1};
+static void write_unseen(gcap_doctor_thread_t* thread, uint32_t callback, const gcap_doctor_cupti_call_t* data,
+                         int result, gcap_doctor_open_call_t* out_call) {
+  *out_call = (gcap_doctor_open_call_t){.callback = callback, .start_ns = gcap_doctor_writer_now(), .mode = -1};
   out_call->number = thread->unseen != 0 ? thread->unseen : next_number();
   read_inputs(thread, data, out_call);
   if (result == 0) read_outputs(data, out_call);
   write_call(thread, out_call, data, result, true);
 }
 
-static bool is_worth_writing(const gcap_record_thread_t* thread, uint8_t role, int result) {
+static bool is_worth_writing(const gcap_doctor_thread_t* thread, uint8_t role, int result) {
   if (is_written_always(role) || thread->unseen != 0) return true;
-  return is_failure(result) && (gcap_switch_is_capturing() || role == GCAP_ROLE_LAUNCH);
+  return is_failure(result) && (gcap_doctor_switch_is_capturing() || role == GCAP_DOCTOR_ROLE_LAUNCH);
 }
 
-void gcap_call_left(gcap_record_thread_t* thread, uint32_t callback, const gcap_cupti_call_t* data) {
-  const uint8_t role = gcap_driver_call(callback)->role;
+void gcap_doctor_call_left(gcap_doctor_thread_t* thread, uint32_t callback, const gcap_doctor_cupti_call_t* data) {
+  const uint8_t role = gcap_doctor_driver_call(callback)->role;
   const int result = data->result != NULL ? *(const int*)data->result : 0;
-  gcap_open_call_t call;
+  gcap_doctor_open_call_t call;
   const bool has_begun = take(thread, callback, data->correlation, &call);
-  if (role == GCAP_ROLE_LAUNCH) note_launch(thread, callback, has_begun ? &call : NULL, data, result);
+  if (role == GCAP_DOCTOR_ROLE_LAUNCH) note_launch(thread, callback, has_begun ? &call : NULL, data, result);
   if (result == 0) note_success(thread, callback, has_begun ? &call : NULL, data);
   if (has_begun) {
     if (result == 0) read_outputs(data, &call);
-    write_call(thread, &call, data, result, role != GCAP_ROLE_EXCHANGE || gcap_switch_is_capturing());
+    write_call(thread, &call, data, result, role != GCAP_DOCTOR_ROLE_EXCHANGE || gcap_doctor_switch_is_capturing());
   } else if (is_worth_writing(thread, role, result)) {
     write_unseen(thread, callback, data, result, &call);
   }
   thread->unseen = 0;
-  if (role == GCAP_ROLE_INSTANTIATE) thread->num_clones = 0;
+  if (role == GCAP_DOCTOR_ROLE_INSTANTIATE) thread->num_clones = 0;
   if (is_written_always(role)) note_end(role, &call, result);
-  if (thread->out.size != 0 && thread->depth == 0) gcap_thread_flush(thread);
+  if (thread->out.size != 0 && thread->depth == 0) gcap_doctor_thread_flush(thread);
 }
 
-void gcap_call_left_limited(gcap_record_thread_t* thread, uint32_t callback, const gcap_cupti_call_t* data) {
-  const uint8_t role = gcap_driver_call(callback)->role;
+void gcap_doctor_call_left_limited(gcap_doctor_thread_t* thread, uint32_t callback,
+                                   const gcap_doctor_cupti_call_t* data) {
+  const uint8_t role = gcap_doctor_driver_call(callback)->role;
   const int result = data->result != NULL ? *(const int*)data->result : 0;
-  gcap_open_call_t call = {.callback = callback, .start_ns = gcap_writer_now(), .mode = -1};
+  gcap_doctor_open_call_t call = {.callback = callback, .start_ns = gcap_doctor_writer_now(), .mode = -1};
   const bool has_begun = take(thread, callback, data->correlation, &call);
-  if (role == GCAP_ROLE_LAUNCH) note_launch(thread, callback, has_begun ? &call : NULL, data, result);
-  if (role == GCAP_ROLE_END) {
+  if (role == GCAP_DOCTOR_ROLE_LAUNCH) note_launch(thread, callback, has_begun ? &call : NULL, data, result);
+  if (role == GCAP_DOCTOR_ROLE_END) {
     if (!has_begun) read_inputs(thread, data, &call);
-    if (gcap_switch_is_open(call.stream)) {
+    if (gcap_doctor_switch_is_open(call.stream)) {
       if (!has_begun) call.number = next_number();
       if (result == 0) read_outputs(data, &call);
       write_call(thread, &call, data, result, false);
       note_end(role, &call, result);
     }
   }
-  if (thread->out.size != 0) gcap_thread_flush(thread);
+  if (thread->out.size != 0) gcap_doctor_thread_flush(thread);
 }

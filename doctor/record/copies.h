@@ -9,17 +9,18 @@
 
 #pragma GCC visibility push(hidden)
 
-typedef struct gcap_copy {
+typedef struct gcap_doctor_copy {
   const char* kind;    // "htod"; NULL for no copy
   const void* host;    // memory of the host; NULL for none
   const void* any[2];  // memory that may be the host's; NULL for none
   uint64_t bytes;
   bool has_bytes;
-} gcap_copy_t;
+} gcap_doctor_copy_t;
 
-void gcap_copy_of_call(const gcap_driver_call_t* call, const void* arguments, gcap_copy_t* out_copy);
+void gcap_doctor_copy_of_call(const gcap_doctor_driver_call_t* call, const void* arguments,
+                              gcap_doctor_copy_t* out_copy);
 // "pinned", "stack" or "pageable"; NULL where there is none or it is not known.
-const char* gcap_copy_host(gcap_record_thread_t* thread, const gcap_copy_t* copy);
+const char* gcap_doctor_copy_host(gcap_doctor_thread_t* thread, const gcap_doctor_copy_t* copy);
 
 #pragma GCC visibility pop
 

@@ -111,7 +111,7 @@ static void* open_found(void) {
     library = dlopen(names[i], RTLD_NOW | RTLD_LOCAL);
   }
   if (library == NULL) {
-    gcap_writer_note(
+    gcap_doctor_writer_note(
         "no CUPTI was found, so nothing is recorded: libcupti.so.13 and libcupti.so.12 are not beside the libraries "
         "that "
         "are loaded, in no NVIDIA wheel near them, not under CUDA_HOME, CUDA_PATH or /usr/local/cuda*, and not on the "
@@ -125,8 +125,8 @@ static void* open_found(void) {
 static void* open_at(const char* path) {
   void* library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
   if (library == NULL) {
-    gcap_writer_note("GCAP_DOCTOR_CUPTI is '%s', which cannot be loaded (%s), so nothing is recorded.", path,
-                     dlerror());
+    gcap_doctor_writer_note("GCAP_DOCTOR_CUPTI is '%s', which cannot be loaded (%s), so nothing is recorded.", path,
+                            dlerror());
   }
   return library;
 }
@@ -134,13 +134,13 @@ static void* open_at(const char* path) {
 // --- What it has ----------------------------------------------------------------------------------------------------
 
 // POSIX lets a function's address travel in a void*, C does not.
-static bool load(const gcap_cupti_t* cupti, const char* name, void* out_function) {
+static bool load(const gcap_doctor_cupti_t* cupti, const char* name, void* out_function) {
   void* symbol = dlsym(cupti->library, name);
   memcpy(out_function, &symbol, sizeof(symbol));
   return symbol != NULL;
 }
 
-static const char* load_needed(gcap_cupti_t* cupti) {
+static const char* load_needed(gcap_doctor_cupti_t* cupti) {
   if (!load(cupti, "cuptiGetVersion", &cupti->GetVersion)) return "cuptiGetVersion";
   if (!load(cupti, "cuptiSubscribe", &cupti->Subscribe)) return "cuptiSubscribe";
   if (!load(cupti, "cuptiEnableCallback", &cupti->EnableCallback)) return "cuptiEnableCallback";
@@ -148,7 +148,7 @@ static const char* load_needed(gcap_cupti_t* cupti) {
   return NULL;
 }
 
-static void load_others(gcap_cupti_t* cupti) {
+static void load_others(gcap_doctor_cupti_t* cupti) {
   load(cupti, "cuptiGetGraphExecId", &cupti->GetGraphExecId);
   load(cupti, "cuptiGetResultString", &cupti->GetResultString);
   load(cupti, "cuptiActivityEnable", &cupti->ActivityEnable);
@@ -160,13 +160,13 @@ static void load_others(gcap_cupti_t* cupti) {
   }
 }
 
-static void tell_place(const gcap_cupti_t* cupti, char* out, size_t size) {
+static void tell_place(const gcap_doctor_cupti_t* cupti, char* out, size_t size) {
   struct link_map* map = NULL;
   const bool found = dlinfo(cupti->library, RTLD_DI_LINKMAP, &map) == 0 && map->l_name[0] != '\0';
   snprintf(out, size, "%s", found ? map->l_name : "CUPTI");
 }
 
-bool gcap_cupti_find(const char* path, gcap_cupti_t* out_cupti) {
+bool gcap_doctor_cupti_find(const char* path, gcap_doctor_cupti_t* out_cupti) {
   memset(out_cupti, 0, sizeof(*out_cupti));
   out_cupti->library = path != NULL ? open_at(path) : open_found();
   if (out_cupti->library == NULL) return false;
@@ -174,15 +174,15 @@ bool gcap_cupti_find(const char* path, gcap_cupti_t* out_cupti) {
   tell_place(out_cupti, place, sizeof(place));
   const char* missing = load_needed(out_cupti);
   if (missing != NULL) {
-    gcap_writer_note("'%s' has no function %s: it is no CUPTI of CUDA 12.0 or later, so nothing is recorded.", place,
-                     missing);
+    gcap_doctor_writer_note("'%s' has no function %s: it is no CUPTI of CUDA 12.0 or later, so nothing is recorded.",
+                            place, missing);
     return false;
   }
   load_others(out_cupti);
-  if (out_cupti->GetVersion(&out_cupti->version) != GCAP_CUPTI_SUCCESS) out_cupti->version = 0;
+  if (out_cupti->GetVersion(&out_cupti->version) != GCAP_DOCTOR_CUPTI_SUCCESS) out_cupti->version = 0;
   if (out_cupti->version != 0 && out_cupti->version < kOldest) {
-    gcap_writer_note("'%s' has version %u, which is older than CUDA 12.0's (%d), so nothing is recorded.", place,
-                     out_cupti->version, kOldest);
+    gcap_doctor_writer_note("'%s' has version %u, which is older than CUDA 12.0's (%d), so nothing is recorded.", place,
+                            out_cupti->version, kOldest);
     return false;
   }
   return true;

@@ -76,7 +76,7 @@ static uint64_t find_in_file(const char* path, const char* name) {
   return value;
 }
 
-void* gcap_elf_hidden(const struct link_map* module, const char* name) {
+void* gcap_doctor_elf_hidden(const struct link_map* module, const char* name) {
   const bool is_program = module->l_name == NULL || module->l_name[0] == '\0';
   const uint64_t value = find_in_file(is_program ? "/proc/self/exe" : module->l_name, name);
   return value != 0 ? (void*)(uintptr_t)(module->l_addr + value) : NULL;
@@ -93,12 +93,12 @@ typedef struct found {
 
 static int (*find_object)(void* address, found_t* out_found);
 
-void gcap_elf_start(void) {
+void gcap_doctor_elf_start(void) {
   void* symbol = dlsym(RTLD_DEFAULT, "_dl_find_object");
   memcpy(&find_object, &symbol, sizeof(symbol));
 }
 
-const struct link_map* gcap_elf_module(const void* address) {
+const struct link_map* gcap_doctor_elf_module(const void* address) {
   if (find_object != NULL) {
     found_t found = {0};
     return find_object((void*)address, &found) == 0 ? found.module : NULL;
@@ -172,7 +172,7 @@ static bool is_function(const exports_t* exports, uint32_t i, const char* name) 
          strcmp(exports->names + symbol->st_name, name) == 0;
 }
 
-void* gcap_elf_exported(const struct link_map* module, const char* name) {
+void* gcap_doctor_elf_exported(const struct link_map* module, const char* name) {
   exports_t exports;
   if (!read_exports(module, &exports)) return NULL;
   const uint32_t hash = hash_of(name);
@@ -191,7 +191,7 @@ void* gcap_elf_exported(const struct link_map* module, const char* name) {
   return NULL;
 }
 
-const char* gcap_elf_name(const struct link_map* module, const void* address) {
+const char* gcap_doctor_elf_name(const struct link_map* module, const void* address) {
   exports_t exports;
   const ElfW(Sym)* best = NULL;
   const uintptr_t value = (uintptr_t)address - module->l_addr;

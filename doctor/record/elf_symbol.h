@@ -11,17 +11,17 @@
 struct link_map;
 
 // Once, before there are callbacks: looks for what the C library has to find files without a lock.
-void gcap_elf_start(void);
+void gcap_doctor_elf_start(void);
 // The loaded file that the address is in; NULL for none. It is to be used only where the file stays loaded: because the
 // address is a return address of the calling thread, or the caller's own.
-const struct link_map* gcap_elf_module(const void* address);
+const struct link_map* gcap_doctor_elf_module(const void* address);
 // The address of a function that a loaded file exports; NULL if it does not.
-void* gcap_elf_exported(const struct link_map* module, const char* name);
+void* gcap_doctor_elf_exported(const struct link_map* module, const char* name);
 // The name of the exported symbol that the address is in; NULL for none. It is the file's own memory.
-const char* gcap_elf_name(const struct link_map* module, const void* address);
+const char* gcap_doctor_elf_name(const struct link_map* module, const void* address);
 // The address of a function of the loaded file that is not exported, by the file's table of symbols; NULL if the file
 // was stripped of the table, or does not have the function.
-void* gcap_elf_hidden(const struct link_map* module, const char* name);
+void* gcap_doctor_elf_hidden(const struct link_map* module, const char* name);
 
 #pragma GCC visibility pop
 

@@ -10,13 +10,15 @@
 #pragma GCC visibility push(hidden)
 
 // Once.
-void gcap_graphs_start(const gcap_cupti_t* cupti);
-void gcap_graphs_event(gcap_record_thread_t* thread, uint32_t callback, const gcap_cupti_resource_t* data);
+void gcap_doctor_graphs_start(const gcap_doctor_cupti_t* cupti);
+void gcap_doctor_graphs_event(gcap_doctor_thread_t* thread, uint32_t callback,
+                              const gcap_doctor_cupti_resource_t* data);
 // An instantiation succeeded: writes the executable, unless its own callback did.
-void gcap_graphs_exec_made(gcap_record_thread_t* thread, const gcap_open_call_t* call, const void* exec);
+void gcap_doctor_graphs_exec_made(gcap_doctor_thread_t* thread, const gcap_doctor_open_call_t* call, const void* exec);
 
 // The same beyond the limit of the file: of what is gone alone.
-void gcap_graphs_event_limited(gcap_record_thread_t* thread, uint32_t callback, const gcap_cupti_resource_t* data);
+void gcap_doctor_graphs_event_limited(gcap_doctor_thread_t* thread, uint32_t callback,
+                                      const gcap_doctor_cupti_resource_t* data);
 
 #pragma GCC visibility pop
 

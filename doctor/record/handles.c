@@ -14,8 +14,8 @@
 
 #include <pthread.h>
 #include <sched.h>
-#include <stdlib.h>
 
+#include "doctor/base/grow.h"
 #include "doctor/record/cupti_abi.h"
 #include "doctor/record/map.h"
 #include "doctor/record/writer.h"
@@ -42,10 +42,10 @@ typedef struct exec {
 } exec_t;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static gcap_map_t stream_ids, event_ids, graph_ids;
-static gcap_map_t made_streams;  // that were not used yet: their flags + 1
-static gcap_map_t exec_places;   // index + 1
-static gcap_map_t exec_ids_by_graph;
+static gcap_doctor_map_t stream_ids, event_ids, graph_ids;
+static gcap_doctor_map_t made_streams;  // that were not used yet: their flags + 1
+static gcap_doctor_map_t exec_places;   // index + 1
+static gcap_doctor_map_t exec_ids_by_graph;
 static uint32_t last_event, last_graph, last_exec;
 static stream_t* streams;  // by id - 1
 static size_t num_streams, stream_capacity;
@@ -55,37 +55,29 @@ static uint32_t first_free;                // of `execs`, index + 1
 static uint32_t gone_graphs[kKeptGraphs];  // a ring
 static size_t num_gone;
 
-static void* grown(void* items, size_t count, size_t* capacity, size_t item_bytes) {
-  if (count < *capacity) return items;
-  const size_t larger = *capacity != 0 ? 2 * *capacity : 64;
-  void* moved = realloc(items, larger * item_bytes);
-  if (moved != NULL) *capacity = larger;
-  return moved;
-}
-
-static uint32_t get_locked(gcap_map_t* ids, const void* handle, uint32_t* last) {
-  uint32_t id = gcap_map_get(ids, (uintptr_t)handle);
-  if (id == 0 && gcap_map_set(ids, (uintptr_t)handle, *last + 1)) id = ++*last;
+static uint32_t get_locked(gcap_doctor_map_t* ids, const void* handle, uint32_t* last) {
+  uint32_t id = gcap_doctor_map_get(ids, (uintptr_t)handle);
+  if (id == 0 && gcap_doctor_map_set(ids, (uintptr_t)handle, *last + 1)) id = ++*last;
   return id;
 }
 
-static uint32_t get(gcap_map_t* ids, const void* handle, uint32_t* last) {
+static uint32_t get(gcap_doctor_map_t* ids, const void* handle, uint32_t* last) {
   pthread_mutex_lock(&lock);
   uint32_t id = get_locked(ids, handle, last);
   pthread_mutex_unlock(&lock);
   return id;
 }
 
-static void forget(gcap_map_t* ids, const void* handle) {
+static void forget(gcap_doctor_map_t* ids, const void* handle) {
   pthread_mutex_lock(&lock);
-  gcap_map_remove(ids, (uintptr_t)handle);
+  gcap_doctor_map_remove(ids, (uintptr_t)handle);
   pthread_mutex_unlock(&lock);
 }
 
-uint32_t gcap_handle_event(const void* handle) { return get(&event_ids, handle, &last_event); }
-void gcap_handle_event_gone(const void* handle) { forget(&event_ids, handle); }
-uint32_t gcap_handle_graph(const void* handle) { return get(&graph_ids, handle, &last_graph); }
-void gcap_handle_graph_gone(const void* handle) { forget(&graph_ids, handle); }
+uint32_t gcap_doctor_handle_event(const void* handle) { return get(&event_ids, handle, &last_event); }
+void gcap_doctor_handle_event_gone(const void* handle) { forget(&event_ids, handle); }
+uint32_t gcap_doctor_handle_graph(const void* handle) { return get(&graph_ids, handle, &last_graph); }
+void gcap_doctor_handle_graph_gone(const void* handle) { forget(&graph_ids, handle); }
 
 // --- Streams ---------------------------------------------------------------------------------------------------------
 
@@ -93,7 +85,7 @@ void gcap_handle_graph_gone(const void* handle) { forget(&graph_ids, handle); }
 #define LEGACY_KEY UINT64_C(0x1000000000000000)
 #define PER_THREAD_KEY UINT64_C(0x2000000000000000)
 
-static uint64_t stream_key(const gcap_record_thread_t* thread, const void* handle, uint32_t context, bool is_per_thread,
+static uint64_t stream_key(const gcap_doctor_thread_t* thread, const void* handle, uint32_t context, bool is_per_thread,
                            const char** out_what) {
   const uintptr_t value = (uintptr_t)handle;
   *out_what = NULL;
@@ -105,24 +97,22 @@ static uint64_t stream_key(const gcap_record_thread_t* thread, const void* handl
 
 // With the lock held. 0 without memory.
 static uint32_t add_stream(uint64_t key, const char* what) {
-  void* items = grown(streams, num_streams, &stream_capacity, sizeof(*streams));
-  if (items == NULL) return 0;
-  streams = items;
-  const uint32_t made = gcap_map_get(&made_streams, key);
+  if (!gcap_doctor_grow(&streams, &stream_capacity, num_streams + 1, sizeof(*streams))) return 0;
+  const uint32_t made = gcap_doctor_map_get(&made_streams, key);
   if (made != 0) what = made == 2 ? "nonblocking" : "blocking";
-  if (!gcap_map_set(&stream_ids, key, (uint32_t)num_streams + 1)) return 0;
+  if (!gcap_doctor_map_set(&stream_ids, key, (uint32_t)num_streams + 1)) return 0;
   streams[num_streams++] = (stream_t){.what = what};
   return (uint32_t)num_streams;
 }
 
 static void tell_stream(uint32_t id, const char* what) {
-  gcap_line_t line = {0};
-  gcap_line_begin(&line, "stream");
-  gcap_line_number(&line, "id", id);
-  if (what != NULL) gcap_line_field(&line, "what", what);
-  gcap_line_end(&line);
-  gcap_writer_write(&line);
-  gcap_line_free(&line);
+  gcap_doctor_line_t line = {0};
+  gcap_doctor_line_begin(&line, "stream");
+  gcap_doctor_line_number(&line, "id", id);
+  if (what != NULL) gcap_doctor_line_field(&line, "what", what);
+  gcap_doctor_line_end(&line);
+  gcap_doctor_writer_write(&line);
+  gcap_doctor_line_free(&line);
   pthread_mutex_lock(&lock);
   streams[id - 1].state = TOLD;
   pthread_mutex_unlock(&lock);
@@ -138,12 +128,12 @@ static void await_stream(uint32_t id) {
   }
 }
 
-uint32_t gcap_handle_stream(const gcap_record_thread_t* thread, const void* handle, uint32_t context,
-                            bool is_per_thread) {
+uint32_t gcap_doctor_handle_stream(const gcap_doctor_thread_t* thread, const void* handle, uint32_t context,
+                                   bool is_per_thread) {
   const char* what;
   const uint64_t key = stream_key(thread, handle, context, is_per_thread, &what);
   pthread_mutex_lock(&lock);
-  uint32_t id = gcap_map_get(&stream_ids, key);
+  uint32_t id = gcap_doctor_map_get(&stream_ids, key);
   if (id == 0) id = add_stream(key, what);
   stream_t seen = {.state = TOLD};
   if (id != 0) {
@@ -156,22 +146,22 @@ uint32_t gcap_handle_stream(const gcap_record_thread_t* thread, const void* hand
   return id;
 }
 
-void gcap_handle_stream_made(const void* handle, uint32_t flags) {
+void gcap_doctor_handle_stream_made(const void* handle, uint32_t flags) {
   if ((uintptr_t)handle <= 2) return;
-  const bool is_nonblocking = (flags & GCAP_CUDA_STREAM_NON_BLOCKING) != 0;
+  const bool is_nonblocking = (flags & GCAP_DOCTOR_CUDA_STREAM_NON_BLOCKING) != 0;
   pthread_mutex_lock(&lock);
   // If the stream was used already, its line is out: the handle's next line must not be another stream's.
-  if (gcap_map_get(&stream_ids, (uintptr_t)handle) == 0) {
-    gcap_map_set(&made_streams, (uintptr_t)handle, is_nonblocking ? 2 : 1);
+  if (gcap_doctor_map_get(&stream_ids, (uintptr_t)handle) == 0) {
+    gcap_doctor_map_set(&made_streams, (uintptr_t)handle, is_nonblocking ? 2 : 1);
   }
   pthread_mutex_unlock(&lock);
 }
 
-uint32_t gcap_handle_stream_gone(const void* handle) {
+uint32_t gcap_doctor_handle_stream_gone(const void* handle) {
   pthread_mutex_lock(&lock);
-  const uint32_t id = gcap_map_get(&stream_ids, (uintptr_t)handle);
-  gcap_map_remove(&stream_ids, (uintptr_t)handle);
-  gcap_map_remove(&made_streams, (uintptr_t)handle);
+  const uint32_t id = gcap_doctor_map_get(&stream_ids, (uintptr_t)handle);
+  gcap_doctor_map_remove(&stream_ids, (uintptr_t)handle);
+  gcap_doctor_map_remove(&made_streams, (uintptr_t)handle);
   pthread_mutex_unlock(&lock);
   return id;
 }
@@ -185,9 +175,7 @@ static uint32_t take_place(void) {
     first_free = execs[place - 1].next_free;
     return place;
   }
-  void* items = grown(execs, num_execs, &exec_capacity, sizeof(*execs));
-  if (items == NULL) return 0;
-  execs = items;
+  if (!gcap_doctor_grow(&execs, &exec_capacity, num_execs + 1, sizeof(*execs))) return 0;
   return (uint32_t)++num_execs;
 }
 
@@ -200,40 +188,41 @@ static void give_place(uint32_t place) {
 static void keep_gone_graph(uint32_t cupti_graph) {
   if (cupti_graph == 0) return;
   uint32_t* kept = &gone_graphs[num_gone++ % kKeptGraphs];
-  if (*kept != 0) gcap_map_remove(&exec_ids_by_graph, *kept);
+  if (*kept != 0) gcap_doctor_map_remove(&exec_ids_by_graph, *kept);
   *kept = cupti_graph;
 }
 
 // With the lock held.
-static void tell_launches(exec_t* exec, gcap_line_t* out) {
+static void tell_launches(exec_t* exec, gcap_doctor_line_t* out) {
   if (exec->id == 0 || (exec->launches == 0 && exec->failed == 0)) return;
-  gcap_line_begin(out, "replays");
-  gcap_line_number(out, "exec", exec->id);
-  gcap_line_number(out, "count", exec->launches);
-  if (exec->failed != 0) gcap_line_number(out, "failed", exec->failed);
-  gcap_line_end(out);
+  gcap_doctor_line_begin(out, "replays");
+  gcap_doctor_line_number(out, "exec", exec->id);
+  gcap_doctor_line_number(out, "count", exec->launches);
+  if (exec->failed != 0) gcap_doctor_line_number(out, "failed", exec->failed);
+  gcap_doctor_line_end(out);
   exec->launches = exec->failed = 0;
 }
 
 // With the lock held. NOTE: an executable whose end was not seen is ended by the next one at its address.
-static void end_exec(const void* handle, gcap_line_t* out) {
-  const uint32_t place = gcap_map_get(&exec_places, (uintptr_t)handle);
+static void end_exec(const void* handle, gcap_doctor_line_t* out) {
+  const uint32_t place = gcap_doctor_map_get(&exec_places, (uintptr_t)handle);
   if (place == 0) return;
   tell_launches(&execs[place - 1], out);
   keep_gone_graph(execs[place - 1].cupti_graph);
-  gcap_map_remove(&exec_places, (uintptr_t)handle);
+  gcap_doctor_map_remove(&exec_places, (uintptr_t)handle);
   give_place(place);
 }
 
-uint32_t gcap_exec_made(const void* handle, uint32_t cupti_graph, gcap_line_t* out) {
+uint32_t gcap_doctor_exec_made(const void* handle, uint32_t cupti_graph, gcap_doctor_line_t* out) {
   uint32_t id = 0;
   pthread_mutex_lock(&lock);
   end_exec(handle, out);
   const uint32_t place = take_place();
-  if (place != 0 && gcap_map_set(&exec_places, (uintptr_t)handle, place)) {
+  if (place != 0 && gcap_doctor_map_set(&exec_places, (uintptr_t)handle, place)) {
     id = ++last_exec;
-    execs[place - 1] = (exec_t){.id = id, .cupti_graph = cupti_graph, .next_write = 1, .told_ns = gcap_writer_now()};
-    if (cupti_graph != 0) gcap_map_set(&exec_ids_by_graph, cupti_graph, id);
+    execs[place - 1] =
+        (exec_t){.id = id, .cupti_graph = cupti_graph, .next_write = 1, .told_ns = gcap_doctor_writer_now()};
+    if (cupti_graph != 0) gcap_doctor_map_set(&exec_ids_by_graph, cupti_graph, id);
   } else if (place != 0) {
     give_place(place);
   }
@@ -241,25 +230,25 @@ uint32_t gcap_exec_made(const void* handle, uint32_t cupti_graph, gcap_line_t* o
   return id;
 }
 
-uint32_t gcap_exec(const void* handle) {
+uint32_t gcap_doctor_exec(const void* handle) {
   pthread_mutex_lock(&lock);
-  const uint32_t place = gcap_map_get(&exec_places, (uintptr_t)handle);
+  const uint32_t place = gcap_doctor_map_get(&exec_places, (uintptr_t)handle);
   const uint32_t id = place != 0 ? execs[place - 1].id : 0;
   pthread_mutex_unlock(&lock);
   return id;
 }
 
-uint32_t gcap_exec_of_cupti_graph(uint32_t cupti_graph) {
+uint32_t gcap_doctor_exec_of_cupti_graph(uint32_t cupti_graph) {
   pthread_mutex_lock(&lock);
-  const uint32_t id = gcap_map_get(&exec_ids_by_graph, cupti_graph);
+  const uint32_t id = gcap_doctor_map_get(&exec_ids_by_graph, cupti_graph);
   pthread_mutex_unlock(&lock);
   return id;
 }
 
-void gcap_exec_launched(const void* handle, bool failed, gcap_line_t* out) {
-  const uint64_t now_ns = gcap_writer_now();
+void gcap_doctor_exec_launched(const void* handle, bool failed, gcap_doctor_line_t* out) {
+  const uint64_t now_ns = gcap_doctor_writer_now();
   pthread_mutex_lock(&lock);
-  const uint32_t place = gcap_map_get(&exec_places, (uintptr_t)handle);
+  const uint32_t place = gcap_doctor_map_get(&exec_places, (uintptr_t)handle);
   if (place != 0) {
     exec_t* exec = &execs[place - 1];
     ++exec->launches;
@@ -267,7 +256,7 @@ void gcap_exec_launched(const void* handle, bool failed, gcap_line_t* out) {
     ++exec->all_launches;
     // Beyond the limit time makes no lines, which would have no end.
     if (exec->all_launches >= exec->next_write ||
-        (now_ns - exec->told_ns >= MOST_UNTOLD_NS && !gcap_writer_is_limited())) {
+        (now_ns - exec->told_ns >= MOST_UNTOLD_NS && !gcap_doctor_writer_is_limited())) {
       exec->next_write = 2 * exec->all_launches;
       exec->told_ns = now_ns;
       tell_launches(exec, out);
@@ -276,13 +265,13 @@ void gcap_exec_launched(const void* handle, bool failed, gcap_line_t* out) {
   pthread_mutex_unlock(&lock);
 }
 
-void gcap_exec_gone(const void* handle, gcap_line_t* out) {
+void gcap_doctor_exec_gone(const void* handle, gcap_doctor_line_t* out) {
   pthread_mutex_lock(&lock);
   end_exec(handle, out);
   pthread_mutex_unlock(&lock);
 }
 
-void gcap_execs_finish(gcap_line_t* out) {
+void gcap_doctor_execs_finish(gcap_doctor_line_t* out) {
   pthread_mutex_lock(&lock);
   for (size_t i = 0; i < num_execs; ++i) tell_launches(&execs[i], out);
   pthread_mutex_unlock(&lock);

@@ -11,60 +11,56 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void* grown(void* items, size_t count, size_t* capacity, size_t item_bytes) {
-  if (count < *capacity) return items;
-  const size_t larger = *capacity != 0 ? 2 * *capacity : 64;
-  void* moved = realloc(items, larger * item_bytes);
-  if (moved != NULL) *capacity = larger;
-  return moved;
-}
+#include "doctor/base/grow.h"
 
-static void remember(gcap_defined_t* defined, gcap_intern_t* table, uint32_t id) {
-  void* items = grown(defined->items, defined->count, &defined->capacity, sizeof(*defined->items));
-  if (items == NULL) return;  // the line will be written again by others, which is harmless
-  defined->items = items;
+static void remember(gcap_doctor_defined_t* defined, gcap_doctor_intern_t* table, uint32_t id) {
+  // Without memory the line will be written again by others, which is harmless.
+  if (!gcap_doctor_grow(&defined->items, &defined->capacity, defined->count + 1, sizeof(*defined->items))) return;
   defined->items[defined->count].table = table;
   defined->items[defined->count++].id = id;
 }
 
-static uint32_t find_locked(gcap_intern_t* table, uint64_t key, gcap_line_t* out, gcap_defined_t* defined) {
-  uint32_t id = gcap_map_get(&table->ids, key);
+static uint32_t find_locked(gcap_doctor_intern_t* table, uint64_t key, gcap_doctor_line_t* out,
+                            gcap_doctor_defined_t* defined) {
+  uint32_t id = gcap_doctor_map_get(&table->ids, key);
   if (id == 0 || table->lines[id - 1] == NULL) return id;
   for (size_t i = 0; i < defined->count; ++i) {
     if (defined->items[i].table == table && defined->items[i].id == id) return id;
   }
-  gcap_line_append(out, table->lines[id - 1], strlen(table->lines[id - 1]));
+  gcap_doctor_line_append(out, table->lines[id - 1], strlen(table->lines[id - 1]));
   remember(defined, table, id);
   return id;
 }
 
-uint32_t gcap_intern_find(gcap_intern_t* table, uint64_t key, gcap_line_t* out, gcap_defined_t* defined) {
+uint32_t gcap_doctor_intern_find(gcap_doctor_intern_t* table, uint64_t key, gcap_doctor_line_t* out,
+                                 gcap_doctor_defined_t* defined) {
   pthread_mutex_lock(&table->lock);
   uint32_t id = find_locked(table, key, out, defined);
   pthread_mutex_unlock(&table->lock);
   return id;
 }
 
-static uint32_t add_locked(gcap_intern_t* table, uint64_t key, const char* kind, const gcap_line_t* fields) {
-  void* lines = grown(table->lines, table->count, &table->capacity, sizeof(*table->lines));
-  if (lines == NULL || fields->failed) return 0;
-  table->lines = lines;
+static uint32_t add_locked(gcap_doctor_intern_t* table, uint64_t key, const char* kind,
+                           const gcap_doctor_line_t* fields) {
+  if (fields->failed) return 0;
+  if (!gcap_doctor_grow(&table->lines, &table->capacity, table->count + 1, sizeof(*table->lines))) return 0;
   const uint32_t id = (uint32_t)table->count + 1;
-  gcap_line_t line = {0};
-  gcap_line_begin(&line, kind);
-  gcap_line_number(&line, "id", id);
-  gcap_line_append(&line, fields->data, fields->size);
-  gcap_line_append(&line, "\n", 2);  // with the '\0'
-  if (line.failed || !gcap_map_set(&table->ids, key, id)) {
-    gcap_line_free(&line);
+  gcap_doctor_line_t line = {0};
+  gcap_doctor_line_begin(&line, kind);
+  gcap_doctor_line_number(&line, "id", id);
+  gcap_doctor_line_append(&line, fields->data, fields->size);
+  gcap_doctor_line_append(&line, "\n", 2);  // with the '\0'
+  if (line.failed || !gcap_doctor_map_set(&table->ids, key, id)) {
+    gcap_doctor_line_free(&line);
     return 0;
   }
   table->lines[table->count++] = line.data;
   return id;
 }
 
-uint32_t gcap_intern_add(gcap_intern_t* table, uint64_t key, const char* kind, const gcap_line_t* fields,
-                         gcap_line_t* out, gcap_defined_t* defined) {
+uint32_t gcap_doctor_intern_add(gcap_doctor_intern_t* table, uint64_t key, const char* kind,
+                                const gcap_doctor_line_t* fields, gcap_doctor_line_t* out,
+                                gcap_doctor_defined_t* defined) {
   pthread_mutex_lock(&table->lock);
   uint32_t id = find_locked(table, key, out, defined);
   if (id == 0 && add_locked(table, key, kind, fields) != 0) id = find_locked(table, key, out, defined);
@@ -72,9 +68,9 @@ uint32_t gcap_intern_add(gcap_intern_t* table, uint64_t key, const char* kind, c
   return id;
 }
 
-void gcap_intern_publish(gcap_defined_t* defined, bool written) {
+void gcap_doctor_intern_publish(gcap_doctor_defined_t* defined, bool written) {
   for (size_t i = 0; written && i < defined->count; ++i) {
-    gcap_intern_t* table = defined->items[i].table;
+    gcap_doctor_intern_t* table = defined->items[i].table;
     pthread_mutex_lock(&table->lock);
     char** line = &table->lines[defined->items[i].id - 1];
     free(*line);

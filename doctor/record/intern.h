@@ -11,33 +11,35 @@
 
 #pragma GCC visibility push(hidden)
 
-typedef struct gcap_intern gcap_intern_t;
+typedef struct gcap_doctor_intern gcap_doctor_intern_t;
 
 // What a text defines and is not known to be in the file yet. Zeroed is empty.
-typedef struct gcap_defined {
+typedef struct gcap_doctor_defined {
   struct {
-    gcap_intern_t* table;
+    gcap_doctor_intern_t* table;
     uint32_t id;
   } * items;
   size_t count, capacity;
-} gcap_defined_t;
+} gcap_doctor_defined_t;
 
 // Thread-safe. Initialise with {.lock = PTHREAD_MUTEX_INITIALIZER}.
-struct gcap_intern {
+struct gcap_doctor_intern {
   pthread_mutex_t lock;
-  gcap_map_t ids;  // by key
-  char** lines;    // by id - 1; NULL for what is in the file
+  gcap_doctor_map_t ids;  // by key
+  char** lines;           // by id - 1; NULL for what is in the file
   size_t count, capacity;
 };
 
 // The id of a key; 0 if it has none. Its line is appended to `out` unless it is in the file.
-uint32_t gcap_intern_find(gcap_intern_t* table, uint64_t key, gcap_line_t* out, gcap_defined_t* defined);
+uint32_t gcap_doctor_intern_find(gcap_doctor_intern_t* table, uint64_t key, gcap_doctor_line_t* out,
+                                 gcap_doctor_defined_t* defined);
 // Gives the key an id, or finds the one that another thread gave it. `fields` is the line without its kind and id, and
 // begins with a tab. 0 without memory.
-uint32_t gcap_intern_add(gcap_intern_t* table, uint64_t key, const char* kind, const gcap_line_t* fields,
-                         gcap_line_t* out, gcap_defined_t* defined);
+uint32_t gcap_doctor_intern_add(gcap_doctor_intern_t* table, uint64_t key, const char* kind,
+                                const gcap_doctor_line_t* fields, gcap_doctor_line_t* out,
+                                gcap_doctor_defined_t* defined);
 // What was defined is in the file, or, if not `written`, is not; empties `defined`.
-void gcap_intern_publish(gcap_defined_t* defined, bool written);
+void gcap_doctor_intern_publish(gcap_doctor_defined_t* defined, bool written);
 
 #pragma GCC visibility pop
 

@@ -13,24 +13,24 @@
 // Lines, the last of them perhaps without its end. Zeroed is empty. Where memory was short, `failed` says so, and the
 // lines are not to be written.
 // Thread: one at a time
-typedef struct gcap_line {
+typedef struct gcap_doctor_line {
   char* data;
   size_t size, capacity;
   bool failed;
-} gcap_line_t;
+} gcap_doctor_line_t;
 
-void gcap_line_append(gcap_line_t* line, const char* bytes, size_t size);
+void gcap_doctor_line_append(gcap_doctor_line_t* line, const char* bytes, size_t size);
 // A line is its kind, fields, and its end.
-void gcap_line_begin(gcap_line_t* line, const char* kind);
-void gcap_line_number(gcap_line_t* line, const char* key, uint64_t value);
-void gcap_line_hex(gcap_line_t* line, const char* key, uint64_t value);
+void gcap_doctor_line_begin(gcap_doctor_line_t* line, const char* kind);
+void gcap_doctor_line_number(gcap_doctor_line_t* line, const char* key, uint64_t value);
+void gcap_doctor_line_hex(gcap_doctor_line_t* line, const char* key, uint64_t value);
 // `value` is written as UTF-8: what is none in it becomes U+FFFD.
-void gcap_line_field(gcap_line_t* line, const char* key, const char* value);
-void gcap_line_end(gcap_line_t* line);
+void gcap_doctor_line_field(gcap_doctor_line_t* line, const char* key, const char* value);
+void gcap_doctor_line_end(gcap_doctor_line_t* line);
 // Ids, separated by commas; no field if there are none.
-void gcap_line_ids(gcap_line_t* line, const char* key, const uint32_t* ids, size_t count);
-void gcap_line_clear(gcap_line_t* line);
-void gcap_line_free(gcap_line_t* line);
+void gcap_doctor_line_ids(gcap_doctor_line_t* line, const char* key, const uint32_t* ids, size_t count);
+void gcap_doctor_line_clear(gcap_doctor_line_t* line);
+void gcap_doctor_line_free(gcap_doctor_line_t* line);
 
 #pragma GCC visibility pop
 

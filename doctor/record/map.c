@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct gcap_map_slot {
+struct gcap_doctor_map_slot {
   uint64_t key;
   uint32_t value;  // 0 for a free slot
 };
@@ -21,18 +21,18 @@ static uint64_t mix(uint64_t x) {
 }
 
 // The slot of a key, or the free one where it would go.
-static size_t find(const gcap_map_t* map, uint64_t key) {
+static size_t find(const gcap_doctor_map_t* map, uint64_t key) {
   size_t i = mix(key) & (map->capacity - 1);
   while (map->slots[i].value != 0 && map->slots[i].key != key) i = (i + 1) & (map->capacity - 1);
   return i;
 }
 
-uint32_t gcap_map_get(const gcap_map_t* map, uint64_t key) {
+uint32_t gcap_doctor_map_get(const gcap_doctor_map_t* map, uint64_t key) {
   return map->capacity != 0 ? map->slots[find(map, key)].value : 0;
 }
 
-static bool grow(gcap_map_t* map) {
-  gcap_map_t larger = {.capacity = map->capacity != 0 ? 2 * map->capacity : 64, .count = map->count};
+static bool grow(gcap_doctor_map_t* map) {
+  gcap_doctor_map_t larger = {.capacity = map->capacity != 0 ? 2 * map->capacity : 64, .count = map->count};
   larger.slots = calloc(larger.capacity, sizeof(*larger.slots));
   if (larger.slots == NULL) return false;
   for (size_t i = 0; i < map->capacity; ++i) {
@@ -43,16 +43,16 @@ static bool grow(gcap_map_t* map) {
   return true;
 }
 
-bool gcap_map_set(gcap_map_t* map, uint64_t key, uint32_t value) {
+bool gcap_doctor_map_set(gcap_doctor_map_t* map, uint64_t key, uint32_t value) {
   if (4 * (map->count + 1) > 3 * map->capacity && !grow(map)) return false;
-  struct gcap_map_slot* slot = &map->slots[find(map, key)];
+  struct gcap_doctor_map_slot* slot = &map->slots[find(map, key)];
   map->count += slot->value == 0;
   slot->key = key;
   slot->value = value;
   return true;
 }
 
-void gcap_map_remove(gcap_map_t* map, uint64_t key) {
+void gcap_doctor_map_remove(gcap_doctor_map_t* map, uint64_t key) {
   if (map->capacity == 0) return;
   const size_t mask = map->capacity - 1;
   size_t hole = find(map, key);
@@ -68,12 +68,12 @@ void gcap_map_remove(gcap_map_t* map, uint64_t key) {
   map->slots[hole].value = 0;
 }
 
-void gcap_map_clear(gcap_map_t* map) {
+void gcap_doctor_map_clear(gcap_doctor_map_t* map) {
   free(map->slots);
   memset(map, 0, sizeof(*map));
 }
 
-uint64_t gcap_hash(uint64_t seed, const void* bytes, size_t size) {
+uint64_t gcap_doctor_hash(uint64_t seed, const void* bytes, size_t size) {
   const unsigned char* at = bytes;
   uint64_t hash = mix(seed + size + 1);
   for (; size >= 8; size -= 8, at += 8) {

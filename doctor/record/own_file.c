@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-bool gcap_own_file_take(gcap_own_file_t* file, int descriptor) {
+bool gcap_doctor_own_file_take(gcap_doctor_own_file_t* file, int descriptor) {
   struct stat status;
   file->descriptor = -1;
   if (descriptor < 0) return false;
@@ -18,17 +18,17 @@ bool gcap_own_file_take(gcap_own_file_t* file, int descriptor) {
     errno = error;
     return false;
   }
-  *file = (gcap_own_file_t){descriptor, status.st_dev, status.st_ino};
+  *file = (gcap_doctor_own_file_t){descriptor, status.st_dev, status.st_ino};
   return true;
 }
 
-bool gcap_own_file_is_there(const gcap_own_file_t* file) {
+bool gcap_doctor_own_file_is_there(const gcap_doctor_own_file_t* file) {
   struct stat status;
   return file->descriptor >= 0 && fstat(file->descriptor, &status) == 0 && status.st_dev == file->device &&
          status.st_ino == file->number;
 }
 
-void gcap_own_file_close(gcap_own_file_t* file) {
-  if (gcap_own_file_is_there(file)) close(file->descriptor);
+void gcap_doctor_own_file_close(gcap_doctor_own_file_t* file) {
+  if (gcap_doctor_own_file_is_there(file)) close(file->descriptor);
   file->descriptor = -1;
 }

@@ -10,17 +10,17 @@
 
 #pragma GCC visibility push(hidden)
 
-typedef struct gcap_own_file {
+typedef struct gcap_doctor_own_file {
   int descriptor;  // -1 for none
   dev_t device;
   ino_t number;
-} gcap_own_file_t;
+} gcap_doctor_own_file_t;
 
 // Takes a descriptor, which may be -1. False, and no file, if it is none.
-bool gcap_own_file_take(gcap_own_file_t* file, int descriptor);
+bool gcap_doctor_own_file_take(gcap_doctor_own_file_t* file, int descriptor);
 // Whether the descriptor still is this file.
-bool gcap_own_file_is_there(const gcap_own_file_t* file);
-void gcap_own_file_close(gcap_own_file_t* file);
+bool gcap_doctor_own_file_is_there(const gcap_doctor_own_file_t* file);
+void gcap_doctor_own_file_close(gcap_doctor_own_file_t* file);
 
 #pragma GCC visibility pop
 

@@ -6,8 +6,9 @@
 
 #include <pthread.h>
 #include <stdint.h>
-#include <stdlib.h>
 #include <string.h>
+
+#include "doctor/base/grow.h"
 
 typedef struct range {
   uintptr_t begin, end;
@@ -38,26 +39,20 @@ static void insert(range_t range) {
     ranges[at - 1] = range;
     return;
   }
-  if (num_ranges == capacity) {
-    const size_t larger = capacity != 0 ? 2 * capacity : 64;
-    range_t* moved = realloc(ranges, larger * sizeof(*moved));
-    if (moved == NULL) return;
-    ranges = moved;
-    capacity = larger;
-  }
+  if (!gcap_doctor_grow(&ranges, &capacity, num_ranges + 1, sizeof(*ranges))) return;
   memmove(&ranges[at + 1], &ranges[at], (num_ranges - at) * sizeof(*ranges));
   ranges[at] = range;
   ++num_ranges;
 }
 
-void gcap_pinned_add(const void* address, size_t bytes) {
+void gcap_doctor_pinned_add(const void* address, size_t bytes) {
   if (address == NULL || bytes == 0) return;
   pthread_mutex_lock(&lock);
   insert((range_t){(uintptr_t)address, (uintptr_t)address + bytes});
   pthread_mutex_unlock(&lock);
 }
 
-void gcap_pinned_remove(const void* address) {
+void gcap_doctor_pinned_remove(const void* address) {
   pthread_mutex_lock(&lock);
   size_t at = after((uintptr_t)address);
   if (at > 0 && ranges[at - 1].begin == (uintptr_t)address) {
@@ -67,7 +62,7 @@ void gcap_pinned_remove(const void* address) {
   pthread_mutex_unlock(&lock);
 }
 
-bool gcap_pinned_has(const void* address) {
+bool gcap_doctor_pinned_has(const void* address) {
   pthread_mutex_lock(&lock);
   const size_t at = after((uintptr_t)address);
   const bool found = at > 0 && (uintptr_t)address < ranges[at - 1].end;

@@ -10,10 +10,10 @@
 #pragma GCC visibility push(hidden)
 
 // All thread-safe.
-void gcap_pinned_add(const void* address, size_t bytes);
+void gcap_doctor_pinned_add(const void* address, size_t bytes);
 // The range that begins at `address`, if there is one.
-void gcap_pinned_remove(const void* address);
-bool gcap_pinned_has(const void* address);
+void gcap_doctor_pinned_remove(const void* address);
+bool gcap_doctor_pinned_has(const void* address);
 
 #pragma GCC visibility pop
 

@@ -21,6 +21,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "doctor/base/grow.h"
 #include "doctor/record/elf_symbol.h"
 #include "doctor/record/python_place.h"
 #include "doctor/record/stacks.h"
@@ -57,14 +58,14 @@ static atomic_bool is_taken, is_found;
 // --- Finding it ------------------------------------------------------------------------------------------------------
 
 static bool load(const struct link_map* module, const char* name, void* out_function) {
-  void* symbol = gcap_elf_exported(module, name);
+  void* symbol = gcap_doctor_elf_exported(module, name);
   memcpy(out_function, &symbol, sizeof(symbol));
   return symbol != NULL;
 }
 
 static void load_others(const struct link_map* module) {
   if (!load(module, "_Py_DumpTraceback", &python.DumpTraceback)) {
-    void* hidden = gcap_elf_hidden(module, "_Py_DumpTraceback");
+    void* hidden = gcap_doctor_elf_hidden(module, "_Py_DumpTraceback");
     memcpy(&python.DumpTraceback, &hidden, sizeof(hidden));
   }
   if (!load(module, "PyThreadState_GetUnchecked", &python.CurrentState)) {
@@ -82,13 +83,13 @@ static void load_others(const struct link_map* module) {
   load(module, "PyGC_Enable", &python.GcEnable);
 }
 
-void gcap_python_look_in(const struct link_map* module) {
-  if (atomic_load(&is_found) || gcap_elf_exported(module, "Py_IsInitialized") == NULL) return;
+void gcap_doctor_python_look_in(const struct link_map* module) {
+  if (atomic_load(&is_found) || gcap_doctor_elf_exported(module, "Py_IsInitialized") == NULL) return;
   if (atomic_exchange(&is_taken, true)) return;  // for ever, once it is found
   if (load(module, "Py_IsInitialized", &python.IsInitialized) && load(module, "Py_GetVersion", &python.GetVersion) &&
       load(module, "PyGILState_GetThisThreadState", &python.GetThisThreadState)) {
     load_others(module);
-    gcap_python_place_start(python.GetVersion());
+    gcap_doctor_python_place_start(python.GetVersion());
     atomic_store_explicit(&is_found, true, memory_order_release);
   } else {
     atomic_store(&is_taken, false);
@@ -104,7 +105,7 @@ static int look_at_module(struct dl_phdr_info* info, size_t size, void* user) {
   return 1;
 }
 
-void gcap_python_start(void) {
+void gcap_doctor_python_start(void) {
   void* symbol = dlsym(RTLD_DEFAULT, "Py_IsInitialized");
   if (symbol == NULL) {
     char* path = NULL;
@@ -113,8 +114,8 @@ void gcap_python_start(void) {
     if (library != NULL) symbol = dlsym(library, "Py_IsInitialized");
     free(path);
   }
-  const struct link_map* module = symbol != NULL ? gcap_elf_module(symbol) : NULL;
-  if (module != NULL) gcap_python_look_in(module);
+  const struct link_map* module = symbol != NULL ? gcap_doctor_elf_module(symbol) : NULL;
+  if (module != NULL) gcap_doctor_python_look_in(module);
 }
 
 // --- By the interpreter's fault handler ------------------------------------------------------------------------------
@@ -151,7 +152,7 @@ static void decode(char* text) {
 }
 
 //   File "a.py", line 12 in body
-static uint32_t dumped_frame(gcap_record_thread_t* thread, char* line) {
+static uint32_t dumped_frame(gcap_doctor_thread_t* thread, char* line) {
   char* file = strstr(line, "File ");
   if (file == NULL) return 0;
   file += strlen("File ");
@@ -168,27 +169,27 @@ static uint32_t dumped_frame(gcap_record_thread_t* thread, char* line) {
   }
   decode(file);
   decode(function + strlen(" in "));
-  return gcap_stack_python_frame(thread, file, (uint32_t)strtoul(number + strlen(", line "), NULL, 10),
-                                 function + strlen(" in "));
+  return gcap_doctor_stack_python_frame(thread, file, (uint32_t)strtoul(number + strlen(", line "), NULL, 10),
+                                        function + strlen(" in "));
 }
 
 // Frames of the fault handler's text; `*out_shown` is how many it has, also beyond those that are kept.
-static size_t read_dump(gcap_record_thread_t* thread, char* text, uint32_t* out_frames, uint32_t* out_shown) {
+static size_t read_dump(gcap_doctor_thread_t* thread, char* text, uint32_t* out_frames, uint32_t* out_shown) {
   size_t count = 0;
   char* rest = text;
   *out_shown = 0;
   for (char* line = strsep(&rest, "\n"); line != NULL; line = strsep(&rest, "\n")) {
     if (strstr(line, "File ") == NULL) continue;
     ++*out_shown;
-    const uint32_t id = count < GCAP_MAX_PYTHON_FRAMES ? dumped_frame(thread, line) : 0;
+    const uint32_t id = count < GCAP_DOCTOR_MAX_PYTHON_FRAMES ? dumped_frame(thread, line) : 0;
     if (id != 0) out_frames[count++] = id;
   }
   return count;
 }
 
-static size_t dumped_frames(gcap_record_thread_t* thread, void* state, uint32_t* out_frames, uint32_t* out_shown) {
+static size_t dumped_frames(gcap_doctor_thread_t* thread, void* state, uint32_t* out_frames, uint32_t* out_shown) {
   static const size_t kMostBytes = 128 << 10;
-  const int file = gcap_thread_scratch_file(thread);
+  const int file = gcap_doctor_thread_scratch_file(thread);
   *out_shown = 0;
   if (file < 0) return 0;
   python.DumpTraceback(file, state);
@@ -205,49 +206,42 @@ static size_t dumped_frames(gcap_record_thread_t* thread, void* state, uint32_t*
 }
 
 // The stacks that the thread was seen with since the capture began, by their places.
-static size_t known_frames(const gcap_record_thread_t* thread, uint64_t place, uint32_t* out_frames) {
-  const uint32_t at = gcap_map_get(&thread->places, place);
+static size_t known_frames(const gcap_doctor_thread_t* thread, uint64_t place, uint32_t* out_frames) {
+  const uint32_t at = gcap_doctor_map_get(&thread->places, place);
   if (at == 0) return 0;
   const uint32_t* kept = &thread->place_frames[at - 1];
   memcpy(out_frames, kept + 1, kept[0] * sizeof(*kept));
   return kept[0];
 }
 
-static void keep_frames(gcap_record_thread_t* thread, uint64_t place, const uint32_t* frames, size_t count) {
+static void keep_frames(gcap_doctor_thread_t* thread, uint64_t place, const uint32_t* frames, size_t count) {
   const size_t needed = thread->num_place_frames + 1 + count;
-  if (needed > thread->place_frame_capacity) {
-    const size_t larger =
-        needed > 2 * thread->place_frame_capacity ? 2 * needed + 1024 : 2 * thread->place_frame_capacity;
-    uint32_t* moved = realloc(thread->place_frames, larger * sizeof(*moved));
-    if (moved == NULL) return;
-    thread->place_frames = moved;
-    thread->place_frame_capacity = larger;
-  }
-  if (!gcap_map_set(&thread->places, place, (uint32_t)thread->num_place_frames + 1)) return;
+  if (!gcap_doctor_grow(&thread->place_frames, &thread->place_frame_capacity, needed, sizeof(*frames))) return;
+  if (!gcap_doctor_map_set(&thread->places, place, (uint32_t)thread->num_place_frames + 1)) return;
   thread->place_frames[thread->num_place_frames] = (uint32_t)count;
   memcpy(&thread->place_frames[thread->num_place_frames + 1], frames, count * sizeof(*frames));
   thread->num_place_frames = needed;
 }
 
 // Code that is freed may leave its place to other code, so places are of one capture, and not too many.
-static void forget_old_places(gcap_record_thread_t* thread) {
-  const uint32_t epoch = gcap_switch_epoch();
+static void forget_old_places(gcap_doctor_thread_t* thread) {
+  const uint32_t epoch = gcap_doctor_switch_epoch();
   if (thread->place_epoch == epoch && thread->num_place_frames < kMostPlaceFrames) return;
-  gcap_map_clear(&thread->places);
+  gcap_doctor_map_clear(&thread->places);
   thread->num_place_frames = 0;
   thread->place_epoch = epoch;
 }
 
-static size_t shown_frames(gcap_record_thread_t* thread, void* state, uint32_t* out_frames) {
+static size_t shown_frames(gcap_doctor_thread_t* thread, void* state, uint32_t* out_frames) {
   uint64_t place = 0;
   uint32_t frames = 0, shown = 0;
   forget_old_places(thread);
-  const bool has_place = gcap_python_place(state, &place, &frames);
+  const bool has_place = gcap_doctor_python_place(state, &place, &frames);
   size_t count = has_place ? known_frames(thread, place, out_frames) : 0;
   if (count != 0) return count;
   count = dumped_frames(thread, state, out_frames, &shown);
   if (has_place && shown != frames) {
-    gcap_python_place_stop();
+    gcap_doctor_python_place_stop();
   } else if (has_place && count != 0) {
     keep_frames(thread, place, out_frames, count);
   }
@@ -256,7 +250,7 @@ static size_t shown_frames(gcap_record_thread_t* thread, void* state, uint32_t* 
 
 // --- By the public functions, with the lock --------------------------------------------------------------------------
 
-static uint32_t held_frame(gcap_record_thread_t* thread, void* frame) {
+static uint32_t held_frame(gcap_doctor_thread_t* thread, void* frame) {
   void* code = python.GetCode(frame);
   if (code == NULL) return 0;
   void* file = python.GetAttrString(code, "co_filename");
@@ -264,15 +258,16 @@ static uint32_t held_frame(gcap_record_thread_t* thread, void* frame) {
   const char* file_text = file != NULL ? python.AsUtf8(file) : NULL;
   const char* function_text = function != NULL ? python.AsUtf8(function) : NULL;
   const int line = python.GetLineNumber(frame);
-  uint32_t id = gcap_stack_python_frame(thread, file_text != NULL ? file_text : "???", line > 0 ? (uint32_t)line : 0,
-                                        function_text != NULL ? function_text : "???");
+  uint32_t id =
+      gcap_doctor_stack_python_frame(thread, file_text != NULL ? file_text : "???", line > 0 ? (uint32_t)line : 0,
+                                     function_text != NULL ? function_text : "???");
   if (file != NULL) python.DecRef(file);
   if (function != NULL) python.DecRef(function);
   python.DecRef(code);
   return id;
 }
 
-static size_t held_frames(gcap_record_thread_t* thread, void* state, uint32_t* out_frames) {
+static size_t held_frames(gcap_doctor_thread_t* thread, void* state, uint32_t* out_frames) {
   void *type, *value, *trace;
   size_t count = 0;
   // Frames are objects in 3.11: to make them must not run the collector, which runs the program's code.
@@ -280,11 +275,11 @@ static size_t held_frames(gcap_record_thread_t* thread, void* state, uint32_t* o
   python.ErrFetch(&type, &value, &trace);
   void* frame = python.GetFrame(state);
   while (frame != NULL) {
-    if (count < GCAP_MAX_PYTHON_FRAMES) {
+    if (count < GCAP_DOCTOR_MAX_PYTHON_FRAMES) {
       const uint32_t id = held_frame(thread, frame);
       if (id != 0) out_frames[count++] = id;
     }
-    void* back = count < GCAP_MAX_PYTHON_FRAMES ? python.GetBack(frame) : NULL;
+    void* back = count < GCAP_DOCTOR_MAX_PYTHON_FRAMES ? python.GetBack(frame) : NULL;
     python.DecRef(frame);
     frame = back;
   }
@@ -293,7 +288,7 @@ static size_t held_frames(gcap_record_thread_t* thread, void* state, uint32_t* o
   return count;
 }
 
-size_t gcap_python_stack(gcap_record_thread_t* thread, uint32_t* out_frames, const char** out_why) {
+size_t gcap_doctor_python_stack(gcap_doctor_thread_t* thread, uint32_t* out_frames, const char** out_why) {
   *out_why = NULL;
   if (!atomic_load_explicit(&is_found, memory_order_acquire) || python.IsInitialized() == 0) return 0;
   void* state = python.GetThisThreadState();

@@ -42,13 +42,13 @@ enum {
 
 static const layout_t* _Atomic layout;
 
-void gcap_python_place_start(const char* version) {
+void gcap_doctor_python_place_start(const char* version) {
   for (size_t i = 0; i < sizeof(layouts) / sizeof(layouts[0]); ++i) {
     if (strncmp(version, layouts[i].version, strlen(layouts[i].version)) == 0) atomic_store(&layout, &layouts[i]);
   }
 }
 
-void gcap_python_place_stop(void) { atomic_store(&layout, NULL); }
+void gcap_doctor_python_place_stop(void) { atomic_store(&layout, NULL); }
 
 static bool read_memory(uintptr_t address, void* out, size_t bytes) {
   struct iovec to = {out, bytes}, from = {(void*)address, bytes};
@@ -61,7 +61,7 @@ static uintptr_t pointer_at(const char* frame, uint8_t offset) {
   return pointer;
 }
 
-bool gcap_python_place(const void* thread_state, uint64_t* out_place, uint32_t* out_frames) {
+bool gcap_doctor_python_place(const void* thread_state, uint64_t* out_place, uint32_t* out_frames) {
   const layout_t* known = atomic_load(&layout);
   uintptr_t frames, frame;
   if (known == NULL || !read_memory((uintptr_t)thread_state + kStateToFrames, &frames, sizeof(frames)) ||
@@ -77,7 +77,7 @@ bool gcap_python_place(const void* thread_state, uint64_t* out_place, uint32_t* 
     if (bytes[known->owner] == kFrameOfC) continue;
     const uintptr_t where[2] = {pointer_at(bytes, known->code), pointer_at(bytes, known->instruction)};
     if (where[1] <= where[0] || where[1] - where[0] > kMostCodeBytes) return false;
-    *out_place = gcap_hash(*out_place, where, sizeof(where));
+    *out_place = gcap_doctor_hash(*out_place, where, sizeof(where));
     if (++*out_frames > kMostFrames) return false;
   }
   return *out_frames != 0;

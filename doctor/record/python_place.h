@@ -11,12 +11,12 @@
 
 // Once the interpreter is found: `version` is its own, as "3.12.1 (main, ...". An interpreter that is not known has no
 // places.
-void gcap_python_place_start(const char* version);
+void gcap_doctor_python_place_start(const char* version);
 // A number that is the same as long as each frame of the thread stands at the same instruction of the same code;
 // `*out_frames` is how many there are. False if it cannot be known.
-bool gcap_python_place(const void* thread_state, uint64_t* out_place, uint32_t* out_frames);
+bool gcap_doctor_python_place(const void* thread_state, uint64_t* out_place, uint32_t* out_frames);
 // The interpreter showed another number of frames than there are: what is known of it is wrong. No places from now on.
-void gcap_python_place_stop(void);
+void gcap_doctor_python_place_stop(void);
 
 #pragma GCC visibility pop
 

@@ -32,56 +32,59 @@
 
 int InitializeInjection(void);
 
-static gcap_cupti_t cupti;
-static gcap_cupti_subscriber_t* subscriber;
+static gcap_doctor_cupti_t cupti;
+static gcap_doctor_cupti_subscriber_t* subscriber;
 static atomic_bool is_recording;
 
 // --- Callbacks -------------------------------------------------------------------------------------------------------
 
 // Beyond the limit: what ends what is in the file.
-static void dispatch_limited(gcap_record_thread_t* thread, int32_t domain, uint32_t id, const void* data) {
-  gcap_switch_few();
-  if (domain == GCAP_CUPTI_RESOURCE) {
-    gcap_graphs_event_limited(thread, id, data);
-  } else if (domain == GCAP_CUPTI_DRIVER && ((const gcap_cupti_call_t*)data)->site == GCAP_CUPTI_EXIT) {
-    gcap_call_left_limited(thread, id, data);
+static void dispatch_limited(gcap_doctor_thread_t* thread, int32_t domain, uint32_t id, const void* data) {
+  gcap_doctor_switch_few();
+  if (domain == GCAP_DOCTOR_CUPTI_RESOURCE) {
+    gcap_doctor_graphs_event_limited(thread, id, data);
+  } else if (domain == GCAP_DOCTOR_CUPTI_DRIVER &&
+             ((const gcap_doctor_cupti_call_t*)data)->site == GCAP_DOCTOR_CUPTI_EXIT) {
+    gcap_doctor_call_left_limited(thread, id, data);
   }
 }
 
-static void dispatch(gcap_record_thread_t* thread, int32_t domain, uint32_t id, const void* data) {
-  if (domain == GCAP_CUPTI_RESOURCE) {
-    gcap_graphs_event(thread, id, data);
-  } else if (domain == GCAP_CUPTI_DRIVER) {
-    const gcap_cupti_call_t* call = data;
-    if (call->site == GCAP_CUPTI_ENTER) gcap_call_entered(thread, id, call);
-    if (call->site == GCAP_CUPTI_EXIT) gcap_call_left(thread, id, call);
+static void dispatch(gcap_doctor_thread_t* thread, int32_t domain, uint32_t id, const void* data) {
+  if (domain == GCAP_DOCTOR_CUPTI_RESOURCE) {
+    gcap_doctor_graphs_event(thread, id, data);
+  } else if (domain == GCAP_DOCTOR_CUPTI_DRIVER) {
+    const gcap_doctor_cupti_call_t* call = data;
+    if (call->site == GCAP_DOCTOR_CUPTI_ENTER) gcap_doctor_call_entered(thread, id, call);
+    if (call->site == GCAP_DOCTOR_CUPTI_EXIT) gcap_doctor_call_left(thread, id, call);
   }
 }
 
 // A replay outside of captures is counted as it ends.
 static bool is_start_of_replay(int32_t domain, uint32_t id, const void* data) {
-  return domain == GCAP_CUPTI_DRIVER && ((const gcap_cupti_call_t*)data)->site == GCAP_CUPTI_ENTER &&
-         gcap_driver_call(id)->role == GCAP_ROLE_LAUNCH && !gcap_switch_is_capturing();
+  return domain == GCAP_DOCTOR_CUPTI_DRIVER &&
+         ((const gcap_doctor_cupti_call_t*)data)->site == GCAP_DOCTOR_CUPTI_ENTER &&
+         gcap_doctor_driver_call(id)->role == GCAP_DOCTOR_ROLE_LAUNCH && !gcap_doctor_switch_is_capturing();
 }
 
 static void on_callback(void* user, int32_t domain, uint32_t id, const void* data) {
   (void)user;
-  if (data == NULL || !atomic_load_explicit(&is_recording, memory_order_relaxed) || gcap_writer_is_full()) return;
+  if (data == NULL || !atomic_load_explicit(&is_recording, memory_order_relaxed) || gcap_doctor_writer_is_full())
+    return;
   if (is_start_of_replay(domain, id, data)) return;
   const int error = errno;
-  gcap_record_thread_t* thread = gcap_thread_current();
+  gcap_doctor_thread_t* thread = gcap_doctor_thread_current();
   if (thread != NULL && !thread->is_busy) {
     int cancel_state;
     // A thread that is to be cancelled must not end in the recorder's write.
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
     thread->is_busy = true;
-    if (gcap_writer_is_limited()) {
+    if (gcap_doctor_writer_is_limited()) {
       dispatch_limited(thread, domain, id, data);
     } else {
       dispatch(thread, domain, id, data);
     }
     // No line is taken any more, so the program need not pay for callbacks.
-    if (gcap_writer_is_full()) gcap_switch_stop();
+    if (gcap_doctor_writer_is_full()) gcap_doctor_switch_stop();
     thread->is_busy = false;
     pthread_setcancelstate(cancel_state, NULL);
   }
@@ -92,21 +95,21 @@ static void on_callback(void* user, int32_t domain, uint32_t id, const void* dat
 
 static void in_child(void) {
   atomic_store(&is_recording, false);
-  gcap_writer_stop();
+  gcap_doctor_writer_stop();
 }
 
 static void at_exit(void) {
-  if (!atomic_load(&is_recording) || !gcap_writer_is_open()) return;
-  gcap_line_t lines = {0};
-  gcap_record_thread_t* thread = gcap_thread_current();
+  if (!atomic_load(&is_recording) || !gcap_doctor_writer_is_open()) return;
+  gcap_doctor_line_t lines = {0};
+  gcap_doctor_thread_t* thread = gcap_doctor_thread_current();
   // A signal's handler may have called exit() in the midst of a callback, with a lock.
   const bool is_within = thread == NULL || thread->is_busy;
-  if (!is_within) gcap_times_finish(&lines);
+  if (!is_within) gcap_doctor_times_finish(&lines);
   atomic_store(&is_recording, false);
-  if (!is_within) gcap_execs_finish(&lines);
-  gcap_writer_finish(&lines);
-  gcap_line_free(&lines);
-  gcap_writer_stop();
+  if (!is_within) gcap_doctor_execs_finish(&lines);
+  gcap_doctor_writer_finish(&lines);
+  gcap_doctor_line_free(&lines);
+  gcap_doctor_writer_stop();
 }
 
 // --- The beginning ---------------------------------------------------------------------------------------------------
@@ -116,23 +119,24 @@ static void explain_refusal(int result) {
   if (cupti.GetResultString != NULL) cupti.GetResultString(result, &text);
   if (text == NULL) text = "no text";
   switch (result) {
-    case GCAP_CUPTI_MULTIPLE_SUBSCRIBERS:
-      gcap_writer_note(
+    case GCAP_DOCTOR_CUPTI_MULTIPLE_SUBSCRIBERS:
+      gcap_doctor_writer_note(
           "another tool uses CUPTI in this process, and CUPTI serves one at a time, so nothing is recorded: run "
           "without "
           "Nsight, cuda-gdb, compute-sanitizer, or a profiler such as torch.profiler.");
       break;
-    case GCAP_CUPTI_NOT_COMPATIBLE:
-    case GCAP_CUPTI_NOT_INITIALIZED:
-      gcap_writer_note(
+    case GCAP_DOCTOR_CUPTI_NOT_COMPATIBLE:
+    case GCAP_DOCTOR_CUPTI_NOT_INITIALIZED:
+      gcap_doctor_writer_note(
           "CUPTI does not work with this driver (%d, %s), so nothing is recorded: the driver is older than CUPTI's "
           "version %u; GCAP_DOCTOR_CUPTI can name an older CUPTI.",
           result, text, cupti.version);
       break;
-    case GCAP_CUPTI_INSUFFICIENT_PRIVILEGES:
-      gcap_writer_note("CUPTI lacks the right to look at this process (%d, %s), so nothing is recorded.", result, text);
+    case GCAP_DOCTOR_CUPTI_INSUFFICIENT_PRIVILEGES:
+      gcap_doctor_writer_note("CUPTI lacks the right to look at this process (%d, %s), so nothing is recorded.", result,
+                              text);
       break;
-    default: gcap_writer_note("CUPTI refuses (%d, %s), so nothing is recorded.", result, text); break;
+    default: gcap_doctor_writer_note("CUPTI refuses (%d, %s), so nothing is recorded.", result, text); break;
   }
 }
 
@@ -149,31 +153,32 @@ static uint32_t driver_version(void) {
 
 static void write_system(void) {
   const uint32_t driver = driver_version();
-  gcap_line_t line = {0};
-  gcap_line_begin(&line, "system");
-  if (driver != 0) gcap_line_number(&line, "driver", driver);
-  if (cupti.version != 0) gcap_line_number(&line, "cupti", cupti.version);
-  gcap_line_end(&line);
-  gcap_writer_write(&line);
-  gcap_line_free(&line);
+  gcap_doctor_line_t line = {0};
+  gcap_doctor_line_begin(&line, "system");
+  if (driver != 0) gcap_doctor_line_number(&line, "driver", driver);
+  if (cupti.version != 0) gcap_doctor_line_number(&line, "cupti", cupti.version);
+  gcap_doctor_line_end(&line);
+  gcap_doctor_writer_write(&line);
+  gcap_doctor_line_free(&line);
 }
 
-static void start(const gcap_record_settings_t* settings) {
-  if (!gcap_threads_start() || !gcap_cupti_find(settings->cupti, &cupti)) return;
+static void start(const gcap_doctor_settings_t* settings) {
+  if (!gcap_doctor_threads_start() || !gcap_doctor_cupti_find(settings->cupti, &cupti)) return;
   write_system();
-  gcap_elf_start();
-  gcap_stacks_start();
-  gcap_python_start();
-  gcap_graphs_start(&cupti);
+  gcap_doctor_elf_start();
+  gcap_doctor_stacks_start();
+  gcap_doctor_python_start();
+  gcap_doctor_graphs_start(&cupti);
   int result = cupti.Subscribe(&subscriber, on_callback, NULL);
-  if (result == GCAP_CUPTI_SUCCESS) {
+  if (result == GCAP_DOCTOR_CUPTI_SUCCESS) {
     pthread_atfork(NULL, NULL, in_child);
     atexit(at_exit);
-    if (settings->time) gcap_times_start(&cupti);
+    if (settings->time) gcap_doctor_times_start(&cupti);
     atomic_store(&is_recording, true);
-    result = gcap_switch_start(&cupti, subscriber);
-    if (result != GCAP_CUPTI_SUCCESS) {
-      gcap_writer_note("CUPTI %u does not tell of graphs (%d), so nodes are not recorded.", cupti.version, result);
+    result = gcap_doctor_switch_start(&cupti, subscriber);
+    if (result != GCAP_DOCTOR_CUPTI_SUCCESS) {
+      gcap_doctor_writer_note("CUPTI %u does not tell of graphs (%d), so nodes are not recorded.", cupti.version,
+                              result);
     }
   } else {
     explain_refusal(result);
@@ -184,11 +189,11 @@ static void start(const gcap_record_settings_t* settings) {
 __attribute__((visibility("default"))) int InitializeInjection(void) {
   static atomic_bool is_started;
   const int error = errno;
-  gcap_record_settings_t settings;
+  gcap_doctor_settings_t settings;
   if (!atomic_exchange(&is_started, true)) {
-    gcap_record_settings_read(&settings);
-    if (gcap_writer_open(settings.events, settings.limit_bytes)) start(&settings);
-    gcap_writer_started();
+    gcap_doctor_settings_read(&settings);
+    if (gcap_doctor_writer_open(settings.events, settings.limit_bytes)) start(&settings);
+    gcap_doctor_writer_started();
   }
   errno = error;
   return 1;

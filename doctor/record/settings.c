@@ -29,8 +29,8 @@ static uint64_t limit_mb(void) {
   if (value[0] >= '0' && value[0] <= '9' && *end == '\0' && errno == 0 && number >= 1 && number <= kMaxLimitMb) {
     return number;
   }
-  gcap_writer_say("GCAP_DOCTOR_LIMIT_MB is '%s', expected a number from 1 to %d: %d is used.", value, kMaxLimitMb,
-                  kDefaultLimitMb);
+  gcap_doctor_writer_say("GCAP_DOCTOR_LIMIT_MB is '%s', expected a number from 1 to %d: %d is used.", value,
+                         kMaxLimitMb, kDefaultLimitMb);
   return kDefaultLimitMb;
 }
 
@@ -38,11 +38,11 @@ static bool is_time_wanted(void) {
   const char* value = text_of("GCAP_DOCTOR_TIME");
   if (value == NULL || strcmp(value, "0") == 0) return false;
   if (strcmp(value, "1") == 0) return true;
-  gcap_writer_say("GCAP_DOCTOR_TIME is '%s', expected 0 or 1: 0 is used.", value);
+  gcap_doctor_writer_say("GCAP_DOCTOR_TIME is '%s', expected 0 or 1: 0 is used.", value);
   return false;
 }
 
-void gcap_record_settings_read(gcap_record_settings_t* out_settings) {
+void gcap_doctor_settings_read(gcap_doctor_settings_t* out_settings) {
   const char* events = text_of("GCAP_DOCTOR_EVENTS");
   out_settings->events = events != NULL ? events : "./gcap-doctor";
   out_settings->cupti = text_of("GCAP_DOCTOR_CUPTI");

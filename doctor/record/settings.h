@@ -9,15 +9,15 @@
 
 #pragma GCC visibility push(hidden)
 
-typedef struct gcap_record_settings {
+typedef struct gcap_doctor_settings {
   const char* events;  // the beginning of the file's path
   const char* cupti;   // NULL to search
   bool time;
   uint64_t limit_bytes;
-} gcap_record_settings_t;
+} gcap_doctor_settings_t;
 
 // A variable with a bad value is said on stderr, and has its default.
-void gcap_record_settings_read(gcap_record_settings_t* out_settings);
+void gcap_doctor_settings_read(gcap_doctor_settings_t* out_settings);
 
 #pragma GCC visibility pop
 

@@ -26,8 +26,8 @@ enum {
   kStack = 3,
 };
 
-static gcap_intern_t frames = {.lock = PTHREAD_MUTEX_INITIALIZER};
-static gcap_intern_t stacks = {.lock = PTHREAD_MUTEX_INITIALIZER};
+static gcap_doctor_intern_t frames = {.lock = PTHREAD_MUTEX_INITIALIZER};
+static gcap_doctor_intern_t stacks = {.lock = PTHREAD_MUTEX_INITIALIZER};
 static char executable[4096];
 static uintptr_t own_begin, own_end;  // the recorder's code
 
@@ -37,7 +37,7 @@ static int find_own(struct dl_phdr_info* info, size_t size, void* user) {
   for (int i = 0; i < info->dlpi_phnum; ++i) {
     const uintptr_t begin = info->dlpi_addr + info->dlpi_phdr[i].p_vaddr;
     const uintptr_t end = begin + info->dlpi_phdr[i].p_memsz;
-    const uintptr_t here = (uintptr_t)gcap_stacks_start;
+    const uintptr_t here = (uintptr_t)gcap_doctor_stacks_start;
     if (info->dlpi_phdr[i].p_type != PT_LOAD || here < begin || here >= end) continue;
     own_begin = begin;
     own_end = end;
@@ -46,7 +46,7 @@ static int find_own(struct dl_phdr_info* info, size_t size, void* user) {
   return 0;
 }
 
-void gcap_stacks_start(void) {
+void gcap_doctor_stacks_start(void) {
   void* address[2];
   backtrace(address, 2);
   dl_iterate_phdr(find_own, NULL);
@@ -55,60 +55,61 @@ void gcap_stacks_start(void) {
 }
 
 // A return address as file, offset and function. The call is before it: it may be another function's first byte.
-static void describe(const struct link_map* module, const void* address, gcap_line_t* out) {
+static void describe(const struct link_map* module, const void* address, gcap_doctor_line_t* out) {
   if (module == NULL) {
-    gcap_line_field(out, "module", "?");
-    gcap_line_hex(out, "offset", (uintptr_t)address);
+    gcap_doctor_line_field(out, "module", "?");
+    gcap_doctor_line_hex(out, "offset", (uintptr_t)address);
     return;
   }
   const char* name = module->l_name;
   if (name == NULL || name[0] == '\0') name = executable[0] != '\0' ? executable : "?";
-  const char* function = gcap_elf_name(module, (const char*)address - 1);
-  gcap_line_field(out, "module", name);
-  gcap_line_hex(out, "offset", (uintptr_t)address - module->l_addr);
-  if (function != NULL) gcap_line_field(out, "function", function);
+  const char* function = gcap_doctor_elf_name(module, (const char*)address - 1);
+  gcap_doctor_line_field(out, "module", name);
+  gcap_doctor_line_hex(out, "offset", (uintptr_t)address - module->l_addr);
+  if (function != NULL) gcap_doctor_line_field(out, "function", function);
 }
 
 static uint64_t key_of(const struct link_map* module, const void* address) {
-  uint64_t key = gcap_hash(kCFrame, &address, sizeof(address));
+  uint64_t key = gcap_doctor_hash(kCFrame, &address, sizeof(address));
   if (module == NULL) return key;
-  key = gcap_hash(key, &module->l_addr, sizeof(module->l_addr));
-  return module->l_name != NULL ? gcap_hash(key, module->l_name, strlen(module->l_name)) : key;
+  key = gcap_doctor_hash(key, &module->l_addr, sizeof(module->l_addr));
+  return module->l_name != NULL ? gcap_doctor_hash(key, module->l_name, strlen(module->l_name)) : key;
 }
 
-static uint32_t c_frame(gcap_record_thread_t* thread, const void* address) {
-  const struct link_map* module = gcap_elf_module((const char*)address - 1);
+static uint32_t c_frame(gcap_doctor_thread_t* thread, const void* address) {
+  const struct link_map* module = gcap_doctor_elf_module((const char*)address - 1);
   const uint64_t key = key_of(module, address);
-  uint32_t id = gcap_intern_find(&frames, key, &thread->out, &thread->defined);
+  uint32_t id = gcap_doctor_intern_find(&frames, key, &thread->out, &thread->defined);
   if (id != 0) return id;
-  gcap_line_t fields = {0};
+  gcap_doctor_line_t fields = {0};
   // An interpreter may have been loaded since the start.
-  if (module != NULL) gcap_python_look_in(module);
+  if (module != NULL) gcap_doctor_python_look_in(module);
   describe(module, address, &fields);
-  id = gcap_intern_add(&frames, key, "frame", &fields, &thread->out, &thread->defined);
-  gcap_line_free(&fields);
+  id = gcap_doctor_intern_add(&frames, key, "frame", &fields, &thread->out, &thread->defined);
+  gcap_doctor_line_free(&fields);
   return id;
 }
 
-uint32_t gcap_stack_python_frame(gcap_record_thread_t* thread, const char* file, uint32_t line, const char* function) {
-  const uint64_t key =
-      gcap_hash(gcap_hash(kPythonFrame + ((uint64_t)line << 8), file, strlen(file)), function, strlen(function));
-  uint32_t id = gcap_intern_find(&frames, key, &thread->out, &thread->defined);
+uint32_t gcap_doctor_stack_python_frame(gcap_doctor_thread_t* thread, const char* file, uint32_t line,
+                                        const char* function) {
+  const uint64_t key = gcap_doctor_hash(gcap_doctor_hash(kPythonFrame + ((uint64_t)line << 8), file, strlen(file)),
+                                        function, strlen(function));
+  uint32_t id = gcap_doctor_intern_find(&frames, key, &thread->out, &thread->defined);
   if (id != 0) return id;
-  gcap_line_t fields = {0};
-  gcap_line_field(&fields, "file", file);
-  gcap_line_number(&fields, "line", line);
-  gcap_line_field(&fields, "function", function);
-  id = gcap_intern_add(&frames, key, "pyframe", &fields, &thread->out, &thread->defined);
-  gcap_line_free(&fields);
+  gcap_doctor_line_t fields = {0};
+  gcap_doctor_line_field(&fields, "file", file);
+  gcap_doctor_line_number(&fields, "line", line);
+  gcap_doctor_line_field(&fields, "function", function);
+  id = gcap_doctor_intern_add(&frames, key, "pyframe", &fields, &thread->out, &thread->defined);
+  gcap_doctor_line_free(&fields);
   return id;
 }
 
 // The frames outside of the recorder. NOTE: backtrace() stops where there is no unwinding information, as in code that
 // was generated at run time.
-static size_t c_frames(gcap_record_thread_t* thread, uint32_t* ids) {
-  void* addresses[GCAP_MAX_C_FRAMES];
-  const int count = backtrace(addresses, GCAP_MAX_C_FRAMES);
+static size_t c_frames(gcap_doctor_thread_t* thread, uint32_t* ids) {
+  void* addresses[GCAP_DOCTOR_MAX_C_FRAMES];
+  const int count = backtrace(addresses, GCAP_DOCTOR_MAX_C_FRAMES);
   size_t num_ids = 0;
   int first = 0;
   // A library in the place of backtrace() would stand before the recorder.
@@ -122,21 +123,21 @@ static size_t c_frames(gcap_record_thread_t* thread, uint32_t* ids) {
   return num_ids;
 }
 
-uint32_t gcap_stack_record(gcap_record_thread_t* thread) {
-  uint32_t c[GCAP_MAX_C_FRAMES], python[GCAP_MAX_PYTHON_FRAMES];
+uint32_t gcap_doctor_stack_record(gcap_doctor_thread_t* thread) {
+  uint32_t c[GCAP_DOCTOR_MAX_C_FRAMES], python[GCAP_DOCTOR_MAX_PYTHON_FRAMES];
   const char* why = NULL;
   const size_t num_c = c_frames(thread, c);
-  const size_t num_python = gcap_python_stack(thread, python, &why);
-  uint64_t key = gcap_hash(kStack, c, num_c * sizeof(c[0]));
-  key = gcap_hash(key, python, num_python * sizeof(python[0]));
-  if (why != NULL) key = gcap_hash(key, why, strlen(why));
-  uint32_t id = gcap_intern_find(&stacks, key, &thread->out, &thread->defined);
+  const size_t num_python = gcap_doctor_python_stack(thread, python, &why);
+  uint64_t key = gcap_doctor_hash(kStack, c, num_c * sizeof(c[0]));
+  key = gcap_doctor_hash(key, python, num_python * sizeof(python[0]));
+  if (why != NULL) key = gcap_doctor_hash(key, why, strlen(why));
+  uint32_t id = gcap_doctor_intern_find(&stacks, key, &thread->out, &thread->defined);
   if (id != 0) return id;
-  gcap_line_t fields = {0};
-  gcap_line_ids(&fields, "c", c, num_c);
-  gcap_line_ids(&fields, "py", python, num_python);
-  if (why != NULL) gcap_line_field(&fields, "why", why);
-  id = gcap_intern_add(&stacks, key, "stack", &fields, &thread->out, &thread->defined);
-  gcap_line_free(&fields);
+  gcap_doctor_line_t fields = {0};
+  gcap_doctor_line_ids(&fields, "c", c, num_c);
+  gcap_doctor_line_ids(&fields, "py", python, num_python);
+  if (why != NULL) gcap_doctor_line_field(&fields, "why", why);
+  id = gcap_doctor_intern_add(&stacks, key, "stack", &fields, &thread->out, &thread->defined);
+  gcap_doctor_line_free(&fields);
   return id;
 }

@@ -9,17 +9,18 @@
 #pragma GCC visibility push(hidden)
 
 enum {
-  GCAP_MAX_C_FRAMES = 48,
-  GCAP_MAX_PYTHON_FRAMES = 64,
+  GCAP_DOCTOR_MAX_C_FRAMES = 48,
+  GCAP_DOCTOR_MAX_PYTHON_FRAMES = 64,
 };
 
 // Once, before there are callbacks: the unwinder loads itself at its first use.
-void gcap_stacks_start(void);
+void gcap_doctor_stacks_start(void);
 // The id of the calling thread's stack, C and Python. Its lines, if they are new, go with the thread's next write.
 // 0 without memory.
-uint32_t gcap_stack_record(gcap_record_thread_t* thread);
+uint32_t gcap_doctor_stack_record(gcap_doctor_thread_t* thread);
 // The id of a Python frame; 0 without memory.
-uint32_t gcap_stack_python_frame(gcap_record_thread_t* thread, const char* file, uint32_t line, const char* function);
+uint32_t gcap_doctor_stack_python_frame(gcap_doctor_thread_t* thread, const char* file, uint32_t line,
+                                        const char* function);
 
 #pragma GCC visibility pop
 

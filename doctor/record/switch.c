@@ -43,14 +43,15 @@ typedef struct enabled {
 } enabled_t;
 
 static const uint8_t resources[] = {
-    GCAP_CUPTI_STREAM_CREATED, GCAP_CUPTI_STREAM_DESTROY, GCAP_CUPTI_GRAPH_CREATED,      GCAP_CUPTI_GRAPH_DESTROY,
-    GCAP_CUPTI_NODE_STARTS,    GCAP_CUPTI_NODE_CREATED,   GCAP_CUPTI_DEPENDENCY_CREATED, GCAP_CUPTI_EXEC_CREATED,
-    GCAP_CUPTI_EXEC_DESTROY,   GCAP_CUPTI_NODE_CLONED,
+    GCAP_DOCTOR_CUPTI_STREAM_CREATED,     GCAP_DOCTOR_CUPTI_STREAM_DESTROY, GCAP_DOCTOR_CUPTI_GRAPH_CREATED,
+    GCAP_DOCTOR_CUPTI_GRAPH_DESTROY,      GCAP_DOCTOR_CUPTI_NODE_STARTS,    GCAP_DOCTOR_CUPTI_NODE_CREATED,
+    GCAP_DOCTOR_CUPTI_DEPENDENCY_CREATED, GCAP_DOCTOR_CUPTI_EXEC_CREATED,   GCAP_DOCTOR_CUPTI_EXEC_DESTROY,
+    GCAP_DOCTOR_CUPTI_NODE_CLONED,
 };
 
 static struct {
-  const gcap_cupti_t* cupti;
-  gcap_cupti_subscriber_t* subscriber;
+  const gcap_doctor_cupti_t* cupti;
+  gcap_doctor_cupti_subscriber_t* subscriber;
   pthread_mutex_t lock;
   uint32_t open[kMaxOpen];  // streams
   uint32_t num_open;
@@ -63,8 +64,8 @@ static struct {
 } state = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static bool is_always_on(uint32_t callback, bool with_frees) {
-  const uint8_t role = gcap_driver_call(callback)->role;
-  return role != GCAP_ROLE_NONE && (role != GCAP_ROLE_MANAGED_FREE || with_frees);
+  const uint8_t role = gcap_doctor_driver_call(callback)->role;
+  return role != GCAP_DOCTOR_ROLE_NONE && (role != GCAP_DOCTOR_ROLE_MANAGED_FREE || with_frees);
 }
 
 static int change(uint32_t on, int32_t domain, uint32_t callback) {
@@ -73,25 +74,25 @@ static int change(uint32_t on, int32_t domain, uint32_t callback) {
   return result;
 }
 
-static int enable(uint32_t on, uint32_t callback) { return change(on, GCAP_CUPTI_DRIVER, callback); }
+static int enable(uint32_t on, uint32_t callback) { return change(on, GCAP_DOCTOR_CUPTI_DRIVER, callback); }
 
 static void make_wished(void);
 
-int gcap_switch_start(const gcap_cupti_t* cupti, gcap_cupti_subscriber_t* subscriber) {
-  int result = GCAP_CUPTI_SUCCESS;
+int gcap_doctor_switch_start(const gcap_doctor_cupti_t* cupti, gcap_doctor_cupti_subscriber_t* subscriber) {
+  int result = GCAP_DOCTOR_CUPTI_SUCCESS;
   // The first callback may come at once, in another thread.
   pthread_mutex_lock(&state.lock);
   state.cupti = cupti;
   state.subscriber = subscriber;
   state.is_switching = true;
   pthread_mutex_unlock(&state.lock);
-  for (uint32_t i = 1; i < GCAP_NUM_DRIVER_CALLS; ++i) {
+  for (uint32_t i = 1; i < GCAP_DOCTOR_NUM_DRIVER_CALLS; ++i) {
     // An older CUPTI does not know all.
     if (is_always_on(i, false)) enable(1, i);
   }
   for (size_t i = 0; i < sizeof(resources); ++i) {
-    const int refused = change(1, GCAP_CUPTI_RESOURCE, resources[i]);
-    if (refused != GCAP_CUPTI_SUCCESS) result = refused;
+    const int refused = change(1, GCAP_DOCTOR_CUPTI_RESOURCE, resources[i]);
+    if (refused != GCAP_DOCTOR_CUPTI_SUCCESS) result = refused;
   }
   make_wished();
   return result;
@@ -101,29 +102,29 @@ int gcap_switch_start(const gcap_cupti_t* cupti, gcap_cupti_subscriber_t* subscr
 
 // An older CUPTI knows fewer callbacks: where the first pass found the last one, later ones end.
 static void switch_others(uint32_t on, bool with_frees) {
-  const uint32_t end = state.last_callback != 0 ? state.last_callback + 1 : GCAP_NUM_DRIVER_CALLS;
+  const uint32_t end = state.last_callback != 0 ? state.last_callback + 1 : GCAP_DOCTOR_NUM_DRIVER_CALLS;
   for (uint32_t i = 1; i < end; ++i) {
-    if (is_always_on(i, with_frees) || enable(on, i) != GCAP_CUPTI_SUCCESS) continue;
+    if (is_always_on(i, with_frees) || enable(on, i) != GCAP_DOCTOR_CUPTI_SUCCESS) continue;
     if (i > state.last_callback) state.last_callback = i;
   }
 }
 
 static void watch_frees(void) {
-  for (uint32_t i = 1; i < GCAP_NUM_DRIVER_CALLS; ++i) {
-    if (gcap_driver_call(i)->role == GCAP_ROLE_MANAGED_FREE) enable(1, i);
+  for (uint32_t i = 1; i < GCAP_DOCTOR_NUM_DRIVER_CALLS; ++i) {
+    if (gcap_doctor_driver_call(i)->role == GCAP_DOCTOR_ROLE_MANAGED_FREE) enable(1, i);
   }
 }
 
 static void end_all(void) {
-  for (uint32_t i = 1; i < GCAP_NUM_DRIVER_CALLS; ++i) enable(0, i);
-  for (size_t i = 0; i < sizeof(resources); ++i) change(0, GCAP_CUPTI_RESOURCE, resources[i]);
+  for (uint32_t i = 1; i < GCAP_DOCTOR_NUM_DRIVER_CALLS; ++i) enable(0, i);
+  for (size_t i = 0; i < sizeof(resources); ++i) change(0, GCAP_DOCTOR_CUPTI_RESOURCE, resources[i]);
 }
 
 // Most of what is made is not written any more.
 static void end_most_resources(void) {
   for (size_t i = 0; i < sizeof(resources); ++i) {
-    if (resources[i] == GCAP_CUPTI_STREAM_DESTROY || resources[i] == GCAP_CUPTI_EXEC_DESTROY) continue;
-    change(0, GCAP_CUPTI_RESOURCE, resources[i]);
+    if (resources[i] == GCAP_DOCTOR_CUPTI_STREAM_DESTROY || resources[i] == GCAP_DOCTOR_CUPTI_EXEC_DESTROY) continue;
+    change(0, GCAP_DOCTOR_CUPTI_RESOURCE, resources[i]);
   }
 }
 
@@ -186,16 +187,16 @@ static uint32_t changes_so_far(void) { return atomic_load_explicit(&state.num_ch
 // standstill, wherever this thread was held.
 static void await_others(void) {
   uint32_t num_changes = changes_so_far();
-  uint64_t since_ns = gcap_writer_now();
+  uint64_t since_ns = gcap_doctor_writer_now();
   bool is_lacking = true, stands_still = false;
   while (is_lacking && !stands_still) {
     sched_yield();
-    const uint64_t now_ns = gcap_writer_now();
+    const uint64_t now_ns = gcap_doctor_writer_now();
     if (changes_so_far() == num_changes) {
       stands_still = now_ns - since_ns >= MOST_STANDSTILL_NS;
     } else {
       num_changes = changes_so_far();
-      since_ns = gcap_writer_now();
+      since_ns = gcap_doctor_writer_now();
     }
     pthread_mutex_lock(&state.lock);
     is_lacking = lacks_others();
@@ -205,7 +206,7 @@ static void await_others(void) {
 
 // --- Wishes ----------------------------------------------------------------------------------------------------------
 
-void gcap_switch_began(uint32_t stream) {
+void gcap_doctor_switch_began(uint32_t stream) {
   bool is_known = false;
   pthread_mutex_lock(&state.lock);
   for (uint32_t i = 0; i < state.num_open; ++i) is_known |= state.open[i] == stream;
@@ -219,7 +220,7 @@ void gcap_switch_began(uint32_t stream) {
   if (waits) await_others();
 }
 
-void gcap_switch_ended(uint32_t stream) {
+void gcap_doctor_switch_ended(uint32_t stream) {
   bool switches = false;
   pthread_mutex_lock(&state.lock);
   for (uint32_t i = 0; i < state.num_open; ++i) {
@@ -236,7 +237,7 @@ void gcap_switch_ended(uint32_t stream) {
   if (switches) make_wished();
 }
 
-void gcap_switch_watch_frees(void) {
+void gcap_doctor_switch_watch_frees(void) {
   pthread_mutex_lock(&state.lock);
   state.wished.frees = true;
   const bool switches = takes_switching();
@@ -244,7 +245,7 @@ void gcap_switch_watch_frees(void) {
   if (switches) make_wished();
 }
 
-void gcap_switch_few(void) {
+void gcap_doctor_switch_few(void) {
   pthread_mutex_lock(&state.lock);
   state.wished.is_few = true;
   const bool switches = takes_switching();
@@ -252,7 +253,7 @@ void gcap_switch_few(void) {
   if (switches) make_wished();
 }
 
-void gcap_switch_stop(void) {
+void gcap_doctor_switch_stop(void) {
   pthread_mutex_lock(&state.lock);
   state.wished.is_ended = true;
   atomic_store(&state.is_capturing, false);
@@ -261,7 +262,7 @@ void gcap_switch_stop(void) {
   if (switches) make_wished();
 }
 
-bool gcap_switch_is_open(uint32_t stream) {
+bool gcap_doctor_switch_is_open(uint32_t stream) {
   bool is_open = false;
   pthread_mutex_lock(&state.lock);
   for (uint32_t i = 0; i < state.num_open; ++i) is_open |= state.open[i] == stream;
@@ -269,6 +270,6 @@ bool gcap_switch_is_open(uint32_t stream) {
   return is_open;
 }
 
-bool gcap_switch_is_capturing(void) { return atomic_load_explicit(&state.is_capturing, memory_order_relaxed); }
+bool gcap_doctor_switch_is_capturing(void) { return atomic_load_explicit(&state.is_capturing, memory_order_relaxed); }
 
-uint32_t gcap_switch_epoch(void) { return atomic_load_explicit(&state.epoch, memory_order_relaxed); }
+uint32_t gcap_doctor_switch_epoch(void) { return atomic_load_explicit(&state.epoch, memory_order_relaxed); }

@@ -19,21 +19,21 @@ static pthread_key_t key;
 static _Atomic uint32_t last_id;
 
 static void end_of_thread(void* record) {
-  gcap_record_thread_t* thread = record;
-  gcap_thread_flush(thread);
-  gcap_own_file_close(&thread->scratch);
-  gcap_line_free(&thread->out);
+  gcap_doctor_thread_t* thread = record;
+  gcap_doctor_thread_flush(thread);
+  gcap_doctor_own_file_close(&thread->scratch);
+  gcap_doctor_line_free(&thread->out);
   free(thread->defined.items);
   free(thread->clones);
-  gcap_map_clear(&thread->places);
+  gcap_doctor_map_clear(&thread->places);
   free(thread->place_frames);
   free(thread);
 }
 
-bool gcap_threads_start(void) { return pthread_key_create(&key, end_of_thread) == 0; }
+bool gcap_doctor_threads_start(void) { return pthread_key_create(&key, end_of_thread) == 0; }
 
-gcap_record_thread_t* gcap_thread_current(void) {
-  gcap_record_thread_t* thread = pthread_getspecific(key);
+gcap_doctor_thread_t* gcap_doctor_thread_current(void) {
+  gcap_doctor_thread_t* thread = pthread_getspecific(key);
   if (thread != NULL) return thread;
   thread = calloc(1, sizeof(*thread));
   if (thread == NULL) return NULL;
@@ -44,20 +44,20 @@ gcap_record_thread_t* gcap_thread_current(void) {
   thread->scratch.descriptor = -1;
   thread->id = atomic_fetch_add(&last_id, 1) + 1;
   char name[64] = "";
-  gcap_line_begin(&thread->out, "thread");
-  gcap_line_number(&thread->out, "id", thread->id);
-  gcap_line_number(&thread->out, "os", (uint64_t)syscall(SYS_gettid));
-  if (pthread_getname_np(pthread_self(), name, sizeof(name)) == 0) gcap_line_field(&thread->out, "name", name);
-  gcap_line_end(&thread->out);
+  gcap_doctor_line_begin(&thread->out, "thread");
+  gcap_doctor_line_number(&thread->out, "id", thread->id);
+  gcap_doctor_line_number(&thread->out, "os", (uint64_t)syscall(SYS_gettid));
+  if (pthread_getname_np(pthread_self(), name, sizeof(name)) == 0) gcap_doctor_line_field(&thread->out, "name", name);
+  gcap_doctor_line_end(&thread->out);
   return thread;
 }
 
-void gcap_thread_flush(gcap_record_thread_t* thread) {
-  gcap_intern_publish(&thread->defined, gcap_writer_write(&thread->out));
-  gcap_line_clear(&thread->out);
+void gcap_doctor_thread_flush(gcap_doctor_thread_t* thread) {
+  gcap_doctor_intern_publish(&thread->defined, gcap_doctor_writer_write(&thread->out));
+  gcap_doctor_line_clear(&thread->out);
 }
 
-bool gcap_thread_has_on_stack(gcap_record_thread_t* thread, const void* address) {
+bool gcap_doctor_thread_has_on_stack(gcap_doctor_thread_t* thread, const void* address) {
   if (thread->stack_high == 0) {
     pthread_attr_t attributes;
     void* low = NULL;
@@ -73,10 +73,10 @@ bool gcap_thread_has_on_stack(gcap_record_thread_t* thread, const void* address)
   return (uintptr_t)address >= thread->stack_low && (uintptr_t)address < thread->stack_high;
 }
 
-int gcap_thread_scratch_file(gcap_record_thread_t* thread) {
-  const gcap_own_file_t* scratch = &thread->scratch;
-  if (!gcap_own_file_is_there(scratch)) {
-    gcap_own_file_take(&thread->scratch, memfd_create("gcap-doctor", MFD_CLOEXEC));
+int gcap_doctor_thread_scratch_file(gcap_doctor_thread_t* thread) {
+  const gcap_doctor_own_file_t* scratch = &thread->scratch;
+  if (!gcap_doctor_own_file_is_there(scratch)) {
+    gcap_doctor_own_file_take(&thread->scratch, memfd_create("gcap-doctor", MFD_CLOEXEC));
   } else if (ftruncate(scratch->descriptor, 0) != 0 || lseek(scratch->descriptor, 0, SEEK_SET) != 0) {
     return -1;
   }

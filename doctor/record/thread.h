@@ -14,11 +14,11 @@
 #pragma GCC visibility push(hidden)
 
 enum {
-  GCAP_MAX_DEPTH = 16,  // of calls within calls; three were seen. Deeper ones are written if they fail
+  GCAP_DOCTOR_MAX_DEPTH = 16,  // of calls within calls; three were seen. Deeper ones are written if they fail
 };
 
 // A call that has begun and not returned.
-typedef struct gcap_open_call {
+typedef struct gcap_doctor_open_call {
   uint32_t callback, correlation;
   uint32_t epoch;      // of the switch; see calls.c
   uintptr_t position;  // of the thread's C stack
@@ -26,42 +26,42 @@ typedef struct gcap_open_call {
   uint32_t stream, event, graph, exec;  // ids, 0 for none
   int32_t mode;                         // that a thread changes to; -1 for none
   uint32_t num_nodes;                   // made so far
-} gcap_open_call_t;
+} gcap_doctor_open_call_t;
 
 // Thread: its own alone
-typedef struct gcap_record_thread {
+typedef struct gcap_doctor_thread {
   uint32_t id;
-  bool is_busy;     // the recorder is at work on this thread: what it causes itself is not recorded
-  gcap_line_t out;  // lines that go with the next write
-  gcap_defined_t defined;
-  gcap_open_call_t calls[GCAP_MAX_DEPTH];
+  bool is_busy;            // the recorder is at work on this thread: what it causes itself is not recorded
+  gcap_doctor_line_t out;  // lines that go with the next write
+  gcap_doctor_defined_t defined;
+  gcap_doctor_open_call_t calls[GCAP_DOCTOR_MAX_DEPTH];
   uint32_t depth;        // of `calls`
   uint64_t unseen;       // the number of a call that made nodes, and whose beginning was not seen; 0 for none
   const void* new_node;  // that is about to be made
   int32_t new_type;      // and its type
-  struct gcap_cloned {
+  struct gcap_doctor_cloned {
     uint64_t from, to;
   } * clones;  // nodes of the executable that is being made
   size_t num_clones, clone_capacity;
   uintptr_t stack_low, stack_high;  // 0 until asked for
   // Python stacks by the places of the thread: at a value - 1 a number of frames, and their ids. See python.c.
-  gcap_map_t places;
+  gcap_doctor_map_t places;
   uint32_t* place_frames;
   size_t num_place_frames, place_frame_capacity;
   uint32_t place_epoch;
-  gcap_own_file_t scratch;  // for Python stacks
-} gcap_record_thread_t;
+  gcap_doctor_own_file_t scratch;  // for Python stacks
+} gcap_doctor_thread_t;
 
 // Once, before all else.
-bool gcap_threads_start(void);
+bool gcap_doctor_threads_start(void);
 // The calling thread; NULL without memory.
-gcap_record_thread_t* gcap_thread_current(void);
+gcap_doctor_thread_t* gcap_doctor_thread_current(void);
 // Writes `out`.
-void gcap_thread_flush(gcap_record_thread_t* thread);
+void gcap_doctor_thread_flush(gcap_doctor_thread_t* thread);
 // Whether an address is on the calling thread's stack.
-bool gcap_thread_has_on_stack(gcap_record_thread_t* thread, const void* address);
+bool gcap_doctor_thread_has_on_stack(gcap_doctor_thread_t* thread, const void* address);
 // An empty file in memory, the thread's own; -1 if there is none.
-int gcap_thread_scratch_file(gcap_record_thread_t* thread);
+int gcap_doctor_thread_scratch_file(gcap_doctor_thread_t* thread);
 
 #pragma GCC visibility pop
 

@@ -16,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "doctor/base/grow.h"
 #include "doctor/record/handles.h"
 #include "doctor/record/map.h"
 #include "doctor/record/writer.h"
@@ -43,9 +44,9 @@ typedef struct whole {
   uint64_t count, ns;
 } whole_t;
 
-static const gcap_cupti_t* cupti;
+static const gcap_doctor_cupti_t* cupti;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static gcap_map_t node_ids, whole_ids;  // index + 1
+static gcap_doctor_map_t node_ids, whole_ids;  // index + 1
 static node_time_t* nodes;
 static whole_t* wholes;
 static size_t num_nodes, node_capacity, num_wholes, whole_capacity;
@@ -53,21 +54,11 @@ static launch_t launches[kRecentLaunches];
 static uint32_t period;
 static uint64_t period_start_ns;
 
-static void* grown(void* items, size_t count, size_t* capacity, size_t item_bytes) {
-  if (count < *capacity) return items;
-  const size_t larger = *capacity != 0 ? 2 * *capacity : 256;
-  void* moved = realloc(items, larger * item_bytes);
-  if (moved != NULL) *capacity = larger;
-  return moved;
-}
-
 static void add_node(uint32_t graph, uint64_t node, uint64_t ns) {
-  uint32_t index = gcap_map_get(&node_ids, node);
+  uint32_t index = gcap_doctor_map_get(&node_ids, node);
   if (index == 0) {
-    void* items = grown(nodes, num_nodes, &node_capacity, sizeof(*nodes));
-    if (items == NULL) return;
-    nodes = items;
-    if (!gcap_map_set(&node_ids, node, (uint32_t)num_nodes + 1)) return;
+    if (!gcap_doctor_grow(&nodes, &node_capacity, num_nodes + 1, sizeof(*nodes))) return;
+    if (!gcap_doctor_map_set(&node_ids, node, (uint32_t)num_nodes + 1)) return;
     nodes[num_nodes++] = (node_time_t){.node = node, .graph = graph};
     index = (uint32_t)num_nodes;
   }
@@ -76,12 +67,10 @@ static void add_node(uint32_t graph, uint64_t node, uint64_t ns) {
 }
 
 static void add_whole(const launch_t* launch) {
-  uint32_t index = gcap_map_get(&whole_ids, launch->graph);
+  uint32_t index = gcap_doctor_map_get(&whole_ids, launch->graph);
   if (index == 0) {
-    void* items = grown(wholes, num_wholes, &whole_capacity, sizeof(*wholes));
-    if (items == NULL) return;
-    wholes = items;
-    if (!gcap_map_set(&whole_ids, launch->graph, (uint32_t)num_wholes + 1)) return;
+    if (!gcap_doctor_grow(&wholes, &whole_capacity, num_wholes + 1, sizeof(*wholes))) return;
+    if (!gcap_doctor_map_set(&whole_ids, launch->graph, (uint32_t)num_wholes + 1)) return;
     wholes[num_wholes++] = (whole_t){.graph = launch->graph};
     index = (uint32_t)num_wholes;
   }
@@ -107,13 +96,13 @@ static void add_record(const char* record) {
   uint32_t graph, correlation;
   uint64_t node, start_ns, end_ns;
   read(record, 0, &kind, sizeof(kind));
-  const bool is_kernel = kind == GCAP_CUPTI_KIND_KERNEL;
-  if (!is_kernel && kind != GCAP_CUPTI_KIND_MEMCPY && kind != GCAP_CUPTI_KIND_MEMSET) return;
-  read(record, GCAP_CUPTI_RECORD_START, &start_ns, sizeof(start_ns));
-  read(record, GCAP_CUPTI_RECORD_END, &end_ns, sizeof(end_ns));
-  read(record, is_kernel ? GCAP_CUPTI_KERNEL_NODE : GCAP_CUPTI_COPY_NODE, &node, sizeof(node));
-  read(record, is_kernel ? GCAP_CUPTI_KERNEL_GRAPH : GCAP_CUPTI_COPY_GRAPH, &graph, sizeof(graph));
-  read(record, is_kernel ? GCAP_CUPTI_KERNEL_CORRELATION : GCAP_CUPTI_COPY_CORRELATION, &correlation,
+  const bool is_kernel = kind == GCAP_DOCTOR_CUPTI_KIND_KERNEL;
+  if (!is_kernel && kind != GCAP_DOCTOR_CUPTI_KIND_MEMCPY && kind != GCAP_DOCTOR_CUPTI_KIND_MEMSET) return;
+  read(record, GCAP_DOCTOR_CUPTI_RECORD_START, &start_ns, sizeof(start_ns));
+  read(record, GCAP_DOCTOR_CUPTI_RECORD_END, &end_ns, sizeof(end_ns));
+  read(record, is_kernel ? GCAP_DOCTOR_CUPTI_KERNEL_NODE : GCAP_DOCTOR_CUPTI_COPY_NODE, &node, sizeof(node));
+  read(record, is_kernel ? GCAP_DOCTOR_CUPTI_KERNEL_GRAPH : GCAP_DOCTOR_CUPTI_COPY_GRAPH, &graph, sizeof(graph));
+  read(record, is_kernel ? GCAP_DOCTOR_CUPTI_KERNEL_CORRELATION : GCAP_DOCTOR_CUPTI_COPY_CORRELATION, &correlation,
        sizeof(correlation));
   // CUPTI writes 0 where it could not measure.
   if (graph == 0 || start_ns == 0 || end_ns < start_ns) return;
@@ -127,26 +116,26 @@ static void buffer_wanted(uint8_t** out_buffer, size_t* out_size, size_t* out_ma
   *out_max_records = 0;  // as many as fit
 }
 
-static void write_node(node_time_t* node, gcap_line_t* out) {
-  const uint32_t exec = gcap_exec_of_cupti_graph(node->graph);
+static void write_node(node_time_t* node, gcap_doctor_line_t* out) {
+  const uint32_t exec = gcap_doctor_exec_of_cupti_graph(node->graph);
   if (exec == 0 || node->count == 0) return;
-  gcap_line_begin(out, "time");
-  gcap_line_number(out, "exec", exec);
-  gcap_line_hex(out, "node", node->node);
-  gcap_line_number(out, "count", node->count);
-  gcap_line_number(out, "ns", node->ns);
-  gcap_line_end(out);
+  gcap_doctor_line_begin(out, "time");
+  gcap_doctor_line_number(out, "exec", exec);
+  gcap_doctor_line_hex(out, "node", node->node);
+  gcap_doctor_line_number(out, "count", node->count);
+  gcap_doctor_line_number(out, "ns", node->ns);
+  gcap_doctor_line_end(out);
   node->count = node->ns = 0;
 }
 
-static void write_whole(whole_t* whole, gcap_line_t* out) {
-  const uint32_t exec = gcap_exec_of_cupti_graph(whole->graph);
+static void write_whole(whole_t* whole, gcap_doctor_line_t* out) {
+  const uint32_t exec = gcap_doctor_exec_of_cupti_graph(whole->graph);
   if (exec == 0 || whole->count == 0) return;
-  gcap_line_begin(out, "whole");
-  gcap_line_number(out, "exec", exec);
-  gcap_line_number(out, "count", whole->count);
-  gcap_line_number(out, "ns", whole->ns);
-  gcap_line_end(out);
+  gcap_doctor_line_begin(out, "whole");
+  gcap_doctor_line_number(out, "exec", exec);
+  gcap_doctor_line_number(out, "count", whole->count);
+  gcap_doctor_line_number(out, "ns", whole->ns);
+  gcap_doctor_line_end(out);
   whole->count = whole->ns = 0;
 }
 
@@ -160,35 +149,35 @@ static void add_old_launches(uint32_t num_periods) {
 }
 
 // With the lock held. The tables begin anew where they have grown large.
-static void write_sums(gcap_line_t* out) {
+static void write_sums(gcap_doctor_line_t* out) {
   for (size_t i = 0; i < num_nodes; ++i) write_node(&nodes[i], out);
   for (size_t i = 0; i < num_wholes; ++i) write_whole(&wholes[i], out);
   if (num_nodes > kMostNodes) {
-    gcap_map_clear(&node_ids);
+    gcap_doctor_map_clear(&node_ids);
     num_nodes = 0;
   }
   if (num_wholes > kMostNodes) {
-    gcap_map_clear(&whole_ids);
+    gcap_doctor_map_clear(&whole_ids);
     num_wholes = 0;
   }
 }
 
 static void write_now_and_then(void) {
-  const uint64_t now_ns = gcap_writer_now();
-  gcap_line_t lines = {0};
+  const uint64_t now_ns = gcap_doctor_writer_now();
+  gcap_doctor_line_t lines = {0};
   pthread_mutex_lock(&lock);
   const bool is_time = now_ns - period_start_ns >= kPeriodMs * UINT64_C(1000000);
   // Beyond the limit the reserve is for the sums at the end.
-  if ((is_time || num_nodes > kMostNodes || num_wholes > kMostNodes) && !gcap_writer_is_limited()) {
+  if ((is_time || num_nodes > kMostNodes || num_wholes > kMostNodes) && !gcap_doctor_writer_is_limited()) {
     ++period;
     period_start_ns = now_ns;
     add_old_launches(2);
     write_sums(&lines);
   }
   pthread_mutex_unlock(&lock);
-  if (is_time && !gcap_writer_is_limited()) gcap_execs_finish(&lines);
-  gcap_writer_write(&lines);
-  gcap_line_free(&lines);
+  if (is_time && !gcap_doctor_writer_is_limited()) gcap_doctor_execs_finish(&lines);
+  gcap_doctor_writer_write(&lines);
+  gcap_doctor_line_free(&lines);
 }
 
 static void buffer_filled(void* context, uint32_t stream, uint8_t* buffer, size_t size, size_t valid) {
@@ -196,7 +185,7 @@ static void buffer_filled(void* context, uint32_t stream, uint8_t* buffer, size_
   (void)stream;
   (void)size;
   void* record = NULL;
-  while (buffer != NULL && cupti->ActivityGetNextRecord(buffer, valid, &record) == GCAP_CUPTI_SUCCESS) {
+  while (buffer != NULL && cupti->ActivityGetNextRecord(buffer, valid, &record) == GCAP_DOCTOR_CUPTI_SUCCESS) {
     pthread_mutex_lock(&lock);
     add_record(record);
     pthread_mutex_unlock(&lock);
@@ -205,28 +194,29 @@ static void buffer_filled(void* context, uint32_t stream, uint8_t* buffer, size_
   write_now_and_then();
 }
 
-bool gcap_times_start(const gcap_cupti_t* functions) {
-  static const int32_t kinds[] = {GCAP_CUPTI_KIND_KERNEL, GCAP_CUPTI_KIND_MEMCPY, GCAP_CUPTI_KIND_MEMSET};
+bool gcap_doctor_times_start(const gcap_doctor_cupti_t* functions) {
+  static const int32_t kinds[] = {GCAP_DOCTOR_CUPTI_KIND_KERNEL, GCAP_DOCTOR_CUPTI_KIND_MEMCPY,
+                                  GCAP_DOCTOR_CUPTI_KIND_MEMSET};
   if (functions->ActivityRegisterCallbacks == NULL) {
-    gcap_writer_note("this CUPTI has no records of activity, so no device times are recorded.");
+    gcap_doctor_writer_note("this CUPTI has no records of activity, so no device times are recorded.");
     return false;
   }
   int result = functions->ActivityRegisterCallbacks(buffer_wanted, buffer_filled);
-  for (size_t i = 0; result == GCAP_CUPTI_SUCCESS && i < sizeof(kinds) / sizeof(kinds[0]); ++i) {
+  for (size_t i = 0; result == GCAP_DOCTOR_CUPTI_SUCCESS && i < sizeof(kinds) / sizeof(kinds[0]); ++i) {
     result = functions->ActivityEnable(kinds[i]);
   }
-  if (result == GCAP_CUPTI_SUCCESS) {
+  if (result == GCAP_DOCTOR_CUPTI_SUCCESS) {
     cupti = functions;
     return true;
   }
   const char* text = NULL;
   if (functions->GetResultString != NULL) functions->GetResultString(result, &text);
-  gcap_writer_note("CUPTI refuses its records of activity (%d%s%s), so no device times are recorded.", result,
-                   text != NULL ? ", " : "", text != NULL ? text : "");
+  gcap_doctor_writer_note("CUPTI refuses its records of activity (%d%s%s), so no device times are recorded.", result,
+                          text != NULL ? ", " : "", text != NULL ? text : "");
   return false;
 }
 
-void gcap_times_finish(gcap_line_t* out) {
+void gcap_doctor_times_finish(gcap_doctor_line_t* out) {
   if (cupti == NULL) return;
   cupti->ActivityFlushAll(1);
   pthread_mutex_lock(&lock);

@@ -10,9 +10,9 @@
 #pragma GCC visibility push(hidden)
 
 // Asks CUPTI for records. Once. False, after a note, if it refuses.
-bool gcap_times_start(const gcap_cupti_t* cupti);
+bool gcap_doctor_times_start(const gcap_doctor_cupti_t* cupti);
 // Appends the sums since the last time, with all records that CUPTI still has. Not in a callback.
-void gcap_times_finish(gcap_line_t* out);
+void gcap_doctor_times_finish(gcap_doctor_line_t* out);
 
 #pragma GCC visibility pop
 

@@ -31,7 +31,7 @@ enum {
 
 static struct {
   atomic_bool open, is_limited, is_started;
-  gcap_own_file_t file;
+  gcap_doctor_own_file_t file;
   pid_t pid;
   uint64_t limit, start_ns;
   _Atomic uint64_t written;
@@ -43,7 +43,7 @@ static uint64_t clock_ns(clockid_t clock) {
   return (uint64_t)time.tv_sec * UINT64_C(1000000000) + (uint64_t)time.tv_nsec;
 }
 
-uint64_t gcap_writer_now(void) { return clock_ns(CLOCK_MONOTONIC) - writer.start_ns; }
+uint64_t gcap_doctor_writer_now(void) { return clock_ns(CLOCK_MONOTONIC) - writer.start_ns; }
 
 // The command line, its words separated by spaces.
 static void read_program(char* out, size_t size) {
@@ -74,7 +74,7 @@ static void take_back(off_t size_before, size_t bytes) {
 
 static bool write_all(const char* data, size_t size) {
   size_t done = 0;
-  if (!gcap_own_file_is_there(&writer.file)) {
+  if (!gcap_doctor_own_file_is_there(&writer.file)) {
     errno = EBADF;
     return false;
   }
@@ -146,12 +146,12 @@ static int make_file(const char* prefix, int pid, char* path, size_t size) {
   return -1;
 }
 
-bool gcap_writer_open(const char* prefix, uint64_t limit_bytes) {
+bool gcap_doctor_writer_open(const char* prefix, uint64_t limit_bytes) {
   char path[4096];
   const pid_t pid = getpid();
-  if (!gcap_own_file_take(&writer.file, make_file(prefix, (int)pid, path, sizeof(path)))) {
-    gcap_writer_say("'%.1000s' cannot be written (%s), so nothing is recorded; GCAP_DOCTOR_EVENTS says where.", path,
-                    strerror(errno));
+  if (!gcap_doctor_own_file_take(&writer.file, make_file(prefix, (int)pid, path, sizeof(path)))) {
+    gcap_doctor_writer_say("'%.1000s' cannot be written (%s), so nothing is recorded; GCAP_DOCTOR_EVENTS says where.",
+                           path, strerror(errno));
     return false;
   }
   writer.pid = pid;
@@ -159,30 +159,30 @@ bool gcap_writer_open(const char* prefix, uint64_t limit_bytes) {
   writer.start_ns = clock_ns(CLOCK_MONOTONIC);
   char program[2048];
   read_program(program, sizeof(program));
-  gcap_line_t first = {0};
-  gcap_line_begin(&first, "gcap-events");
-  gcap_line_number(&first, "version", 1);
-  gcap_line_number(&first, "pid", (uint64_t)pid);
-  gcap_line_number(&first, "time", clock_ns(CLOCK_REALTIME) / UINT64_C(1000000000));
-  gcap_line_field(&first, "program", program);
-  gcap_line_end(&first);
+  gcap_doctor_line_t first = {0};
+  gcap_doctor_line_begin(&first, "gcap-events");
+  gcap_doctor_line_number(&first, "version", 1);
+  gcap_doctor_line_number(&first, "pid", (uint64_t)pid);
+  gcap_doctor_line_number(&first, "time", clock_ns(CLOCK_REALTIME) / UINT64_C(1000000000));
+  gcap_doctor_line_field(&first, "program", program);
+  gcap_doctor_line_end(&first);
   atomic_store(&writer.open, true);
-  const bool written = gcap_writer_write(&first);
-  gcap_line_free(&first);
+  const bool written = gcap_doctor_writer_write(&first);
+  gcap_doctor_line_free(&first);
   return written;
 }
 
-bool gcap_writer_is_full(void) { return !atomic_load_explicit(&writer.open, memory_order_relaxed); }
+bool gcap_doctor_writer_is_full(void) { return !atomic_load_explicit(&writer.open, memory_order_relaxed); }
 
-bool gcap_writer_is_open(void) { return !gcap_writer_is_full() && getpid() == writer.pid; }
+bool gcap_doctor_writer_is_open(void) { return !gcap_doctor_writer_is_full() && getpid() == writer.pid; }
 
 static void note_in_file(const char* sentence) {
-  gcap_line_t line = {0};
-  gcap_line_begin(&line, "note");
-  gcap_line_field(&line, "text", sentence);
-  gcap_line_end(&line);
+  gcap_doctor_line_t line = {0};
+  gcap_doctor_line_begin(&line, "note");
+  gcap_doctor_line_field(&line, "text", sentence);
+  gcap_doctor_line_end(&line);
   if (!line.failed) write_all(line.data, line.size);
-  gcap_line_free(&line);
+  gcap_doctor_line_free(&line);
 }
 
 // To stderr. It may be a pipe that nobody reads: that must not kill the program.
@@ -203,14 +203,14 @@ static void say(const char* sentence) {
   pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 
-void gcap_writer_started(void) { atomic_store(&writer.is_started, true); }
+void gcap_doctor_writer_started(void) { atomic_store(&writer.is_started, true); }
 
 // The first thread to see the end says it; nobody writes after it.
 static void stop_with_note(const char* sentence) {
   if (atomic_exchange(&writer.open, false)) note_in_file(sentence);
 }
 
-bool gcap_writer_is_limited(void) { return atomic_load_explicit(&writer.is_limited, memory_order_relaxed); }
+bool gcap_doctor_writer_is_limited(void) { return atomic_load_explicit(&writer.is_limited, memory_order_relaxed); }
 
 // Where ordinary lines stop, and where those that are written beyond it do.
 static uint64_t reserve(void) { return writer.limit / 4 < kMaxReserve ? writer.limit / 4 : kMaxReserve; }
@@ -241,10 +241,10 @@ static bool write_or_stop(const char* data, size_t size) {
   return false;
 }
 
-bool gcap_writer_write(const gcap_line_t* lines) {
+bool gcap_doctor_writer_write(const gcap_doctor_line_t* lines) {
   if (lines->size == 0) return true;
-  if (lines->failed || !gcap_writer_is_open()) return false;
-  if (gcap_writer_is_limited() || !take_room(lines->size, writer.limit - reserve())) {
+  if (lines->failed || !gcap_doctor_writer_is_open()) return false;
+  if (gcap_doctor_writer_is_limited() || !take_room(lines->size, writer.limit - reserve())) {
     // The lines that meet the limit may be the end of a capture.
     note_limit();
     if (!take_room(lines->size, writer.limit - kEndReserve)) return false;
@@ -252,9 +252,9 @@ bool gcap_writer_write(const gcap_line_t* lines) {
   return write_or_stop(lines->data, lines->size);
 }
 
-void gcap_writer_finish(gcap_line_t* lines) {
-  gcap_line_t last = {0};
-  if (!gcap_writer_is_open()) return;
+void gcap_doctor_writer_finish(gcap_doctor_line_t* lines) {
+  gcap_doctor_line_t last = {0};
+  if (!gcap_doctor_writer_is_open()) return;
   if (lines->size != 0 && !lines->failed) {
     const uint64_t most = writer.limit - kEndReserve, written = atomic_load(&writer.written);
     const size_t room = written < most ? (size_t)(most - written) : 0;
@@ -263,27 +263,27 @@ void gcap_writer_finish(gcap_line_t* lines) {
     while (size != 0 && lines->data[size - 1] != '\n') --size;
     if (size != 0 && !write_or_stop(lines->data, size)) return;
   }
-  gcap_line_begin(&last, "end");
-  gcap_line_number(&last, "t", gcap_writer_now());
-  gcap_line_end(&last);
+  gcap_doctor_line_begin(&last, "end");
+  gcap_doctor_line_number(&last, "t", gcap_doctor_writer_now());
+  gcap_doctor_line_end(&last);
   if (!last.failed) write_or_stop(last.data, last.size);
-  gcap_line_free(&last);
-  gcap_writer_stop();
+  gcap_doctor_line_free(&last);
+  gcap_doctor_writer_stop();
 }
 
-void gcap_writer_stop(void) { atomic_store(&writer.open, false); }
+void gcap_doctor_writer_stop(void) { atomic_store(&writer.open, false); }
 
-void gcap_writer_note(const char* format, ...) {
+void gcap_doctor_writer_note(const char* format, ...) {
   char sentence[2048];
   va_list arguments;
   va_start(arguments, format);
   vsnprintf(sentence, sizeof(sentence), format, arguments);
   va_end(arguments);
-  if (gcap_writer_is_open()) note_in_file(sentence);
+  if (gcap_doctor_writer_is_open()) note_in_file(sentence);
   if (!atomic_load(&writer.is_started)) say(sentence);
 }
 
-void gcap_writer_say(const char* format, ...) {
+void gcap_doctor_writer_say(const char* format, ...) {
   char sentence[2048];
   va_list arguments;
   va_start(arguments, format);

@@ -13,30 +13,30 @@
 
 // Makes the file PREFIX.PID.events and writes its first line. False, and said on stderr, if it cannot. Where an earlier
 // program of this process, before exec(), made that file, it is PREFIX.PID.2.events, and so on.
-bool gcap_writer_open(const char* prefix, uint64_t limit_bytes);
+bool gcap_doctor_writer_open(const char* prefix, uint64_t limit_bytes);
 // From now on nothing is said on stderr, which may be any file of the program's.
-void gcap_writer_started(void);
+void gcap_doctor_writer_started(void);
 
 // Whether lines are still taken: the file is open, and this is the process that opened it. Thread-safe.
-bool gcap_writer_is_open(void);
+bool gcap_doctor_writer_is_open(void);
 // Whether lines are no longer taken; costs nothing. Thread-safe.
-bool gcap_writer_is_full(void);
+bool gcap_doctor_writer_is_full(void);
 // Whether the limit was reached: what is left is for the ends of what is in the file. Costs nothing. Thread-safe.
-bool gcap_writer_is_limited(void);
+bool gcap_doctor_writer_is_limited(void);
 // Whole lines, by one write. Thread-safe. False if they were not written.
-bool gcap_writer_write(const gcap_line_t* lines);
+bool gcap_doctor_writer_write(const gcap_doctor_line_t* lines);
 // As many whole lines as there is room for, by one write; then the last line of all. No more lines are taken, for ever.
-void gcap_writer_finish(gcap_line_t* lines);
+void gcap_doctor_writer_finish(gcap_doctor_line_t* lines);
 // No more lines are taken, for ever.
-void gcap_writer_stop(void);
+void gcap_doctor_writer_stop(void);
 
 // A sentence for the reader, in the file if it is open, and, at the start, on stderr. Thread-safe.
-void gcap_writer_note(const char* format, ...) __attribute__((format(printf, 1, 2)));
+void gcap_doctor_writer_note(const char* format, ...) __attribute__((format(printf, 1, 2)));
 // A sentence on stderr; at the start alone.
-void gcap_writer_say(const char* format, ...) __attribute__((format(printf, 1, 2)));
+void gcap_doctor_writer_say(const char* format, ...) __attribute__((format(printf, 1, 2)));
 
-// Nanoseconds of the monotonic clock since gcap_writer_open.
-uint64_t gcap_writer_now(void);
+// Nanoseconds of the monotonic clock since gcap_doctor_writer_open.
+uint64_t gcap_doctor_writer_now(void);
 
 #pragma GCC visibility pop
 

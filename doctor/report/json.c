@@ -13,302 +13,306 @@
 #include "doctor/report/report.h"
 
 typedef struct writer {
-  gcap_json_t json;
-  const gcap_diagnosis_t* diagnosis;
-  const gcap_recording_t* recording;
-  const gcap_graph_views_t* views;
-  gcap_heap_t* heap;
+  gcap_doctor_json_t json;
+  const gcap_doctor_diagnosis_t* diagnosis;
+  const gcap_doctor_recording_t* recording;
+  const gcap_doctor_graph_views_t* views;
+  gcap_doctor_heap_t* heap;
 } writer_t;
 
 // An id or a number from 1, null for none.
-static void put_id(gcap_json_t* json, const char* key, uint32_t id) {
-  if (id == GCAP_NONE) {
-    gcap_json_null(json, key);
+static void put_id(gcap_doctor_json_t* json, const char* key, uint32_t id) {
+  if (id == GCAP_DOCTOR_NONE) {
+    gcap_doctor_json_null(json, key);
   } else {
-    gcap_json_number(json, key, id);
+    gcap_doctor_json_number(json, key, id);
   }
 }
 
 // Captures are counted from 1, as in the other reports.
-static void put_capture_number(gcap_json_t* json, const char* key, uint32_t capture) {
-  put_id(json, key, capture == GCAP_NONE ? GCAP_NONE : capture + 1);
+static void put_capture_number(gcap_doctor_json_t* json, const char* key, uint32_t capture) {
+  put_id(json, key, capture == GCAP_DOCTOR_NONE ? GCAP_DOCTOR_NONE : capture + 1);
 }
 
-static void put_text_or_null(gcap_json_t* json, const char* key, const char* text) {
-  gcap_json_text(json, key, text != NULL && text[0] != '\0' ? text : NULL);
+static void put_text_or_null(gcap_doctor_json_t* json, const char* key, const char* text) {
+  gcap_doctor_json_text(json, key, text != NULL && text[0] != '\0' ? text : NULL);
 }
 
 // --- Calls -----------------------------------------------------------------------------------------------------------
 
 static void put_frame(writer_t* writer, uint32_t index) {
-  gcap_json_t* json = &writer->json;
-  const gcap_event_frame_t* frame = &writer->recording->frames[index];
-  gcap_json_open_flat(json, NULL, '{');
+  gcap_doctor_json_t* json = &writer->json;
+  const gcap_doctor_event_frame_t* frame = &writer->recording->frames[index];
+  gcap_doctor_json_open_flat(json, NULL, '{');
   if (frame->module != NULL) {
-    gcap_json_text(json, "module", frame->module);
-    gcap_json_hex(json, "offset", frame->offset);
+    gcap_doctor_json_text(json, "module", frame->module);
+    gcap_doctor_json_hex(json, "offset", frame->offset);
     put_text_or_null(json, "symbol", frame->function);
-    put_text_or_null(json, "function", gcap_name_function(writer->heap, frame->function));
+    put_text_or_null(json, "function", gcap_doctor_name_function(writer->heap, frame->function));
   } else {
     put_text_or_null(json, "function", frame->function);
   }
   if (frame->file != NULL) {
-    gcap_json_text(json, "file", frame->file);
-    gcap_json_number(json, "line", frame->line);
+    gcap_doctor_json_text(json, "file", frame->file);
+    gcap_doctor_json_number(json, "line", frame->line);
   }
-  gcap_json_close(json, '{');
+  gcap_doctor_json_close(json, '{');
 }
 
 static void put_stack(writer_t* writer, uint32_t index) {
-  gcap_json_t* json = &writer->json;
-  const gcap_recording_t* recording = writer->recording;
-  const gcap_event_stack_t none = {0};
-  const gcap_event_stack_t* stack = index < recording->num_stacks ? &recording->stacks[index] : &none;
+  gcap_doctor_json_t* json = &writer->json;
+  const gcap_doctor_recording_t* recording = writer->recording;
+  const gcap_doctor_event_stack_t none = {0};
+  const gcap_doctor_event_stack_t* stack = index < recording->num_stacks ? &recording->stacks[index] : &none;
   put_text_or_null(json, "python_line",
-                   gcap_name_frame(writer->heap, recording, gcap_name_python_frame(recording, index)));
+                   gcap_doctor_name_frame(writer->heap, recording, gcap_doctor_name_python_frame(recording, index)));
   put_text_or_null(json, "call_site",
-                   gcap_name_frame(writer->heap, recording, gcap_recording_c_frame(recording, index)));
-  gcap_json_open(json, "python", '[');
+                   gcap_doctor_name_frame(writer->heap, recording, gcap_doctor_recording_c_frame(recording, index)));
+  gcap_doctor_json_open(json, "python", '[');
   for (uint32_t i = 0; i < stack->num_python; ++i) put_frame(writer, stack->python[i]);
-  gcap_json_close(json, '[');
-  gcap_json_text(json, "no_python", stack->why);
-  gcap_json_open(json, "c", '[');
+  gcap_doctor_json_close(json, '[');
+  gcap_doctor_json_text(json, "no_python", stack->why);
+  gcap_doctor_json_open(json, "c", '[');
   for (uint32_t i = 0; i < stack->num_c; ++i) put_frame(writer, stack->c[i]);
-  gcap_json_close(json, '[');
+  gcap_doctor_json_close(json, '[');
 }
 
 static void put_thread(writer_t* writer, uint32_t index) {
-  gcap_json_t* json = &writer->json;
+  gcap_doctor_json_t* json = &writer->json;
   if (index >= writer->recording->num_threads) {
-    gcap_json_null(json, "thread");
+    gcap_doctor_json_null(json, "thread");
     return;
   }
-  const gcap_event_thread_t* thread = &writer->recording->threads[index];
-  gcap_json_open_flat(json, "thread", '{');
-  gcap_json_number(json, "id", thread->id);
-  gcap_json_number(json, "os", thread->os);
+  const gcap_doctor_event_thread_t* thread = &writer->recording->threads[index];
+  gcap_doctor_json_open_flat(json, "thread", '{');
+  gcap_doctor_json_number(json, "id", thread->id);
+  gcap_doctor_json_number(json, "os", thread->os);
   put_text_or_null(json, "name", thread->name);
-  gcap_json_close(json, '{');
+  gcap_doctor_json_close(json, '{');
 }
 
 static void put_stream(writer_t* writer, uint32_t index) {
-  gcap_json_t* json = &writer->json;
+  gcap_doctor_json_t* json = &writer->json;
   if (index >= writer->recording->num_streams) {
-    gcap_json_null(json, "stream");
+    gcap_doctor_json_null(json, "stream");
     return;
   }
-  const gcap_event_stream_t* stream = &writer->recording->streams[index];
-  gcap_json_open_flat(json, "stream", '{');
-  gcap_json_number(json, "id", stream->id);
+  const gcap_doctor_event_stream_t* stream = &writer->recording->streams[index];
+  gcap_doctor_json_open_flat(json, "stream", '{');
+  gcap_doctor_json_number(json, "id", stream->id);
   put_text_or_null(json, "what", stream->what);
-  gcap_json_close(json, '{');
+  gcap_doctor_json_close(json, '{');
 }
 
 static void put_call(writer_t* writer, const char* key, uint32_t index) {
-  gcap_json_t* json = &writer->json;
+  gcap_doctor_json_t* json = &writer->json;
   if (index >= writer->recording->num_calls) {
-    gcap_json_null(json, key);
+    gcap_doctor_json_null(json, key);
     return;
   }
-  const gcap_event_call_t* call = &writer->recording->calls[index];
-  gcap_json_open(json, key, '{');
-  gcap_json_number(json, "number", call->number);
-  gcap_json_text(json, "function", gcap_name_call(call->function));
-  gcap_json_text(json, "recorded_function", call->function);
+  const gcap_doctor_event_call_t* call = &writer->recording->calls[index];
+  gcap_doctor_json_open(json, key, '{');
+  gcap_doctor_json_number(json, "number", call->number);
+  gcap_doctor_json_text(json, "function", gcap_doctor_name_call(call->function));
+  gcap_doctor_json_text(json, "recorded_function", call->function);
   put_text_or_null(json, "arguments", call->arguments);
-  gcap_json_signed(json, "result", call->result);
-  gcap_json_text(json, "result_name", gcap_rule_code_name(call->result));
-  gcap_json_number(json, "depth", call->depth);
-  gcap_json_number(json, "start_ns", call->start_ns);
-  gcap_json_number(json, "end_ns", call->end_ns);
+  gcap_doctor_json_signed(json, "result", call->result);
+  gcap_doctor_json_text(json, "result_name", gcap_rule_code_name(call->result));
+  gcap_doctor_json_number(json, "depth", call->depth);
+  gcap_doctor_json_number(json, "start_ns", call->start_ns);
+  gcap_doctor_json_number(json, "end_ns", call->end_ns);
   put_thread(writer, call->thread);
   put_stream(writer, call->stream);
-  if (call->kernel != NULL) gcap_json_text(json, "kernel", call->kernel);
-  if (call->copy != NULL) gcap_json_text(json, "copy", call->copy);
-  if (call->bytes != GCAP_NO_NUMBER) gcap_json_number(json, "bytes", call->bytes);
-  if (call->host != GCAP_HOST_UNKNOWN) gcap_json_text(json, "host", gcap_name_host(call->host));
-  if (call->says != NULL) gcap_json_text(json, "says", call->says);
+  if (call->kernel != NULL) gcap_doctor_json_text(json, "kernel", call->kernel);
+  if (call->copy != NULL) gcap_doctor_json_text(json, "copy", call->copy);
+  if (call->bytes != GCAP_DOCTOR_NO_NUMBER) gcap_doctor_json_number(json, "bytes", call->bytes);
+  if (call->host != GCAP_DOCTOR_HOST_UNKNOWN) gcap_doctor_json_text(json, "host", gcap_doctor_name_host(call->host));
+  if (call->says != NULL) gcap_doctor_json_text(json, "says", call->says);
   put_stack(writer, call->stack);
-  gcap_json_close(json, '{');
+  gcap_doctor_json_close(json, '{');
 }
 
 // --- Findings and captures -------------------------------------------------------------------------------------------
 
 static void put_rule(writer_t* writer, const gcap_rule_t* rule) {
-  gcap_json_t* json = &writer->json;
+  gcap_doctor_json_t* json = &writer->json;
   if (rule == NULL) {
-    gcap_json_null(json, "rule");
+    gcap_doctor_json_null(json, "rule");
     return;
   }
-  gcap_json_open(json, "rule", '{');
-  gcap_json_text(json, "id", rule->id);
-  gcap_json_text(json, "name", rule->name);
-  gcap_json_signed(json, "code", rule->code);
-  gcap_json_text(json, "code_name", rule->code_name);
-  gcap_json_text(json, "situation", rule->situation);
-  gcap_json_text(json, "remedy", rule->remedy);
-  gcap_json_text(json, "page", gcap_name_page(writer->heap, rule));
-  gcap_json_close(json, '{');
+  gcap_doctor_json_open(json, "rule", '{');
+  gcap_doctor_json_text(json, "id", rule->id);
+  gcap_doctor_json_text(json, "name", rule->name);
+  gcap_doctor_json_signed(json, "code", rule->code);
+  gcap_doctor_json_text(json, "code_name", rule->code_name);
+  gcap_doctor_json_text(json, "situation", rule->situation);
+  gcap_doctor_json_text(json, "remedy", rule->remedy);
+  gcap_doctor_json_text(json, "page", gcap_doctor_name_page(writer->heap, rule));
+  gcap_doctor_json_close(json, '{');
 }
 
-static void put_finding(writer_t* writer, const gcap_finding_t* finding) {
-  gcap_json_t* json = &writer->json;
-  gcap_json_open(json, NULL, '{');
-  gcap_json_text(json, "kind", gcap_finding_kind_name(finding->kind));
-  gcap_json_text(json, "severity", gcap_name_severity(finding->severity));
-  gcap_json_flag(json, "certain", finding->is_certain);
-  gcap_json_number(json, "count", finding->count);
-  gcap_json_text(json, "sentence", finding->sentence);
-  gcap_json_text(json, "remedy", finding->remedy);
+static void put_finding(writer_t* writer, const gcap_doctor_finding_t* finding) {
+  gcap_doctor_json_t* json = &writer->json;
+  gcap_doctor_json_open(json, NULL, '{');
+  gcap_doctor_json_text(json, "kind", gcap_doctor_finding_kind_name(finding->kind));
+  gcap_doctor_json_text(json, "severity", gcap_doctor_name_severity(finding->severity));
+  gcap_doctor_json_flag(json, "certain", finding->is_certain);
+  gcap_doctor_json_number(json, "count", finding->count);
+  gcap_doctor_json_text(json, "sentence", finding->sentence);
+  gcap_doctor_json_text(json, "remedy", finding->remedy);
   put_rule(writer, finding->rule);
   put_capture_number(json, "capture", finding->capture);
   put_call(writer, "call", finding->call);
   put_call(writer, "other", finding->other);
-  gcap_json_close(json, '{');
+  gcap_doctor_json_close(json, '{');
 }
 
 static void put_capture(writer_t* writer, uint32_t index) {
-  gcap_json_t* json = &writer->json;
-  const gcap_captured_t* capture = &writer->diagnosis->captures[index];
-  gcap_json_open(json, NULL, '{');
+  gcap_doctor_json_t* json = &writer->json;
+  const gcap_doctor_captured_t* capture = &writer->diagnosis->captures[index];
+  gcap_doctor_json_open(json, NULL, '{');
   put_capture_number(json, "number", index);
-  gcap_json_text(json, "outcome", gcap_name_outcome(capture->outcome));
-  gcap_json_text(json, "mode", gcap_name_mode(capture->mode));
-  gcap_json_signed(json, "result", capture->result);
-  gcap_json_text(json, "result_name", gcap_rule_code_name(capture->result));
+  gcap_doctor_json_text(json, "outcome", gcap_doctor_name_outcome(capture->outcome));
+  gcap_doctor_json_text(json, "mode", gcap_doctor_name_mode(capture->mode));
+  gcap_doctor_json_signed(json, "result", capture->result);
+  gcap_doctor_json_text(json, "result_name", gcap_rule_code_name(capture->result));
   put_stream(writer, capture->stream);
   put_thread(writer, capture->thread);
   put_id(json, "graph", capture->graph);
-  gcap_json_number(json, "nodes", capture->num_nodes);
+  gcap_doctor_json_number(json, "nodes", capture->num_nodes);
   put_id(json, "exec", capture->exec);
-  gcap_json_number(json, "replays", capture->replays);
+  gcap_doctor_json_number(json, "replays", capture->replays);
   put_call(writer, "begin", capture->begin);
   put_call(writer, "end", capture->end);
   put_call(writer, "culprit", capture->culprit);
-  gcap_json_close(json, '{');
+  gcap_doctor_json_close(json, '{');
 }
 
 // --- Graphs ----------------------------------------------------------------------------------------------------------
 
-static void put_groups(writer_t* writer, const char* key, const gcap_graph_view_t* view, gcap_grouping_t grouping) {
-  gcap_json_t* json = &writer->json;
-  gcap_json_open(json, key, '[');
+static void put_groups(writer_t* writer, const char* key, const gcap_doctor_graph_view_t* view,
+                       gcap_doctor_grouping_t grouping) {
+  gcap_doctor_json_t* json = &writer->json;
+  gcap_doctor_json_open(json, key, '[');
   for (uint32_t i = 0; i < view->num_groups[grouping]; ++i) {
-    const gcap_view_group_t* group = &view->groups[grouping][i];
-    gcap_json_open_flat(json, NULL, '{');
-    gcap_json_text(json, "name", group->name);
-    gcap_json_number(json, "nodes", group->count);
-    gcap_json_number(json, "ns", group->ns);
-    gcap_json_close(json, '{');
+    const gcap_doctor_view_group_t* group = &view->groups[grouping][i];
+    gcap_doctor_json_open_flat(json, NULL, '{');
+    gcap_doctor_json_text(json, "name", group->name);
+    gcap_doctor_json_number(json, "nodes", group->count);
+    gcap_doctor_json_number(json, "ns", group->ns);
+    gcap_doctor_json_close(json, '{');
   }
-  gcap_json_close(json, '[');
+  gcap_doctor_json_close(json, '[');
 }
 
-static void put_nodes(writer_t* writer, const gcap_graph_view_t* view) {
-  gcap_json_t* json = &writer->json;
-  const gcap_recording_t* recording = writer->recording;
-  gcap_json_open(json, "nodes", '[');
+static void put_nodes(writer_t* writer, const gcap_doctor_graph_view_t* view) {
+  gcap_doctor_json_t* json = &writer->json;
+  const gcap_doctor_recording_t* recording = writer->recording;
+  gcap_doctor_json_open(json, "nodes", '[');
   for (uint32_t i = 0; i < view->num_nodes; ++i) {
-    const gcap_view_node_t* node = &view->nodes[i];
-    const gcap_event_call_t* call = node->node->call != GCAP_NONE ? &recording->calls[node->node->call] : NULL;
-    gcap_json_open_flat(json, NULL, '{');
-    gcap_json_hex(json, "id", node->node->id);
-    gcap_json_text(json, "type", node->node->type);
-    gcap_json_text(json, "name", node->names[GCAP_BY_KERNEL]);
-    if (call != NULL && call->kernel != NULL) gcap_json_text(json, "kernel", call->kernel);
-    if (call != NULL) gcap_json_number(json, "call", call->number);
-    if (node->c_frame != GCAP_NONE) gcap_json_text(json, "call_site", node->names[GCAP_BY_CALL_SITE]);
-    if (node->python_frame != GCAP_NONE) gcap_json_text(json, "python_line", node->names[GCAP_BY_PYTHON_LINE]);
-    gcap_json_number(json, "layer", node->layer);
-    gcap_json_number(json, "runs", node->total_runs);
-    gcap_json_number(json, "ns", node->ns);
-    gcap_json_close(json, '{');
+    const gcap_doctor_view_node_t* node = &view->nodes[i];
+    const gcap_doctor_event_call_t* call =
+        node->node->call != GCAP_DOCTOR_NONE ? &recording->calls[node->node->call] : NULL;
+    gcap_doctor_json_open_flat(json, NULL, '{');
+    gcap_doctor_json_hex(json, "id", node->node->id);
+    gcap_doctor_json_text(json, "type", node->node->type);
+    gcap_doctor_json_text(json, "name", node->names[GCAP_DOCTOR_BY_KERNEL]);
+    if (call != NULL && call->kernel != NULL) gcap_doctor_json_text(json, "kernel", call->kernel);
+    if (call != NULL) gcap_doctor_json_number(json, "call", call->number);
+    if (node->c_frame != GCAP_DOCTOR_NONE)
+      gcap_doctor_json_text(json, "call_site", node->names[GCAP_DOCTOR_BY_CALL_SITE]);
+    if (node->python_frame != GCAP_DOCTOR_NONE)
+      gcap_doctor_json_text(json, "python_line", node->names[GCAP_DOCTOR_BY_PYTHON_LINE]);
+    gcap_doctor_json_number(json, "layer", node->layer);
+    gcap_doctor_json_number(json, "runs", node->total_runs);
+    gcap_doctor_json_number(json, "ns", node->ns);
+    gcap_doctor_json_close(json, '{');
   }
-  gcap_json_close(json, '[');
+  gcap_doctor_json_close(json, '[');
 }
 
-static void put_edges(writer_t* writer, const gcap_graph_view_t* view) {
-  gcap_json_t* json = &writer->json;
-  gcap_json_open(json, "edges", '[');
+static void put_edges(writer_t* writer, const gcap_doctor_graph_view_t* view) {
+  gcap_doctor_json_t* json = &writer->json;
+  gcap_doctor_json_open(json, "edges", '[');
   for (uint32_t i = 0; i < view->num_edges; ++i) {
-    gcap_json_open_flat(json, NULL, '[');
-    gcap_json_hex(json, NULL, view->nodes[view->edges[i].from].node->id);
-    gcap_json_hex(json, NULL, view->nodes[view->edges[i].to].node->id);
-    gcap_json_close(json, '[');
+    gcap_doctor_json_open_flat(json, NULL, '[');
+    gcap_doctor_json_hex(json, NULL, view->nodes[view->edges[i].from].node->id);
+    gcap_doctor_json_hex(json, NULL, view->nodes[view->edges[i].to].node->id);
+    gcap_doctor_json_close(json, '[');
   }
-  gcap_json_close(json, '[');
+  gcap_doctor_json_close(json, '[');
 }
 
-static void put_graph(writer_t* writer, const gcap_graph_view_t* view) {
-  gcap_json_t* json = &writer->json;
-  gcap_json_open(json, NULL, '{');
-  gcap_json_number(json, "id", view->graph);
+static void put_graph(writer_t* writer, const gcap_doctor_graph_view_t* view) {
+  gcap_doctor_json_t* json = &writer->json;
+  gcap_doctor_json_open(json, NULL, '{');
+  gcap_doctor_json_number(json, "id", view->graph);
   put_capture_number(json, "capture", view->capture);
-  gcap_json_number(json, "replays", view->replays);
-  gcap_json_number(json, "failed_replays", view->failed_replays);
-  gcap_json_number(json, "ns", view->ns);
-  gcap_json_number(json, "whole_ns", view->whole_ns);
-  gcap_json_number(json, "layers", view->num_layers);
-  put_groups(writer, "by_kernel", view, GCAP_BY_KERNEL);
-  put_groups(writer, "by_call_site", view, GCAP_BY_CALL_SITE);
-  put_groups(writer, "by_python_line", view, GCAP_BY_PYTHON_LINE);
+  gcap_doctor_json_number(json, "replays", view->replays);
+  gcap_doctor_json_number(json, "failed_replays", view->failed_replays);
+  gcap_doctor_json_number(json, "ns", view->ns);
+  gcap_doctor_json_number(json, "whole_ns", view->whole_ns);
+  gcap_doctor_json_number(json, "layers", view->num_layers);
+  put_groups(writer, "by_kernel", view, GCAP_DOCTOR_BY_KERNEL);
+  put_groups(writer, "by_call_site", view, GCAP_DOCTOR_BY_CALL_SITE);
+  put_groups(writer, "by_python_line", view, GCAP_DOCTOR_BY_PYTHON_LINE);
   put_nodes(writer, view);
   put_edges(writer, view);
-  gcap_json_close(json, '{');
+  gcap_doctor_json_close(json, '{');
 }
 
 // --- The whole -------------------------------------------------------------------------------------------------------
 
 static void put_recording(writer_t* writer) {
-  gcap_json_t* json = &writer->json;
-  const gcap_recording_t* recording = writer->recording;
-  gcap_json_text(json, "program", recording->program);
-  gcap_json_text(json, "source", recording->source);
-  gcap_json_number(json, "pid", recording->pid);
-  gcap_json_number(json, "time", recording->unix_seconds);
-  gcap_json_number(json, "driver", recording->driver);
-  gcap_json_number(json, "cupti", recording->cupti);
-  gcap_json_flag(json, "ended", recording->ended);
-  gcap_json_number(json, "calls", recording->num_calls);
-  gcap_json_number(json, "replays", writer->views->replays);
-  gcap_json_number(json, "failed_replays", writer->views->failed_replays);
-  gcap_json_open(json, "damage", '{');
-  gcap_json_number(json, "lines", recording->damage.lines);
-  gcap_json_number(json, "first", recording->damage.first);
-  gcap_json_text(json, "reason", recording->damage.reason);
-  gcap_json_close(json, '{');
-  gcap_json_open(json, "notes", '[');
-  for (size_t i = 0; i < recording->num_notes; ++i) gcap_json_text(json, NULL, recording->notes[i]);
-  gcap_json_close(json, '[');
+  gcap_doctor_json_t* json = &writer->json;
+  const gcap_doctor_recording_t* recording = writer->recording;
+  gcap_doctor_json_text(json, "program", recording->program);
+  gcap_doctor_json_text(json, "source", recording->source);
+  gcap_doctor_json_number(json, "pid", recording->pid);
+  gcap_doctor_json_number(json, "time", recording->unix_seconds);
+  gcap_doctor_json_number(json, "driver", recording->driver);
+  gcap_doctor_json_number(json, "cupti", recording->cupti);
+  gcap_doctor_json_flag(json, "ended", recording->ended);
+  gcap_doctor_json_number(json, "calls", recording->num_calls);
+  gcap_doctor_json_number(json, "replays", writer->views->replays);
+  gcap_doctor_json_number(json, "failed_replays", writer->views->failed_replays);
+  gcap_doctor_json_open(json, "damage", '{');
+  gcap_doctor_json_number(json, "lines", recording->damage.lines);
+  gcap_doctor_json_number(json, "first", recording->damage.first);
+  gcap_doctor_json_text(json, "reason", recording->damage.reason);
+  gcap_doctor_json_close(json, '{');
+  gcap_doctor_json_open(json, "notes", '[');
+  for (size_t i = 0; i < recording->num_notes; ++i) gcap_doctor_json_text(json, NULL, recording->notes[i]);
+  gcap_doctor_json_close(json, '[');
 }
 
 static void put_all(writer_t* writer) {
-  gcap_json_t* json = &writer->json;
-  const gcap_diagnosis_t* diagnosis = writer->diagnosis;
-  gcap_json_open(json, NULL, '{');
-  gcap_json_text(json, "format", "gcap-doctor");
-  gcap_json_number(json, "version", 1);
+  gcap_doctor_json_t* json = &writer->json;
+  const gcap_doctor_diagnosis_t* diagnosis = writer->diagnosis;
+  gcap_doctor_json_open(json, NULL, '{');
+  gcap_doctor_json_text(json, "format", "gcap-doctor");
+  gcap_doctor_json_number(json, "version", 1);
   put_recording(writer);
-  gcap_json_open(json, "findings", '[');
+  gcap_doctor_json_open(json, "findings", '[');
   for (size_t i = 0; i < diagnosis->num_findings; ++i) put_finding(writer, &diagnosis->findings[i]);
-  gcap_json_close(json, '[');
-  gcap_json_open(json, "captures", '[');
+  gcap_doctor_json_close(json, '[');
+  gcap_doctor_json_open(json, "captures", '[');
   for (uint32_t i = 0; i < diagnosis->num_captures; ++i) put_capture(writer, i);
-  gcap_json_close(json, '[');
-  gcap_json_open(json, "graphs", '[');
+  gcap_doctor_json_close(json, '[');
+  gcap_doctor_json_open(json, "graphs", '[');
   for (size_t i = 0; i < writer->views->count; ++i) put_graph(writer, &writer->views->items[i]);
-  gcap_json_close(json, '[');
-  gcap_json_number(json, "untied_times", writer->views->num_untied_times);
-  gcap_json_close(json, '{');
+  gcap_doctor_json_close(json, '[');
+  gcap_doctor_json_number(json, "untied_times", writer->views->num_untied_times);
+  gcap_doctor_json_close(json, '{');
 }
 
-void gcap_report_json(FILE* out, const gcap_diagnosis_t* diagnosis) {
-  gcap_heap_t heap;
-  gcap_heap_init(&heap);
-  gcap_graph_views_t* views = gcap_graph_views_create(diagnosis);
+void gcap_doctor_report_json(FILE* out, const gcap_doctor_diagnosis_t* diagnosis) {
+  gcap_doctor_heap_t heap;
+  gcap_doctor_heap_init(&heap);
+  gcap_doctor_graph_views_t* views = gcap_doctor_graph_views_create(diagnosis);
   writer_t writer = {.diagnosis = diagnosis, .recording = diagnosis->recording, .views = views, .heap = &heap};
-  gcap_json_init(&writer.json, out);
+  gcap_doctor_json_init(&writer.json, out);
   put_all(&writer);
-  gcap_graph_views_destroy(views);
-  gcap_heap_deinit(&heap);
+  gcap_doctor_graph_views_destroy(views);
+  gcap_doctor_heap_deinit(&heap);
 }

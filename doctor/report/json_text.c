@@ -21,7 +21,7 @@ static unsigned count_following(unsigned char first) {
   return first >= 0xF0 && first < 0xF5 ? 3 : 4;
 }
 
-uint32_t gcap_utf8_next(const char** text) {
+uint32_t gcap_doctor_utf8_next(const char** text) {
   static const uint32_t smallest[] = {0, 0x80, 0x800, 0x10000};
   const unsigned char* bytes = (const unsigned char*)*text;
   if (bytes[0] == '\0') return 0;
@@ -42,13 +42,13 @@ uint32_t gcap_utf8_next(const char** text) {
   return character;
 }
 
-bool gcap_utf8_is_control(uint32_t character) {
+bool gcap_doctor_utf8_is_control(uint32_t character) {
   return character < 0x20 || (character >= 0x7F && character < 0xA0) || (character >= 0x200E && character <= 0x200F) ||
          (character >= 0x2028 && character <= 0x202E) || (character >= 0x2066 && character <= 0x2069) ||
          character == 0xFEFF;
 }
 
-void gcap_utf8_write(FILE* out, uint32_t character) {
+void gcap_doctor_utf8_write(FILE* out, uint32_t character) {
   if (character < 0x80) {
     fputc((int)character, out);
     return;
@@ -64,24 +64,24 @@ void gcap_utf8_write(FILE* out, uint32_t character) {
 static void write_text(FILE* out, const char* text) {
   fputc('"', out);
   uint32_t character;
-  while ((character = gcap_utf8_next(&text)) != 0) {
+  while ((character = gcap_doctor_utf8_next(&text)) != 0) {
     if (character == '"' || character == '\\') {
       fprintf(out, "\\%c", (char)character);
     } else if (character == '\n') {
       fputs("\\n", out);
     } else if (character == '\t') {
       fputs("\\t", out);
-    } else if (gcap_utf8_is_control(character)) {
+    } else if (gcap_doctor_utf8_is_control(character)) {
       fprintf(out, "\\u%04" PRIx32, character);
     } else {
-      gcap_utf8_write(out, character);
+      gcap_doctor_utf8_write(out, character);
     }
   }
   fputc('"', out);
 }
 
 // What comes before a value: a comma, a new line, the key.
-static void begin(gcap_json_t* json, const char* key) {
+static void begin(gcap_doctor_json_t* json, const char* key) {
   if (json->is_inside) fputc(',', json->out);
   if (json->flat != 0) {
     if (json->is_inside) fputc(' ', json->out);
@@ -94,21 +94,21 @@ static void begin(gcap_json_t* json, const char* key) {
   fputs(": ", json->out);
 }
 
-void gcap_json_init(gcap_json_t* json, FILE* out) { *json = (gcap_json_t){.out = out}; }
+void gcap_doctor_json_init(gcap_doctor_json_t* json, FILE* out) { *json = (gcap_doctor_json_t){.out = out}; }
 
-void gcap_json_open(gcap_json_t* json, const char* key, char bracket) {
+void gcap_doctor_json_open(gcap_doctor_json_t* json, const char* key, char bracket) {
   begin(json, key);
   fputc(bracket, json->out);
   ++json->depth;
   json->is_inside = false;
 }
 
-void gcap_json_open_flat(gcap_json_t* json, const char* key, char bracket) {
-  gcap_json_open(json, key, bracket);
+void gcap_doctor_json_open_flat(gcap_doctor_json_t* json, const char* key, char bracket) {
+  gcap_doctor_json_open(json, key, bracket);
   if (json->flat == 0) json->flat = json->depth;
 }
 
-void gcap_json_close(gcap_json_t* json, char bracket) {
+void gcap_doctor_json_close(gcap_doctor_json_t* json, char bracket) {
   --json->depth;
   if (json->flat == 0 && json->is_inside) fprintf(json->out, "\n%*s", (int)json->depth, "");
   if (json->flat > json->depth) json->flat = 0;
@@ -117,41 +117,41 @@ void gcap_json_close(gcap_json_t* json, char bracket) {
   if (json->depth == 0) fputc('\n', json->out);
 }
 
-void gcap_json_text(gcap_json_t* json, const char* key, const char* text) {
+void gcap_doctor_json_text(gcap_doctor_json_t* json, const char* key, const char* text) {
   if (text == NULL) {
-    gcap_json_null(json, key);
+    gcap_doctor_json_null(json, key);
     return;
   }
   begin(json, key);
   write_text(json->out, text);
 }
 
-void gcap_json_number(gcap_json_t* json, const char* key, uint64_t number) {
+void gcap_doctor_json_number(gcap_doctor_json_t* json, const char* key, uint64_t number) {
   begin(json, key);
   fprintf(json->out, "%" PRIu64, number);
 }
 
-void gcap_json_signed(gcap_json_t* json, const char* key, int64_t number) {
+void gcap_doctor_json_signed(gcap_doctor_json_t* json, const char* key, int64_t number) {
   begin(json, key);
   fprintf(json->out, "%" PRId64, number);
 }
 
-void gcap_json_hex(gcap_json_t* json, const char* key, uint64_t number) {
+void gcap_doctor_json_hex(gcap_doctor_json_t* json, const char* key, uint64_t number) {
   begin(json, key);
   fprintf(json->out, "\"0x%" PRIx64 "\"", number);
 }
 
-void gcap_json_flag(gcap_json_t* json, const char* key, bool flag) {
+void gcap_doctor_json_flag(gcap_doctor_json_t* json, const char* key, bool flag) {
   begin(json, key);
   fputs(flag ? "true" : "false", json->out);
 }
 
-void gcap_json_null(gcap_json_t* json, const char* key) {
+void gcap_doctor_json_null(gcap_doctor_json_t* json, const char* key) {
   begin(json, key);
   fputs("null", json->out);
 }
 
-void gcap_json_us(gcap_json_t* json, const char* key, uint64_t ns) {
+void gcap_doctor_json_us(gcap_doctor_json_t* json, const char* key, uint64_t ns) {
   begin(json, key);
   fprintf(json->out, "%" PRIu64 ".%03" PRIu64, ns / 1000, ns % 1000);
 }

@@ -17,7 +17,7 @@ enum { kMaxNesting = 96 };
 
 typedef struct scan {
   const char* at;
-  gcap_mangled_t* names;
+  gcap_doctor_mangled_t* names;
   char open[kMaxNesting];  // what is open: N names, I template arguments, L a literal, Z a local name, U a lambda, ...
   size_t num_open;
   const char* pending;  // the last identifier of the name that is open
@@ -44,11 +44,12 @@ static void skip_number(const char** at) {
 }
 
 static void copy(char* to, const char* text, size_t bytes) {
-  snprintf(to, GCAP_MANGLED_BYTES, "%.*s", (int)(bytes < GCAP_MANGLED_BYTES ? bytes : GCAP_MANGLED_BYTES - 1), text);
+  snprintf(to, GCAP_DOCTOR_MANGLED_BYTES, "%.*s",
+           (int)(bytes < GCAP_DOCTOR_MANGLED_BYTES ? bytes : GCAP_DOCTOR_MANGLED_BYTES - 1), text);
 }
 
 // Appends a part of the function's own name. Unnamed namespaces say nothing.
-static void append(gcap_mangled_t* names, const char* text, size_t bytes) {
+static void append(gcap_doctor_mangled_t* names, const char* text, size_t bytes) {
   if (bytes >= 10 && strncmp(text, "_GLOBAL__N", 10) == 0) return;
   size_t length = strlen(names->name);
   snprintf(names->name + length, sizeof(names->name) - length, "%s%.*s", length != 0 ? "::" : "", (int)bytes, text);
@@ -59,7 +60,7 @@ static void append(gcap_mangled_t* names, const char* text, size_t bytes) {
 // A name of a template argument is complete.
 static void keep(scan_t* scan, const char* text, size_t bytes) {
   if (text == NULL || (bytes >= 10 && strncmp(text, "_GLOBAL__N", 10) == 0)) return;
-  gcap_mangled_t* names = scan->names;
+  gcap_doctor_mangled_t* names = scan->names;
   if (names->outer[0] == '\0') {
     copy(names->outer, text, bytes);
     scan->outer_depth = scan->depth;
@@ -181,7 +182,7 @@ static void scan_letter(scan_t* scan) {
 }
 
 // From behind the I of the arguments to behind their E.
-static const char* scan_arguments(gcap_mangled_t* names, const char* at) {
+static const char* scan_arguments(gcap_doctor_mangled_t* names, const char* at) {
   names->outer[0] = names->inner[0] = '\0';
   scan_t scan = {.at = at, .names = names, .open = "I", .num_open = 1, .depth = 1};
   while (scan.num_open != 0 && *scan.at != '\0') {
@@ -197,7 +198,7 @@ static const char* scan_arguments(gcap_mangled_t* names, const char* at) {
 // --- The function's name ---------------------------------------------------------------------------------------------
 
 // One part of a name; false at its end.
-static bool read_part(gcap_mangled_t* names, const char** at) {
+static bool read_part(gcap_doctor_mangled_t* names, const char** at) {
   const char* text;
   size_t bytes;
   if (isdigit((unsigned char)**at)) {
@@ -226,7 +227,7 @@ static bool read_part(gcap_mangled_t* names, const char** at) {
   }
 }
 
-bool gcap_mangled_read(const char* symbol, gcap_mangled_t* out_names) {
+bool gcap_doctor_mangled_read(const char* symbol, gcap_doctor_mangled_t* out_names) {
   memset(out_names, 0, sizeof(*out_names));
   if (strncmp(symbol, "_Z", 2) != 0) return false;
   const char* at = symbol + 2;

@@ -28,10 +28,10 @@ static size_t length_without_arguments(const char* name) {
 }
 
 // "void at::native::f<4, int>(int*)" as "at::native::f".
-static const char* without_types(gcap_heap_t* heap, const char* name) {
+static const char* without_types(gcap_doctor_heap_t* heap, const char* name) {
   if (strpbrk(name, "(<") == NULL || strstr(name, "operator") != NULL) return name;
   size_t length = length_without_arguments(name), to = 0;
-  char* text = gcap_heap_alloc(heap, length + 1);
+  char* text = gcap_doctor_heap_alloc(heap, length + 1);
   unsigned depth = 0;
   for (size_t i = 0; i < length; ++i) {
     if (strncmp(name + i, "(anonymous namespace)::", 23) == 0) {
@@ -50,34 +50,34 @@ static const char* without_types(gcap_heap_t* heap, const char* name) {
   return to != 0 ? text : name;
 }
 
-const char* gcap_name_function(gcap_heap_t* heap, const char* symbol) {
-  gcap_mangled_t names;
-  if (gcap_mangled_read(symbol, &names)) return gcap_heap_copy(heap, names.name, strlen(names.name));
+const char* gcap_doctor_name_function(gcap_doctor_heap_t* heap, const char* symbol) {
+  gcap_doctor_mangled_t names;
+  if (gcap_doctor_mangled_read(symbol, &names)) return gcap_doctor_heap_copy(heap, names.name, strlen(names.name));
   return without_types(heap, symbol);
 }
 
-const char* gcap_name_kernel(gcap_heap_t* heap, const char* kernel) {
-  gcap_mangled_t names;
-  if (!gcap_mangled_read(kernel, &names)) return without_types(heap, kernel);
-  if (names.outer[0] == '\0') return gcap_heap_copy(heap, names.name, strlen(names.name));
-  if (names.inner[0] == '\0') return gcap_heap_print(heap, "%s<%s>", names.name, names.outer);
-  return gcap_heap_print(heap, "%s<%s<%s>>", names.name, names.outer, names.inner);
+const char* gcap_doctor_name_kernel(gcap_doctor_heap_t* heap, const char* kernel) {
+  gcap_doctor_mangled_t names;
+  if (!gcap_doctor_mangled_read(kernel, &names)) return without_types(heap, kernel);
+  if (names.outer[0] == '\0') return gcap_doctor_heap_copy(heap, names.name, strlen(names.name));
+  if (names.inner[0] == '\0') return gcap_doctor_heap_print(heap, "%s<%s>", names.name, names.outer);
+  return gcap_doctor_heap_print(heap, "%s<%s<%s>>", names.name, names.outer, names.inner);
 }
 
 // --- Frames ----------------------------------------------------------------------------------------------------------
 
-const char* gcap_name_frame(gcap_heap_t* heap, const gcap_recording_t* recording, uint32_t frame) {
+const char* gcap_doctor_name_frame(gcap_doctor_heap_t* heap, const gcap_doctor_recording_t* recording, uint32_t frame) {
   if (frame >= recording->num_frames) return "";
-  const gcap_event_frame_t* of = &recording->frames[frame];
+  const gcap_doctor_event_frame_t* of = &recording->frames[frame];
   if (of->module == NULL) {
     const char* in = of->function[0] != '\0' ? " in " : "";
-    return gcap_heap_print(heap, "%s:%" PRIu32 "%s%s", of->file, of->line, in, of->function);
+    return gcap_doctor_heap_print(heap, "%s:%" PRIu32 "%s%s", of->file, of->line, in, of->function);
   }
-  const char* module = gcap_base_name(of->module);
-  if (of->function[0] == '\0') return gcap_heap_print(heap, "%s+0x%" PRIx64, module, of->offset);
-  const char* function = gcap_name_function(heap, of->function);
-  if (of->file == NULL) return gcap_heap_print(heap, "%s (%s)", function, module);
-  return gcap_heap_print(heap, "%s at %s:%" PRIu32 " (%s)", function, of->file, of->line, module);
+  const char* module = gcap_doctor_base_name(of->module);
+  if (of->function[0] == '\0') return gcap_doctor_heap_print(heap, "%s+0x%" PRIx64, module, of->offset);
+  const char* function = gcap_doctor_name_function(heap, of->function);
+  if (of->file == NULL) return gcap_doctor_heap_print(heap, "%s (%s)", function, module);
+  return gcap_doctor_heap_print(heap, "%s at %s:%" PRIu32 " (%s)", function, of->file, of->line, module);
 }
 
 // Is the file one of Python's own library, or of a framework?
@@ -97,9 +97,9 @@ static bool is_librarys(const char* file) {
   return false;
 }
 
-uint32_t gcap_name_python_frame(const gcap_recording_t* recording, uint32_t stack) {
-  if (stack >= recording->num_stacks || recording->stacks[stack].num_python == 0) return GCAP_NONE;
-  const gcap_event_stack_t* of = &recording->stacks[stack];
+uint32_t gcap_doctor_name_python_frame(const gcap_doctor_recording_t* recording, uint32_t stack) {
+  if (stack >= recording->num_stacks || recording->stacks[stack].num_python == 0) return GCAP_DOCTOR_NONE;
+  const gcap_doctor_event_stack_t* of = &recording->stacks[stack];
   for (uint32_t i = 0; i < of->num_python; ++i) {
     if (!is_librarys(recording->frames[of->python[i]].file)) return of->python[i];
   }
@@ -108,77 +108,80 @@ uint32_t gcap_name_python_frame(const gcap_recording_t* recording, uint32_t stac
 
 // --- Calls -----------------------------------------------------------------------------------------------------------
 
-const char* gcap_name_call(const char* function) {
+const char* gcap_doctor_name_call(const char* function) {
   const char* runtime = gcap_rule_runtime_name(function);
   return runtime != NULL ? runtime : function;
 }
 
-const char* gcap_name_result(gcap_heap_t* heap, int result) {
+const char* gcap_doctor_name_result(gcap_doctor_heap_t* heap, int result) {
   const char* name = gcap_rule_code_name(result);
-  return name != NULL ? gcap_heap_print(heap, "%d %s", result, name) : gcap_heap_print(heap, "%d", result);
+  return name != NULL ? gcap_doctor_heap_print(heap, "%d %s", result, name)
+                      : gcap_doctor_heap_print(heap, "%d", result);
 }
 
-const char* gcap_name_thread(gcap_heap_t* heap, const gcap_recording_t* recording, uint32_t thread) {
+const char* gcap_doctor_name_thread(gcap_doctor_heap_t* heap, const gcap_doctor_recording_t* recording,
+                                    uint32_t thread) {
   if (thread >= recording->num_threads) return "an unknown thread";
-  const gcap_event_thread_t* of = &recording->threads[thread];
-  if (of->name[0] != '\0') return gcap_heap_print(heap, "'%s'", of->name);
-  return gcap_heap_print(heap, "thread %" PRIu64, of->os != 0 ? of->os : of->id);
+  const gcap_doctor_event_thread_t* of = &recording->threads[thread];
+  if (of->name[0] != '\0') return gcap_doctor_heap_print(heap, "'%s'", of->name);
+  return gcap_doctor_heap_print(heap, "thread %" PRIu64, of->os != 0 ? of->os : of->id);
 }
 
-const char* gcap_name_stream(gcap_heap_t* heap, const gcap_recording_t* recording, uint32_t stream) {
+const char* gcap_doctor_name_stream(gcap_doctor_heap_t* heap, const gcap_doctor_recording_t* recording,
+                                    uint32_t stream) {
   if (stream >= recording->num_streams) return "";
-  const gcap_event_stream_t* of = &recording->streams[stream];
-  if (of->what[0] == '\0') return gcap_heap_print(heap, "stream %" PRIu32, of->id);
-  return gcap_heap_print(heap, "stream %" PRIu32 " (%s)", of->id, of->what);
+  const gcap_doctor_event_stream_t* of = &recording->streams[stream];
+  if (of->what[0] == '\0') return gcap_doctor_heap_print(heap, "stream %" PRIu32, of->id);
+  return gcap_doctor_heap_print(heap, "stream %" PRIu32 " (%s)", of->id, of->what);
 }
 
-const char* gcap_name_page(gcap_heap_t* heap, const gcap_rule_t* rule) {
-  char* page = gcap_heap_print(heap, "docs/rules/%s.md", rule->id);
+const char* gcap_doctor_name_page(gcap_doctor_heap_t* heap, const gcap_rule_t* rule) {
+  char* page = gcap_doctor_heap_print(heap, "docs/rules/%s.md", rule->id);
   for (char* c = page; *c != '\0'; ++c) *c = (char)tolower((unsigned char)*c);
   return page;
 }
 
 // --- Words -----------------------------------------------------------------------------------------------------------
 
-const char* gcap_name_mode(gcap_event_mode_t mode) {
+const char* gcap_doctor_name_mode(gcap_doctor_event_mode_t mode) {
   switch (mode) {
-    case GCAP_MODE_GLOBAL: return "global";
-    case GCAP_MODE_THREAD_LOCAL: return "thread_local";
-    case GCAP_MODE_RELAXED: return "relaxed";
-    case GCAP_MODE_UNKNOWN: break;
+    case GCAP_DOCTOR_MODE_GLOBAL: return "global";
+    case GCAP_DOCTOR_MODE_THREAD_LOCAL: return "thread_local";
+    case GCAP_DOCTOR_MODE_RELAXED: return "relaxed";
+    case GCAP_DOCTOR_MODE_UNKNOWN: break;
   }
   return "unknown";
 }
 
-const char* gcap_name_outcome(gcap_capture_outcome_t outcome) {
+const char* gcap_doctor_name_outcome(gcap_doctor_capture_outcome_t outcome) {
   switch (outcome) {
-    case GCAP_OUTCOME_GRAPH: return "graph";
-    case GCAP_OUTCOME_BROKEN: return "broken";
-    case GCAP_OUTCOME_OPEN: break;
+    case GCAP_DOCTOR_OUTCOME_GRAPH: return "graph";
+    case GCAP_DOCTOR_OUTCOME_BROKEN: return "broken";
+    case GCAP_DOCTOR_OUTCOME_OPEN: break;
   }
   return "open";
 }
 
-const char* gcap_name_severity(gcap_severity_t severity) {
+const char* gcap_doctor_name_severity(gcap_doctor_severity_t severity) {
   switch (severity) {
-    case GCAP_SEVERITY_ERROR: return "error";
-    case GCAP_SEVERITY_WARNING: return "warning";
-    case GCAP_SEVERITY_NOTE: break;
+    case GCAP_DOCTOR_SEVERITY_ERROR: return "error";
+    case GCAP_DOCTOR_SEVERITY_WARNING: return "warning";
+    case GCAP_DOCTOR_SEVERITY_NOTE: break;
   }
   return "note";
 }
 
-const char* gcap_name_host(gcap_event_host_t host) {
+const char* gcap_doctor_name_host(gcap_doctor_event_host_t host) {
   switch (host) {
-    case GCAP_HOST_PINNED: return "pinned";
-    case GCAP_HOST_STACK: return "stack";
-    case GCAP_HOST_PAGEABLE: return "pageable";
-    case GCAP_HOST_UNKNOWN: break;
+    case GCAP_DOCTOR_HOST_PINNED: return "pinned";
+    case GCAP_DOCTOR_HOST_STACK: return "stack";
+    case GCAP_DOCTOR_HOST_PAGEABLE: return "pageable";
+    case GCAP_DOCTOR_HOST_UNKNOWN: break;
   }
   return "unknown";
 }
 
-const char* gcap_name_ns(gcap_heap_t* heap, uint64_t ns) {
+const char* gcap_doctor_name_ns(gcap_doctor_heap_t* heap, uint64_t ns) {
   static const char* const units[] = {"ns", "us", "ms", "s"};
   // In thousandths of the unit, so that no floating point rounds 999.96 us to "1000 us".
   uint64_t value = ns, fraction = 0;
@@ -188,11 +191,12 @@ const char* gcap_name_ns(gcap_heap_t* heap, uint64_t ns) {
     value /= 1000;
     ++unit;
   }
-  if (unit == 0 || value >= 100) return gcap_heap_print(heap, "%" PRIu64 " %s", value, units[unit]);
-  if (value >= 10) return gcap_heap_print(heap, "%" PRIu64 ".%" PRIu64 " %s", value, fraction / 100, units[unit]);
-  return gcap_heap_print(heap, "%" PRIu64 ".%02" PRIu64 " %s", value, fraction / 10, units[unit]);
+  if (unit == 0 || value >= 100) return gcap_doctor_heap_print(heap, "%" PRIu64 " %s", value, units[unit]);
+  if (value >= 10)
+    return gcap_doctor_heap_print(heap, "%" PRIu64 ".%" PRIu64 " %s", value, fraction / 100, units[unit]);
+  return gcap_doctor_heap_print(heap, "%" PRIu64 ".%02" PRIu64 " %s", value, fraction / 10, units[unit]);
 }
 
-const char* gcap_name_count(gcap_heap_t* heap, uint64_t count, const char* noun) {
-  return gcap_heap_print(heap, "%" PRIu64 " %s%s", count, noun, count == 1 ? "" : "s");
+const char* gcap_doctor_name_count(gcap_doctor_heap_t* heap, uint64_t count, const char* noun) {
+  return gcap_doctor_heap_print(heap, "%" PRIu64 " %s%s", count, noun, count == 1 ? "" : "s");
 }

@@ -14,38 +14,41 @@ extern "C" {
 #endif
 
 // A mangled or demangled C++ name without its types: "at::native::reduce_kernel". Other names stay as they are.
-const char* gcap_name_function(gcap_heap_t* heap, const char* symbol);
+const char* gcap_doctor_name_function(gcap_doctor_heap_t* heap, const char* symbol);
 // The same for a kernel, with the first names of its template arguments, which tell PyTorch's kernels apart:
 // "at::native::vectorized_elementwise_kernel<BinaryFunctor<MulFunctor>>".
-const char* gcap_name_kernel(gcap_heap_t* heap, const char* kernel);
+const char* gcap_doctor_name_kernel(gcap_doctor_heap_t* heap, const char* kernel);
 
-// "serve.py:12 in body", "at::native::nonzero (libtorch_cuda.so)"; a frame of GCAP_NONE is "".
-const char* gcap_name_frame(gcap_heap_t* heap, const gcap_recording_t* recording, uint32_t frame);
+// "serve.py:12 in body", "at::native::nonzero (libtorch_cuda.so)"; a frame of GCAP_DOCTOR_NONE is "".
+const char* gcap_doctor_name_frame(gcap_doctor_heap_t* heap, const gcap_doctor_recording_t* recording, uint32_t frame);
 
 // The Python frame that a user would look at first: the innermost one that is neither Python's own library nor that of
-// a framework (torch, jax, numpy, ...). The innermost one of all, if there is no other. GCAP_NONE without a stack.
-uint32_t gcap_name_python_frame(const gcap_recording_t* recording, uint32_t stack);
+// a framework (torch, jax, numpy, ...). The innermost one of all, if there is no other. GCAP_DOCTOR_NONE without a
+// stack.
+uint32_t gcap_doctor_name_python_frame(const gcap_doctor_recording_t* recording, uint32_t stack);
 
 // The runtime's function where there is one, else the driver's.
-const char* gcap_name_call(const char* function);
+const char* gcap_doctor_name_call(const char* function);
 // "900 cudaErrorStreamCaptureUnsupported".
-const char* gcap_name_result(gcap_heap_t* heap, int result);
-// "'python3'", "thread 7123"; "an unknown thread" for GCAP_NONE.
-const char* gcap_name_thread(gcap_heap_t* heap, const gcap_recording_t* recording, uint32_t thread);
-// "stream 2 (nonblocking)"; "" for GCAP_NONE.
-const char* gcap_name_stream(gcap_heap_t* heap, const gcap_recording_t* recording, uint32_t stream);
+const char* gcap_doctor_name_result(gcap_doctor_heap_t* heap, int result);
+// "'python3'", "thread 7123"; "an unknown thread" for GCAP_DOCTOR_NONE.
+const char* gcap_doctor_name_thread(gcap_doctor_heap_t* heap, const gcap_doctor_recording_t* recording,
+                                    uint32_t thread);
+// "stream 2 (nonblocking)"; "" for GCAP_DOCTOR_NONE.
+const char* gcap_doctor_name_stream(gcap_doctor_heap_t* heap, const gcap_doctor_recording_t* recording,
+                                    uint32_t stream);
 // "docs/rules/r11.md".
-const char* gcap_name_page(gcap_heap_t* heap, const gcap_rule_t* rule);
+const char* gcap_doctor_name_page(gcap_doctor_heap_t* heap, const gcap_rule_t* rule);
 
-const char* gcap_name_mode(gcap_event_mode_t mode);
-const char* gcap_name_outcome(gcap_capture_outcome_t outcome);
-const char* gcap_name_severity(gcap_severity_t severity);
-const char* gcap_name_host(gcap_event_host_t host);
+const char* gcap_doctor_name_mode(gcap_doctor_event_mode_t mode);
+const char* gcap_doctor_name_outcome(gcap_doctor_capture_outcome_t outcome);
+const char* gcap_doctor_name_severity(gcap_doctor_severity_t severity);
+const char* gcap_doctor_name_host(gcap_doctor_event_host_t host);
 
 // "12.3 us": three digits, in ns, us, ms or s.
-const char* gcap_name_ns(gcap_heap_t* heap, uint64_t ns);
+const char* gcap_doctor_name_ns(gcap_doctor_heap_t* heap, uint64_t ns);
 // "1 capture", "2 captures".
-const char* gcap_name_count(gcap_heap_t* heap, uint64_t count, const char* noun);
+const char* gcap_doctor_name_count(gcap_doctor_heap_t* heap, uint64_t count, const char* noun);
 
 #ifdef __cplusplus
 }  // extern "C"

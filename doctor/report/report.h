@@ -14,15 +14,15 @@ extern "C" {
 #endif
 
 // At most twenty lines for the worst findings, the culprit first. `colour`: with the terminal's escape codes.
-void gcap_report_text(FILE* out, const gcap_diagnosis_t* diagnosis, bool colour);
+void gcap_doctor_report_text(FILE* out, const gcap_doctor_diagnosis_t* diagnosis, bool colour);
 // All findings and captures, and each graph's nodes by place, as one JSON object; docs/doctor.md has its members.
-void gcap_report_json(FILE* out, const gcap_diagnosis_t* diagnosis);
+void gcap_doctor_report_json(FILE* out, const gcap_doctor_diagnosis_t* diagnosis);
 // One page that needs no other file and no network.
-void gcap_report_html(FILE* out, const gcap_diagnosis_t* diagnosis);
+void gcap_doctor_report_html(FILE* out, const gcap_doctor_diagnosis_t* diagnosis);
 // The graphs of the recording in Graphviz's language, a cluster each.
-void gcap_report_dot(FILE* out, const gcap_diagnosis_t* diagnosis);
+void gcap_doctor_report_dot(FILE* out, const gcap_doctor_diagnosis_t* diagnosis);
 // The calls as slices by thread, and captures by stream, in the JSON that Perfetto and chrome://tracing read.
-void gcap_report_trace(FILE* out, const gcap_diagnosis_t* diagnosis);
+void gcap_doctor_report_trace(FILE* out, const gcap_doctor_diagnosis_t* diagnosis);
 
 #ifdef __cplusplus
 }  // extern "C"

@@ -26,10 +26,10 @@ enum {
 typedef struct page {
   FILE* out;
   bool colour;
-  const gcap_diagnosis_t* diagnosis;
-  const gcap_recording_t* recording;
-  const gcap_graph_views_t* views;
-  gcap_heap_t* heap;
+  const gcap_doctor_diagnosis_t* diagnosis;
+  const gcap_doctor_recording_t* recording;
+  const gcap_doctor_graph_views_t* views;
+  gcap_doctor_heap_t* heap;
   unsigned left;  // lines
 } page_t;
 
@@ -41,21 +41,21 @@ static const char* const kRed = "\033[1;31m";
 static const char* const kYellow = "\033[1;33m";
 static const char* const kGreen = "\033[1;32m";
 
-static const char* colour_of(gcap_severity_t severity) {
-  if (severity == GCAP_SEVERITY_ERROR) return kRed;
-  return severity == GCAP_SEVERITY_WARNING ? kYellow : kBold;
+static const char* colour_of(gcap_doctor_severity_t severity) {
+  if (severity == GCAP_DOCTOR_SEVERITY_ERROR) return kRed;
+  return severity == GCAP_DOCTOR_SEVERITY_WARNING ? kYellow : kBold;
 }
 
 static void write_clean(FILE* out, const char* text) {
   uint32_t character;
-  for (unsigned i = 0; (character = gcap_utf8_next(&text)) != 0; ++i) {
+  for (unsigned i = 0; (character = gcap_doctor_utf8_next(&text)) != 0; ++i) {
     if (i == kMaxLine) {
       fputs("...", out);
       return;
     }
     if (character == '\n') character = ' ';
-    if (gcap_utf8_is_control(character)) character = '?';
-    gcap_utf8_write(out, character);
+    if (gcap_doctor_utf8_is_control(character)) character = '?';
+    gcap_doctor_utf8_write(out, character);
   }
 }
 
@@ -71,7 +71,7 @@ static void put(page_t* page, const char* colour, const char* label, const char*
   va_start(args, format);
   int length = vsnprintf(NULL, 0, format, args);
   va_end(args);
-  text = gcap_heap_alloc(page->heap, (size_t)(length > 0 ? length : 0) + 1);
+  text = gcap_doctor_heap_alloc(page->heap, (size_t)(length > 0 ? length : 0) + 1);
   va_start(args, format);
   vsnprintf(text, (size_t)(length > 0 ? length : 0) + 1, format, args);
   va_end(args);
@@ -87,7 +87,7 @@ static void put(page_t* page, const char* colour, const char* label, const char*
 
 // --- Places ----------------------------------------------------------------------------------------------------------
 
-static const gcap_event_call_t* call_of(const page_t* page, uint32_t call) {
+static const gcap_doctor_event_call_t* call_of(const page_t* page, uint32_t call) {
   return call < page->recording->num_calls ? &page->recording->calls[call] : NULL;
 }
 
@@ -95,78 +95,79 @@ static const gcap_event_call_t* call_of(const page_t* page, uint32_t call) {
 static const char* place_of(page_t* page, uint32_t call) {
   if (call_of(page, call) == NULL) return "";
   uint32_t stack = page->recording->calls[call].stack;
-  uint32_t frame = gcap_name_python_frame(page->recording, stack);
-  if (frame == GCAP_NONE) frame = gcap_recording_c_frame(page->recording, stack);
-  return gcap_name_frame(page->heap, page->recording, frame);
+  uint32_t frame = gcap_doctor_name_python_frame(page->recording, stack);
+  if (frame == GCAP_DOCTOR_NONE) frame = gcap_doctor_recording_c_frame(page->recording, stack);
+  return gcap_doctor_name_frame(page->heap, page->recording, frame);
 }
 
 static const char* times(page_t* page, uint64_t count) {
-  return count > 1 ? gcap_heap_print(page->heap, " (%" PRIu64 " times)", count) : "";
+  return count > 1 ? gcap_doctor_heap_print(page->heap, " (%" PRIu64 " times)", count) : "";
 }
 
 // --- The worst finding -----------------------------------------------------------------------------------------------
 
-static void put_head(page_t* page, const gcap_finding_t* finding) {
-  const gcap_diagnosis_t* diagnosis = page->diagnosis;
-  const gcap_event_call_t* call = call_of(page, finding->call);
+static void put_head(page_t* page, const gcap_doctor_finding_t* finding) {
+  const gcap_doctor_diagnosis_t* diagnosis = page->diagnosis;
+  const gcap_doctor_event_call_t* call = call_of(page, finding->call);
   const char* colour = colour_of(finding->severity);
-  bool is_culprit = finding->kind == GCAP_FINDING_CULPRIT && call != NULL && finding->capture < diagnosis->num_captures;
+  bool is_culprit =
+      finding->kind == GCAP_DOCTOR_FINDING_CULPRIT && call != NULL && finding->capture < diagnosis->num_captures;
   if (!is_culprit) {
     put(page, colour, "gcap-doctor:", "%s%s", finding->sentence, times(page, finding->count));
     return;
   }
   const char* how = finding->is_certain ? "broke" : "broke, probably";
-  const char* name = gcap_name_call(call->function);
+  const char* name = gcap_doctor_name_call(call->function);
   if (call->result != 0) {
     put(page, colour, "gcap-doctor:", "capture %" PRIu32 " %s: %s answered %s%s", finding->capture + 1, how, name,
-        gcap_name_result(page->heap, call->result), times(page, finding->count));
+        gcap_doctor_name_result(page->heap, call->result), times(page, finding->count));
   } else {
     put(page, colour, "gcap-doctor:", "capture %" PRIu32 " %s: %s, which answered 0; its end answered %s%s",
-        finding->capture + 1, how, name, gcap_name_result(page->heap, diagnosis->captures[finding->capture].result),
-        times(page, finding->count));
+        finding->capture + 1, how, name,
+        gcap_doctor_name_result(page->heap, diagnosis->captures[finding->capture].result), times(page, finding->count));
   }
   put(page, kDim, "what", "%s", finding->sentence);
 }
 
 static void put_stack(page_t* page, uint32_t call) {
-  const gcap_recording_t* recording = page->recording;
+  const gcap_doctor_recording_t* recording = page->recording;
   if (call_of(page, call) == NULL) return;
   uint32_t stack = recording->calls[call].stack;
   if (stack >= recording->num_stacks) return;
-  uint32_t python = gcap_name_python_frame(recording, stack);
-  uint32_t innermost = gcap_recording_python_frame(recording, stack);
-  uint32_t c = gcap_recording_c_frame(recording, stack);
-  if (python != GCAP_NONE) {
-    put(page, kDim, "Python", "%s", gcap_name_frame(page->heap, recording, python));
+  uint32_t python = gcap_doctor_name_python_frame(recording, stack);
+  uint32_t innermost = gcap_doctor_recording_python_frame(recording, stack);
+  uint32_t c = gcap_doctor_recording_c_frame(recording, stack);
+  if (python != GCAP_DOCTOR_NONE) {
+    put(page, kDim, "Python", "%s", gcap_doctor_name_frame(page->heap, recording, python));
   } else if (recording->stacks[stack].why != NULL) {
     put(page, kDim, "Python", "no stack: %s", recording->stacks[stack].why);
   }
   if (innermost != python) {
-    put(page, kDim, "through", "%s", gcap_name_frame(page->heap, recording, innermost));
+    put(page, kDim, "through", "%s", gcap_doctor_name_frame(page->heap, recording, innermost));
   }
-  if (c != GCAP_NONE) put(page, kDim, "C", "%s", gcap_name_frame(page->heap, recording, c));
+  if (c != GCAP_DOCTOR_NONE) put(page, kDim, "C", "%s", gcap_doctor_name_frame(page->heap, recording, c));
 }
 
-static void put_thread(page_t* page, const gcap_finding_t* finding) {
-  const gcap_event_call_t* call = call_of(page, finding->call);
-  if (call == NULL || call->thread == GCAP_NONE) return;
-  const char* thread = gcap_name_thread(page->heap, page->recording, call->thread);
+static void put_thread(page_t* page, const gcap_doctor_finding_t* finding) {
+  const gcap_doctor_event_call_t* call = call_of(page, finding->call);
+  if (call == NULL || call->thread == GCAP_DOCTOR_NONE) return;
+  const char* thread = gcap_doctor_name_thread(page->heap, page->recording, call->thread);
   if (finding->capture >= page->diagnosis->num_captures) {
     put(page, kDim, "thread", "%s", thread);
     return;
   }
-  const gcap_captured_t* capture = &page->diagnosis->captures[finding->capture];
+  const gcap_doctor_captured_t* capture = &page->diagnosis->captures[finding->capture];
   const char* begun = place_of(page, capture->begin);
   const char* at = begun[0] != '\0' ? ", capture begun at " : "";
   if (capture->thread == call->thread) {
     put(page, kDim, "thread", "%s (the capturing thread)%s%s", thread, at, begun);
   } else {
     put(page, kDim, "thread", "%s, while %s captures%s%s", thread,
-        gcap_name_thread(page->heap, page->recording, capture->thread), at, begun);
+        gcap_doctor_name_thread(page->heap, page->recording, capture->thread), at, begun);
   }
 }
 
-static void put_worst(page_t* page, const gcap_finding_t* finding) {
+static void put_worst(page_t* page, const gcap_doctor_finding_t* finding) {
   put_head(page, finding);
   put_stack(page, finding->call);
   put_thread(page, finding);
@@ -175,17 +176,18 @@ static void put_worst(page_t* page, const gcap_finding_t* finding) {
   const char* remedy = finding->remedy != NULL ? finding->remedy : rule != NULL ? rule->remedy : NULL;
   if (remedy != NULL) put(page, kGreen, "remedy", "%s", remedy);
   if (rule != NULL) {
-    put(page, kDim, "page", "%s (gcap-doctor explain --rule %s prints it)", gcap_name_page(page->heap, rule), rule->id);
+    put(page, kDim, "page", "%s (gcap-doctor explain --rule %s prints it)", gcap_doctor_name_page(page->heap, rule),
+        rule->id);
   }
 }
 
 // --- The other findings ----------------------------------------------------------------------------------------------
 
-static void put_other(page_t* page, const gcap_finding_t* finding, bool has_two_lines) {
+static void put_other(page_t* page, const gcap_doctor_finding_t* finding, bool has_two_lines) {
   const char* place = place_of(page, finding->call);
   const char* remedy = finding->remedy != NULL ? finding->remedy : finding->rule != NULL ? finding->rule->remedy : "";
   bool is_placed = place[0] != '\0';
-  put(page, colour_of(finding->severity), gcap_name_severity(finding->severity), "%s%s%s%s%s", finding->sentence,
+  put(page, colour_of(finding->severity), gcap_doctor_name_severity(finding->severity), "%s%s%s%s%s", finding->sentence,
       times(page, finding->count), is_placed && !has_two_lines ? " [" : "", is_placed && !has_two_lines ? place : "",
       is_placed && !has_two_lines ? "]" : "");
   if (!has_two_lines || (!is_placed && remedy[0] == '\0')) return;
@@ -195,57 +197,58 @@ static void put_other(page_t* page, const gcap_finding_t* finding, bool has_two_
 
 // All but the first, in that many lines.
 static void put_others(page_t* page, unsigned lines) {
-  const gcap_diagnosis_t* diagnosis = page->diagnosis;
+  const gcap_doctor_diagnosis_t* diagnosis = page->diagnosis;
   size_t count = diagnosis->num_findings - 1;
   bool has_two_lines = 2 * count <= lines;
   size_t shown = count <= lines ? count : lines - 1;
   for (size_t i = 0; i < shown; ++i) put_other(page, &diagnosis->findings[i + 1], has_two_lines);
   if (shown < count) {
-    put(page, kDim, "", "%s: --json or --html", gcap_name_count(page->heap, count - shown, "more finding"));
+    put(page, kDim, "", "%s: --json or --html", gcap_doctor_name_count(page->heap, count - shown, "more finding"));
   }
 }
 
 // --- Device times ----------------------------------------------------------------------------------------------------
 
 // The graph that was replayed most, of those with times; NULL.
-static const gcap_graph_view_t* most_replayed(const page_t* page) {
-  const gcap_graph_view_t* most = NULL;
+static const gcap_doctor_graph_view_t* most_replayed(const page_t* page) {
+  const gcap_doctor_graph_view_t* most = NULL;
   for (size_t i = 0; i < page->views->count; ++i) {
-    const gcap_graph_view_t* view = &page->views->items[i];
+    const gcap_doctor_graph_view_t* view = &page->views->items[i];
     if (view->ns != 0 && (most == NULL || view->replays > most->replays)) most = view;
   }
   return most;
 }
 
-static gcap_grouping_t best_grouping(const gcap_graph_view_t* view) {
+static gcap_doctor_grouping_t best_grouping(const gcap_doctor_graph_view_t* view) {
   for (uint32_t i = 0; i < view->num_nodes; ++i) {
-    if (view->nodes[i].python_frame != GCAP_NONE) return GCAP_BY_PYTHON_LINE;
+    if (view->nodes[i].python_frame != GCAP_DOCTOR_NONE) return GCAP_DOCTOR_BY_PYTHON_LINE;
   }
-  return GCAP_BY_KERNEL;
+  return GCAP_DOCTOR_BY_KERNEL;
 }
 
-static unsigned count_cost_lines(const gcap_graph_view_t* view) {
+static unsigned count_cost_lines(const gcap_doctor_graph_view_t* view) {
   if (view == NULL) return 0;
   uint32_t groups = view->num_groups[best_grouping(view)];
   return 1 + (groups < kMaxCosts ? groups : kMaxCosts);
 }
 
-static void put_costs(page_t* page, const gcap_graph_view_t* view, unsigned lines) {
-  gcap_grouping_t grouping = best_grouping(view);
+static void put_costs(page_t* page, const gcap_doctor_graph_view_t* view, unsigned lines) {
+  gcap_doctor_grouping_t grouping = best_grouping(view);
   put(page, kBold, "times", "graph %" PRIu32 ", %s, %s of device time each; by %s:", view->graph,
-      gcap_name_count(page->heap, view->replays, "replay"), gcap_name_ns(page->heap, view->ns),
-      gcap_grouping_name(grouping));
+      gcap_doctor_name_count(page->heap, view->replays, "replay"), gcap_doctor_name_ns(page->heap, view->ns),
+      gcap_doctor_grouping_name(grouping));
   for (unsigned i = 0; i + 1 < lines; ++i) {
-    const gcap_view_group_t* group = &view->groups[grouping][i];
+    const gcap_doctor_view_group_t* group = &view->groups[grouping][i];
     put(page, kDim, "", "%3" PRIu64 " %%  %-8s %s (%s)", (group->ns * 200 + view->ns) / (2 * view->ns),
-        gcap_name_ns(page->heap, group->ns), group->name, gcap_name_count(page->heap, group->count, "node"));
+        gcap_doctor_name_ns(page->heap, group->ns), group->name,
+        gcap_doctor_name_count(page->heap, group->count, "node"));
   }
 }
 
 // --- The recording itself --------------------------------------------------------------------------------------------
 
 // The recorder's note that it stopped before the program did; NULL.
-static const char* stop_of(const gcap_recording_t* recording) {
+static const char* stop_of(const gcap_doctor_recording_t* recording) {
   for (size_t i = 0; i < recording->num_notes; ++i) {
     const char* note = recording->notes[i];
     if (strstr(note, "recording") == NULL) continue;
@@ -255,39 +258,39 @@ static const char* stop_of(const gcap_recording_t* recording) {
 }
 
 // A recorder that stopped by itself may not have seen the program's end.
-static bool is_cut_off(const gcap_recording_t* recording) {
+static bool is_cut_off(const gcap_doctor_recording_t* recording) {
   return !recording->ended && strcmp(recording->source, "events") == 0 && recording->num_calls != 0 &&
          stop_of(recording) == NULL;
 }
 
 // The notes beside that of the stop.
-static size_t count_notes(const gcap_recording_t* recording) {
+static size_t count_notes(const gcap_doctor_recording_t* recording) {
   return recording->num_notes - (stop_of(recording) != NULL);
 }
 
-static unsigned count_tail_lines(const gcap_recording_t* recording) {
+static unsigned count_tail_lines(const gcap_doctor_recording_t* recording) {
   unsigned notes = count_notes(recording) < kMaxNotes ? (unsigned)count_notes(recording) : kMaxNotes;
   return (recording->damage.lines != 0) + is_cut_off(recording) + (stop_of(recording) != NULL) + notes;
 }
 
 static void put_notes(page_t* page) {
-  const gcap_recording_t* recording = page->recording;
+  const gcap_doctor_recording_t* recording = page->recording;
   const char* stop = stop_of(recording);
   const size_t count = count_notes(recording);
   if (stop != NULL) put(page, kYellow, "stopped", "%s", stop);
   for (size_t i = 0, shown = 0; i < recording->num_notes && shown < kMaxNotes; ++i) {
     if (recording->notes[i] == stop) continue;
     size_t rest = ++shown == kMaxNotes ? count - kMaxNotes : 0;
-    const char* more = rest != 0 ? gcap_heap_print(page->heap, " (%zu more: --json)", rest) : "";
+    const char* more = rest != 0 ? gcap_doctor_heap_print(page->heap, " (%zu more: --json)", rest) : "";
     put(page, kDim, "note", "%s%s", recording->notes[i], more);
   }
 }
 
 static void put_tail(page_t* page) {
-  const gcap_recording_t* recording = page->recording;
+  const gcap_doctor_recording_t* recording = page->recording;
   if (recording->damage.lines != 0) {
     put(page, kYellow, "damage", "%s could not be read; the first is line %" PRIu64 ": %s",
-        gcap_name_count(page->heap, recording->damage.lines, "line"), recording->damage.first,
+        gcap_doctor_name_count(page->heap, recording->damage.lines, "line"), recording->damage.first,
         recording->damage.reason != NULL ? recording->damage.reason : "no reason is known");
   }
   if (is_cut_off(recording)) {
@@ -300,28 +303,29 @@ static void put_tail(page_t* page) {
 // --- A recording without findings ------------------------------------------------------------------------------------
 
 static void put_healthy(page_t* page) {
-  const gcap_diagnosis_t* diagnosis = page->diagnosis;
+  const gcap_doctor_diagnosis_t* diagnosis = page->diagnosis;
   size_t graphs = 0;
-  for (size_t i = 0; i < diagnosis->num_captures; ++i) graphs += diagnosis->captures[i].graph != GCAP_NONE;
+  for (size_t i = 0; i < diagnosis->num_captures; ++i) graphs += diagnosis->captures[i].graph != GCAP_DOCTOR_NONE;
   if (page->recording->num_calls == 0 && page->recording->num_notes != 0) {
     // The note says why; nothing is known to be healthy.
     put(page, kYellow, "gcap-doctor:", "no calls were recorded");
     return;
   }
   put(page, kGreen, "gcap-doctor:", "no finding: %s, %s, %s",
-      gcap_name_count(page->heap, diagnosis->num_captures, "capture"), gcap_name_count(page->heap, graphs, "graph"),
-      gcap_name_count(page->heap, page->views->replays, "replay"));
+      gcap_doctor_name_count(page->heap, diagnosis->num_captures, "capture"),
+      gcap_doctor_name_count(page->heap, graphs, "graph"),
+      gcap_doctor_name_count(page->heap, page->views->replays, "replay"));
   for (size_t i = 0; i < diagnosis->num_captures && i < kMaxCaptures; ++i) {
-    const gcap_captured_t* capture = &diagnosis->captures[i];
+    const gcap_doctor_captured_t* capture = &diagnosis->captures[i];
     const char* begun = place_of(page, capture->begin);
-    put(page, kDim, "capture", "%zu: %s, %s%s%s", i + 1, gcap_name_count(page->heap, capture->num_nodes, "node"),
-        gcap_name_count(page->heap, capture->replays, "replay"), begun[0] != '\0' ? ", begun at " : "", begun);
+    put(page, kDim, "capture", "%zu: %s, %s%s%s", i + 1, gcap_doctor_name_count(page->heap, capture->num_nodes, "node"),
+        gcap_doctor_name_count(page->heap, capture->replays, "replay"), begun[0] != '\0' ? ", begun at " : "", begun);
   }
 }
 
 static void write_page(page_t* page) {
-  const gcap_diagnosis_t* diagnosis = page->diagnosis;
-  const gcap_graph_view_t* costly = most_replayed(page);
+  const gcap_doctor_diagnosis_t* diagnosis = page->diagnosis;
+  const gcap_doctor_graph_view_t* costly = most_replayed(page);
   unsigned tail = count_tail_lines(page->recording), costs = count_cost_lines(costly);
   page->left = kMaxLines - tail;
   if (diagnosis->num_findings == 0) {
@@ -341,10 +345,10 @@ static void write_page(page_t* page) {
   put_tail(page);
 }
 
-void gcap_report_text(FILE* out, const gcap_diagnosis_t* diagnosis, bool colour) {
-  gcap_heap_t heap;
-  gcap_heap_init(&heap);
-  gcap_graph_views_t* views = gcap_graph_views_create(diagnosis);
+void gcap_doctor_report_text(FILE* out, const gcap_doctor_diagnosis_t* diagnosis, bool colour) {
+  gcap_doctor_heap_t heap;
+  gcap_doctor_heap_init(&heap);
+  gcap_doctor_graph_views_t* views = gcap_doctor_graph_views_create(diagnosis);
   page_t page = {.out = out,
                  .colour = colour,
                  .diagnosis = diagnosis,
@@ -352,6 +356,6 @@ void gcap_report_text(FILE* out, const gcap_diagnosis_t* diagnosis, bool colour)
                  .views = views,
                  .heap = &heap};
   write_page(&page);
-  gcap_graph_views_destroy(views);
-  gcap_heap_deinit(&heap);
+  gcap_doctor_graph_views_destroy(views);
+  gcap_doctor_heap_deinit(&heap);
 }

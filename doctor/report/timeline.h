@@ -10,21 +10,22 @@
 extern "C" {
 #endif
 
-typedef struct gcap_timeline {
-  const gcap_recording_t* recording;
+typedef struct gcap_doctor_timeline {
+  const gcap_doctor_recording_t* recording;
   bool has_times;    // false: a simulator's log or a ledger, where calls are a microsecond apart here
   uint64_t last_ns;  // the latest end
-} gcap_timeline_t;
+} gcap_doctor_timeline_t;
 
-typedef struct gcap_span {
+typedef struct gcap_doctor_span {
   uint64_t start_ns, end_ns;
-} gcap_span_t;
+} gcap_doctor_span_t;
 
-gcap_timeline_t gcap_timeline_of(const gcap_recording_t* recording);
+gcap_doctor_timeline_t gcap_doctor_timeline_of(const gcap_doctor_recording_t* recording);
 // `call` is an index.
-gcap_span_t gcap_timeline_call(const gcap_timeline_t* timeline, uint32_t call);
+gcap_doctor_span_t gcap_doctor_timeline_call(const gcap_doctor_timeline_t* timeline, uint32_t call);
 // From the begin to the end of a capture, or of the recording.
-gcap_span_t gcap_timeline_capture(const gcap_timeline_t* timeline, const gcap_captured_t* capture);
+gcap_doctor_span_t gcap_doctor_timeline_capture(const gcap_doctor_timeline_t* timeline,
+                                                const gcap_doctor_captured_t* capture);
 
 #ifdef __cplusplus
 }  // extern "C"

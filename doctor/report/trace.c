@@ -15,151 +15,155 @@
 enum { kPidOfThreads = 1, kPidOfStreams = 2 };
 
 typedef struct tracer {
-  gcap_json_t json;
-  const gcap_diagnosis_t* diagnosis;
-  const gcap_recording_t* recording;
-  gcap_timeline_t timeline;
-  gcap_heap_t* heap;
+  gcap_doctor_json_t json;
+  const gcap_doctor_diagnosis_t* diagnosis;
+  const gcap_doctor_recording_t* recording;
+  gcap_doctor_timeline_t timeline;
+  gcap_doctor_heap_t* heap;
 } tracer_t;
 
 static void name_track(tracer_t* tracer, const char* what, unsigned pid, uint32_t tid, const char* name) {
-  gcap_json_t* json = &tracer->json;
-  gcap_json_open_flat(json, NULL, '{');
-  gcap_json_text(json, "ph", "M");
-  gcap_json_text(json, "name", what);
-  gcap_json_number(json, "pid", pid);
-  gcap_json_number(json, "tid", tid);
-  gcap_json_open(json, "args", '{');
-  gcap_json_text(json, "name", name);
-  gcap_json_close(json, '{');
-  gcap_json_close(json, '{');
+  gcap_doctor_json_t* json = &tracer->json;
+  gcap_doctor_json_open_flat(json, NULL, '{');
+  gcap_doctor_json_text(json, "ph", "M");
+  gcap_doctor_json_text(json, "name", what);
+  gcap_doctor_json_number(json, "pid", pid);
+  gcap_doctor_json_number(json, "tid", tid);
+  gcap_doctor_json_open(json, "args", '{');
+  gcap_doctor_json_text(json, "name", name);
+  gcap_doctor_json_close(json, '{');
+  gcap_doctor_json_close(json, '{');
 }
 
 static void name_tracks(tracer_t* tracer) {
-  const gcap_recording_t* recording = tracer->recording;
+  const gcap_doctor_recording_t* recording = tracer->recording;
   name_track(tracer, "process_name", kPidOfThreads, 0, recording->program);
   name_track(tracer, "process_name", kPidOfStreams, 0, "streams");
   for (uint32_t i = 0; i < recording->num_threads; ++i) {
     name_track(tracer, "thread_name", kPidOfThreads, recording->threads[i].id,
-               gcap_name_thread(tracer->heap, recording, i));
+               gcap_doctor_name_thread(tracer->heap, recording, i));
   }
   for (uint32_t i = 0; i < recording->num_streams; ++i) {
     name_track(tracer, "thread_name", kPidOfStreams, recording->streams[i].id,
-               gcap_name_stream(tracer->heap, recording, i));
+               gcap_doctor_name_stream(tracer->heap, recording, i));
   }
 }
 
 // The members that every slice has; its arguments are open afterwards.
 static void open_slice(tracer_t* tracer, const char* name, const char* category, unsigned pid, uint32_t tid,
-                       gcap_span_t span) {
-  gcap_json_t* json = &tracer->json;
-  gcap_json_open_flat(json, NULL, '{');
-  gcap_json_text(json, "ph", "X");
-  gcap_json_text(json, "name", name);
-  gcap_json_text(json, "cat", category);
-  gcap_json_number(json, "pid", pid);
-  gcap_json_number(json, "tid", tid);
-  gcap_json_us(json, "ts", span.start_ns);
-  gcap_json_us(json, "dur", span.end_ns - span.start_ns);
-  gcap_json_open(json, "args", '{');
+                       gcap_doctor_span_t span) {
+  gcap_doctor_json_t* json = &tracer->json;
+  gcap_doctor_json_open_flat(json, NULL, '{');
+  gcap_doctor_json_text(json, "ph", "X");
+  gcap_doctor_json_text(json, "name", name);
+  gcap_doctor_json_text(json, "cat", category);
+  gcap_doctor_json_number(json, "pid", pid);
+  gcap_doctor_json_number(json, "tid", tid);
+  gcap_doctor_json_us(json, "ts", span.start_ns);
+  gcap_doctor_json_us(json, "dur", span.end_ns - span.start_ns);
+  gcap_doctor_json_open(json, "args", '{');
 }
 
 static void close_slice(tracer_t* tracer) {
-  gcap_json_close(&tracer->json, '{');
-  gcap_json_close(&tracer->json, '{');
+  gcap_doctor_json_close(&tracer->json, '{');
+  gcap_doctor_json_close(&tracer->json, '{');
 }
 
 static void put_call(tracer_t* tracer, uint32_t index, unsigned pid, uint32_t tid) {
-  gcap_json_t* json = &tracer->json;
-  const gcap_recording_t* recording = tracer->recording;
-  const gcap_event_call_t* call = &recording->calls[index];
-  const char* name = gcap_name_call(call->function);
-  if (pid == kPidOfStreams && call->kernel != NULL) name = gcap_name_kernel(tracer->heap, call->kernel);
+  gcap_doctor_json_t* json = &tracer->json;
+  const gcap_doctor_recording_t* recording = tracer->recording;
+  const gcap_doctor_event_call_t* call = &recording->calls[index];
+  const char* name = gcap_doctor_name_call(call->function);
+  if (pid == kPidOfStreams && call->kernel != NULL) name = gcap_doctor_name_kernel(tracer->heap, call->kernel);
   open_slice(tracer, name, call->result != 0 ? "failed" : "call", pid, tid,
-             gcap_timeline_call(&tracer->timeline, index));
-  gcap_json_number(json, "call", call->number);
-  gcap_json_text(json, "result", gcap_name_result(tracer->heap, call->result));
-  if (call->kernel != NULL) gcap_json_text(json, "kernel", call->kernel);
-  if (call->bytes != GCAP_NO_NUMBER) gcap_json_number(json, "bytes", call->bytes);
-  if (call->stream != GCAP_NONE) {
-    gcap_json_text(json, "stream", gcap_name_stream(tracer->heap, recording, call->stream));
+             gcap_doctor_timeline_call(&tracer->timeline, index));
+  gcap_doctor_json_number(json, "call", call->number);
+  gcap_doctor_json_text(json, "result", gcap_doctor_name_result(tracer->heap, call->result));
+  if (call->kernel != NULL) gcap_doctor_json_text(json, "kernel", call->kernel);
+  if (call->bytes != GCAP_DOCTOR_NO_NUMBER) gcap_doctor_json_number(json, "bytes", call->bytes);
+  if (call->stream != GCAP_DOCTOR_NONE) {
+    gcap_doctor_json_text(json, "stream", gcap_doctor_name_stream(tracer->heap, recording, call->stream));
   }
-  const char* python = gcap_name_frame(tracer->heap, recording, gcap_name_python_frame(recording, call->stack));
-  const char* site = gcap_name_frame(tracer->heap, recording, gcap_recording_c_frame(recording, call->stack));
-  if (python[0] != '\0') gcap_json_text(json, "python", python);
-  if (site[0] != '\0') gcap_json_text(json, "call_site", site);
+  const char* python =
+      gcap_doctor_name_frame(tracer->heap, recording, gcap_doctor_name_python_frame(recording, call->stack));
+  const char* site =
+      gcap_doctor_name_frame(tracer->heap, recording, gcap_doctor_recording_c_frame(recording, call->stack));
+  if (python[0] != '\0') gcap_doctor_json_text(json, "python", python);
+  if (site[0] != '\0') gcap_doctor_json_text(json, "call_site", site);
   close_slice(tracer);
 }
 
 static void put_calls(tracer_t* tracer) {
-  const gcap_recording_t* recording = tracer->recording;
+  const gcap_doctor_recording_t* recording = tracer->recording;
   for (uint32_t i = 0; i < recording->num_calls; ++i) {
-    const gcap_event_call_t* call = &recording->calls[i];
-    if (call->thread != GCAP_NONE) put_call(tracer, i, kPidOfThreads, recording->threads[call->thread].id);
-    if (call->stream != GCAP_NONE) put_call(tracer, i, kPidOfStreams, recording->streams[call->stream].id);
+    const gcap_doctor_event_call_t* call = &recording->calls[i];
+    if (call->thread != GCAP_DOCTOR_NONE) put_call(tracer, i, kPidOfThreads, recording->threads[call->thread].id);
+    if (call->stream != GCAP_DOCTOR_NONE) put_call(tracer, i, kPidOfStreams, recording->streams[call->stream].id);
   }
 }
 
 static void put_captures(tracer_t* tracer) {
   for (size_t i = 0; i < tracer->diagnosis->num_captures; ++i) {
-    const gcap_captured_t* capture = &tracer->diagnosis->captures[i];
+    const gcap_doctor_captured_t* capture = &tracer->diagnosis->captures[i];
     if (capture->stream >= tracer->recording->num_streams) continue;
-    const char* outcome = gcap_name_outcome(capture->outcome);
-    open_slice(tracer, gcap_heap_print(tracer->heap, "capture %zu", i + 1), "capture", kPidOfStreams,
-               tracer->recording->streams[capture->stream].id, gcap_timeline_capture(&tracer->timeline, capture));
-    gcap_json_text(&tracer->json, "outcome", outcome);
-    gcap_json_text(&tracer->json, "mode", gcap_name_mode(capture->mode));
-    gcap_json_number(&tracer->json, "nodes", capture->num_nodes);
-    gcap_json_number(&tracer->json, "replays", capture->replays);
+    const char* outcome = gcap_doctor_name_outcome(capture->outcome);
+    open_slice(tracer, gcap_doctor_heap_print(tracer->heap, "capture %zu", i + 1), "capture", kPidOfStreams,
+               tracer->recording->streams[capture->stream].id,
+               gcap_doctor_timeline_capture(&tracer->timeline, capture));
+    gcap_doctor_json_text(&tracer->json, "outcome", outcome);
+    gcap_doctor_json_text(&tracer->json, "mode", gcap_doctor_name_mode(capture->mode));
+    gcap_doctor_json_number(&tracer->json, "nodes", capture->num_nodes);
+    gcap_doctor_json_number(&tracer->json, "replays", capture->replays);
     close_slice(tracer);
   }
 }
 
 // On the thread of its call, or across all tracks.
-static void put_finding(tracer_t* tracer, const gcap_finding_t* finding) {
-  gcap_json_t* json = &tracer->json;
-  const gcap_recording_t* recording = tracer->recording;
-  const gcap_event_call_t* call = finding->call < recording->num_calls ? &recording->calls[finding->call] : NULL;
-  bool is_placed = call != NULL && call->thread != GCAP_NONE;
-  gcap_json_open_flat(json, NULL, '{');
-  gcap_json_text(json, "ph", "i");
-  gcap_json_text(json, "name", gcap_finding_kind_name(finding->kind));
-  gcap_json_text(json, "cat", "finding");
-  gcap_json_text(json, "s", is_placed ? "t" : "g");
-  gcap_json_number(json, "pid", kPidOfThreads);
-  gcap_json_number(json, "tid", is_placed ? recording->threads[call->thread].id : 0);
-  gcap_json_us(json, "ts", call != NULL ? gcap_timeline_call(&tracer->timeline, finding->call).start_ns : 0);
-  gcap_json_open(json, "args", '{');
-  gcap_json_text(json, "sentence", finding->sentence);
-  gcap_json_text(json, "severity", gcap_name_severity(finding->severity));
-  if (finding->rule != NULL) gcap_json_text(json, "rule", finding->rule->id);
-  if (finding->remedy != NULL) gcap_json_text(json, "remedy", finding->remedy);
-  gcap_json_close(json, '{');
-  gcap_json_close(json, '{');
+static void put_finding(tracer_t* tracer, const gcap_doctor_finding_t* finding) {
+  gcap_doctor_json_t* json = &tracer->json;
+  const gcap_doctor_recording_t* recording = tracer->recording;
+  const gcap_doctor_event_call_t* call = finding->call < recording->num_calls ? &recording->calls[finding->call] : NULL;
+  bool is_placed = call != NULL && call->thread != GCAP_DOCTOR_NONE;
+  gcap_doctor_json_open_flat(json, NULL, '{');
+  gcap_doctor_json_text(json, "ph", "i");
+  gcap_doctor_json_text(json, "name", gcap_doctor_finding_kind_name(finding->kind));
+  gcap_doctor_json_text(json, "cat", "finding");
+  gcap_doctor_json_text(json, "s", is_placed ? "t" : "g");
+  gcap_doctor_json_number(json, "pid", kPidOfThreads);
+  gcap_doctor_json_number(json, "tid", is_placed ? recording->threads[call->thread].id : 0);
+  gcap_doctor_json_us(json, "ts",
+                      call != NULL ? gcap_doctor_timeline_call(&tracer->timeline, finding->call).start_ns : 0);
+  gcap_doctor_json_open(json, "args", '{');
+  gcap_doctor_json_text(json, "sentence", finding->sentence);
+  gcap_doctor_json_text(json, "severity", gcap_doctor_name_severity(finding->severity));
+  if (finding->rule != NULL) gcap_doctor_json_text(json, "rule", finding->rule->id);
+  if (finding->remedy != NULL) gcap_doctor_json_text(json, "remedy", finding->remedy);
+  gcap_doctor_json_close(json, '{');
+  gcap_doctor_json_close(json, '{');
 }
 
-void gcap_report_trace(FILE* out, const gcap_diagnosis_t* diagnosis) {
-  gcap_heap_t heap;
-  gcap_heap_init(&heap);
+void gcap_doctor_report_trace(FILE* out, const gcap_doctor_diagnosis_t* diagnosis) {
+  gcap_doctor_heap_t heap;
+  gcap_doctor_heap_init(&heap);
   tracer_t tracer = {.diagnosis = diagnosis,
                      .recording = diagnosis->recording,
-                     .timeline = gcap_timeline_of(diagnosis->recording),
+                     .timeline = gcap_doctor_timeline_of(diagnosis->recording),
                      .heap = &heap};
-  gcap_json_t* json = &tracer.json;
-  gcap_json_init(json, out);
-  gcap_json_open(json, NULL, '{');
-  gcap_json_text(json, "displayTimeUnit", "ns");
-  gcap_json_open(json, "otherData", '{');
-  gcap_json_text(json, "source", diagnosis->recording->source);
-  gcap_json_text(json, "times", tracer.timeline.has_times ? "recorded" : "none: calls are a microsecond apart");
-  gcap_json_close(json, '{');
-  gcap_json_open(json, "traceEvents", '[');
+  gcap_doctor_json_t* json = &tracer.json;
+  gcap_doctor_json_init(json, out);
+  gcap_doctor_json_open(json, NULL, '{');
+  gcap_doctor_json_text(json, "displayTimeUnit", "ns");
+  gcap_doctor_json_open(json, "otherData", '{');
+  gcap_doctor_json_text(json, "source", diagnosis->recording->source);
+  gcap_doctor_json_text(json, "times", tracer.timeline.has_times ? "recorded" : "none: calls are a microsecond apart");
+  gcap_doctor_json_close(json, '{');
+  gcap_doctor_json_open(json, "traceEvents", '[');
   name_tracks(&tracer);
   // A viewer puts the first of two slices that begin together around the second.
   put_captures(&tracer);
   put_calls(&tracer);
   for (size_t i = 0; i < diagnosis->num_findings; ++i) put_finding(&tracer, &diagnosis->findings[i]);
-  gcap_json_close(json, '[');
-  gcap_json_close(json, '{');
-  gcap_heap_deinit(&heap);
+  gcap_doctor_json_close(json, '[');
+  gcap_doctor_json_close(json, '{');
+  gcap_doctor_heap_deinit(&heap);
 }

@@ -38,8 +38,8 @@ typedef struct asked {
 } asked_t;
 
 typedef struct resolver {
-  gcap_recording_t* recording;
-  gcap_heap_t heap;
+  gcap_doctor_recording_t* recording;
+  gcap_doctor_heap_t heap;
   asked_t* asked;
   size_t num_asked;
   uint64_t deadline_ns;
@@ -108,13 +108,13 @@ static bool is_blank(const char* text) { return text[0] == '\0' || text[0] == '?
 
 // A row of frames is together in the recording's array.
 static void add_frame(resolver_t* resolver, asked_t* of, const char* function, char* place) {
-  gcap_recording_t* recording = resolver->recording;
+  gcap_doctor_recording_t* recording = resolver->recording;
   if (is_blank(function)) return;
-  recording->frames =
-      gcap_heap_grow(recording->frames, recording->num_frames, &recording->frame_capacity, sizeof(*recording->frames));
-  gcap_event_frame_t* frame = &recording->frames[recording->num_frames];
-  *frame = (gcap_event_frame_t){.module = of->module, .offset = of->offset};
-  frame->function = gcap_heap_copy(&recording->heap, function, strlen(function));
+  recording->frames = gcap_doctor_heap_grow(recording->frames, recording->num_frames, &recording->frame_capacity,
+                                            sizeof(*recording->frames));
+  gcap_doctor_event_frame_t* frame = &recording->frames[recording->num_frames];
+  *frame = (gcap_doctor_event_frame_t){.module = of->module, .offset = of->offset};
+  frame->function = gcap_doctor_heap_copy(&recording->heap, function, strlen(function));
   // Where a build runs in a sandbox, the compiler saw the sources below this.
   static const char kSandbox[] = "/proc/self/cwd/";
   if (starts_with(place, kSandbox)) place += sizeof(kSandbox) - 1;
@@ -125,7 +125,7 @@ static void add_frame(resolver_t* resolver, asked_t* of, const char* function, c
   // Without a line the file is that of the symbol table, often a temporary one of the compiler's.
   if (line != 0 && !is_blank(place)) {
     frame->line = (uint32_t)line;
-    frame->file = gcap_heap_copy(&recording->heap, place, (size_t)(colon - place));
+    frame->file = gcap_doctor_heap_copy(&recording->heap, place, (size_t)(colon - place));
   }
   if (of->num_new == 0) of->first = (uint32_t)recording->num_frames;
   ++of->num_new;
@@ -160,33 +160,33 @@ static void read_answer(resolver_t* resolver, asked_t* asked, size_t count, char
 // The tools that have addr2line's options, in the order in which they are tried.
 static const char* const kTools[] = {"addr2line", "llvm-addr2line", "llvm-symbolizer"};
 
-static gcap_tool_result_t ask_tool(resolver_t* resolver, const char* tool, asked_t* asked, size_t count) {
-  char** arguments = gcap_heap_alloc(&resolver->heap, (count + 8) * sizeof(*arguments));
+static gcap_doctor_tool_result_t ask_tool(resolver_t* resolver, const char* tool, asked_t* asked, size_t count) {
+  char** arguments = gcap_doctor_heap_alloc(&resolver->heap, (count + 8) * sizeof(*arguments));
   size_t n = 0;
   arguments[n++] = (char*)tool;
   // llvm-addr2line is llvm-symbolizer with another default.
-  if (starts_with(gcap_base_name(tool), "llvm-symbolizer")) arguments[n++] = "--output-style=GNU";
+  if (starts_with(gcap_doctor_base_name(tool), "llvm-symbolizer")) arguments[n++] = "--output-style=GNU";
   const char* const options[] = {"-a", "-f", "-i", "-C", "-e", asked[0].module};
   for (size_t i = 0; i < sizeof(options) / sizeof(options[0]); ++i) arguments[n++] = (char*)options[i];
-  arguments =
-      memcpy(gcap_heap_alloc(&resolver->heap, (n + count + 1) * sizeof(*arguments)), arguments, n * sizeof(*arguments));
+  arguments = memcpy(gcap_doctor_heap_alloc(&resolver->heap, (n + count + 1) * sizeof(*arguments)), arguments,
+                     n * sizeof(*arguments));
   for (size_t i = 0; i < count; ++i) {
     // A call is before the address that it returns to, and may be the last instruction of its line.
     uint64_t offset = asked[i].offset != 0 ? asked[i].offset - 1 : 0;
-    arguments[n++] = gcap_heap_print(&resolver->heap, "0x%llx", (unsigned long long)offset);
+    arguments[n++] = gcap_doctor_heap_print(&resolver->heap, "0x%llx", (unsigned long long)offset);
   }
   char* text;
-  gcap_tool_result_t result = gcap_tool_ask(&resolver->heap, arguments, resolver->deadline_ns, &text);
-  if (result == GCAP_TOOL_ANSWERED) read_answer(resolver, asked, count, text);
+  gcap_doctor_tool_result_t result = gcap_doctor_tool_ask(&resolver->heap, arguments, resolver->deadline_ns, &text);
+  if (result == GCAP_DOCTOR_TOOL_ANSWERED) read_answer(resolver, asked, count, text);
   return result;
 }
 
 // One module's frames. False when there is no tool.
 static bool ask(resolver_t* resolver, asked_t* asked, size_t count) {
-  if (resolver->tool != NULL) return ask_tool(resolver, resolver->tool, asked, count) != GCAP_TOOL_MISSING;
+  if (resolver->tool != NULL) return ask_tool(resolver, resolver->tool, asked, count) != GCAP_DOCTOR_TOOL_MISSING;
   for (size_t i = 0; i < sizeof(kTools) / sizeof(kTools[0]); ++i) {
-    gcap_tool_result_t result = ask_tool(resolver, kTools[i], asked, count);
-    if (result == GCAP_TOOL_MISSING) continue;
+    gcap_doctor_tool_result_t result = ask_tool(resolver, kTools[i], asked, count);
+    if (result == GCAP_DOCTOR_TOOL_MISSING) continue;
     resolver->tool = kTools[i];
     return true;
   }
@@ -195,7 +195,7 @@ static bool ask(resolver_t* resolver, asked_t* asked, size_t count) {
 
 static void ask_all(resolver_t* resolver) {
   size_t at = 0;
-  while (at < resolver->num_asked && gcap_clock_now_ns() < resolver->deadline_ns) {
+  while (at < resolver->num_asked && gcap_doctor_clock_now_ns() < resolver->deadline_ns) {
     asked_t* first = &resolver->asked[at];
     size_t count = 1;
     while (at + count < resolver->num_asked && count < kMaxAsked && strcmp(first[count].module, first->module) == 0) {
@@ -210,31 +210,31 @@ static void ask_all(resolver_t* resolver) {
 
 // Asks c++filt for names of frames[0 .. count), which are mangled, each on a line of its own.
 static void demangle(resolver_t* resolver, const uint32_t* frames, size_t count) {
-  gcap_recording_t* recording = resolver->recording;
-  char** arguments = gcap_heap_alloc(&resolver->heap, (count + 2) * sizeof(*arguments));
+  gcap_doctor_recording_t* recording = resolver->recording;
+  char** arguments = gcap_doctor_heap_alloc(&resolver->heap, (count + 2) * sizeof(*arguments));
   for (size_t i = 0; i < count; ++i) arguments[i + 1] = (char*)recording->frames[frames[i]].function;
   char* text = NULL;
   arguments[0] = "c++filt";
-  gcap_tool_result_t result = gcap_tool_ask(&resolver->heap, arguments, resolver->deadline_ns, &text);
+  gcap_doctor_tool_result_t result = gcap_doctor_tool_ask(&resolver->heap, arguments, resolver->deadline_ns, &text);
   arguments[0] = "llvm-cxxfilt";
-  if (result == GCAP_TOOL_MISSING) {
-    result = gcap_tool_ask(&resolver->heap, arguments, resolver->deadline_ns, &text);
+  if (result == GCAP_DOCTOR_TOOL_MISSING) {
+    result = gcap_doctor_tool_ask(&resolver->heap, arguments, resolver->deadline_ns, &text);
   }
-  if (result != GCAP_TOOL_ANSWERED) return;
+  if (result != GCAP_DOCTOR_TOOL_ANSWERED) return;
   for (size_t i = 0; i < count; ++i) {
     const char* line = take_line(&text);
     if (line == NULL) return;
     if (line[0] == '\0') continue;
-    recording->frames[frames[i]].function = gcap_heap_copy(&recording->heap, line, strlen(line));
+    recording->frames[frames[i]].function = gcap_doctor_heap_copy(&recording->heap, line, strlen(line));
   }
 }
 
 static void demangle_all(resolver_t* resolver, const bool* wanted) {
-  const gcap_recording_t* recording = resolver->recording;
-  uint32_t* frames = gcap_heap_alloc(&resolver->heap, kMaxAsked * sizeof(*frames));
+  const gcap_doctor_recording_t* recording = resolver->recording;
+  uint32_t* frames = gcap_doctor_heap_alloc(&resolver->heap, kMaxAsked * sizeof(*frames));
   size_t count = 0, bytes = 0;
   for (uint32_t i = 0; i < recording->num_frames; ++i) {
-    const gcap_event_frame_t* frame = &recording->frames[i];
+    const gcap_doctor_event_frame_t* frame = &recording->frames[i];
     if (!wanted[i] || frame->module == NULL || !starts_with(frame->function, "_Z")) continue;
     frames[count++] = i;
     bytes += strlen(frame->function) + 1;
@@ -248,10 +248,10 @@ static void demangle_all(resolver_t* resolver, const bool* wanted) {
 // --- Frames and stacks -----------------------------------------------------------------------------------------------
 
 static void note_frames(resolver_t* resolver, const bool* is_wanted) {
-  const gcap_recording_t* recording = resolver->recording;
-  resolver->asked = gcap_heap_alloc(&resolver->heap, recording->num_frames * sizeof(*resolver->asked) + 1);
+  const gcap_doctor_recording_t* recording = resolver->recording;
+  resolver->asked = gcap_doctor_heap_alloc(&resolver->heap, recording->num_frames * sizeof(*resolver->asked) + 1);
   for (uint32_t i = 0; i < recording->num_frames; ++i) {
-    const gcap_event_frame_t* frame = &recording->frames[i];
+    const gcap_doctor_event_frame_t* frame = &recording->frames[i];
     if (!is_wanted[i] || frame->module == NULL || frame->file != NULL) continue;
     resolver->asked[resolver->num_asked++] = (asked_t){.frame = i, .module = frame->module, .offset = frame->offset};
   }
@@ -274,13 +274,13 @@ static const asked_t* find_asked(const resolver_t* resolver, uint32_t frame) {
 }
 
 // The stack with new frames in the place of those that have them.
-static void rewrite(resolver_t* resolver, gcap_event_stack_t* stack) {
+static void rewrite(resolver_t* resolver, gcap_doctor_event_stack_t* stack) {
   uint32_t count = 0;
   for (uint32_t i = 0; i < stack->num_c; ++i) {
     const asked_t* asked = find_asked(resolver, stack->c[i]);
     count += asked != NULL && asked->num_new != 0 ? asked->num_new : 1;
   }
-  uint32_t* c = gcap_heap_alloc(&resolver->recording->heap, (count + 1) * sizeof(*c));
+  uint32_t* c = gcap_doctor_heap_alloc(&resolver->recording->heap, (count + 1) * sizeof(*c));
   uint32_t at = 0;
   for (uint32_t i = 0; i < stack->num_c; ++i) {
     const asked_t* asked = find_asked(resolver, stack->c[i]);
@@ -294,8 +294,8 @@ static void rewrite(resolver_t* resolver, gcap_event_stack_t* stack) {
 
 // The frames of wanted stacks. Freed by the resolver's heap.
 static bool* frames_of(resolver_t* resolver, const bool* wanted) {
-  const gcap_recording_t* recording = resolver->recording;
-  bool* frames = gcap_heap_alloc(&resolver->heap, recording->num_frames + 1);
+  const gcap_doctor_recording_t* recording = resolver->recording;
+  bool* frames = gcap_doctor_heap_alloc(&resolver->heap, recording->num_frames + 1);
   for (size_t i = 0; i < recording->num_stacks; ++i) {
     for (uint32_t j = 0; wanted[i] && j < recording->stacks[i].num_c; ++j) frames[recording->stacks[i].c[j]] = true;
   }
@@ -310,13 +310,13 @@ static uint64_t seconds(void) {
   return value < kMaxSeconds ? value : kMaxSeconds;
 }
 
-uint64_t gcap_symbols_deadline(void) { return gcap_clock_now_ns() + seconds() * 1000000000; }
+uint64_t gcap_doctor_symbols_deadline(void) { return gcap_doctor_clock_now_ns() + seconds() * 1000000000; }
 
-void gcap_symbols_resolve(gcap_recording_t* recording, const bool* wanted, uint64_t deadline_ns) {
+void gcap_doctor_symbols_resolve(gcap_doctor_recording_t* recording, const bool* wanted, uint64_t deadline_ns) {
   const char* tool = getenv("GCAP_DOCTOR_SYMBOLIZER");
-  if ((tool != NULL && strcmp(tool, "none") == 0) || gcap_clock_now_ns() >= deadline_ns) return;
+  if ((tool != NULL && strcmp(tool, "none") == 0) || gcap_doctor_clock_now_ns() >= deadline_ns) return;
   resolver_t resolver = {.recording = recording, .tool = tool != NULL && tool[0] != '\0' ? tool : NULL};
-  gcap_heap_init(&resolver.heap);
+  gcap_doctor_heap_init(&resolver.heap);
   resolver.deadline_ns = deadline_ns;
   note_frames(&resolver, frames_of(&resolver, wanted));
   ask_all(&resolver);
@@ -325,5 +325,5 @@ void gcap_symbols_resolve(gcap_recording_t* recording, const bool* wanted, uint6
     if (wanted[i]) rewrite(&resolver, &recording->stacks[i]);
   }
   demangle_all(&resolver, frames_of(&resolver, wanted));
-  gcap_heap_deinit(&resolver.heap);
+  gcap_doctor_heap_deinit(&resolver.heap);
 }

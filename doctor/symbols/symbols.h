@@ -15,7 +15,7 @@ extern "C" {
 
 // When a report that begins now stops asking for symbols, on the monotonic clock: GCAP_DOCTOR_SYMBOLIZER_SECONDS from
 // now, 2 by default. One time is for all recordings of a report.
-uint64_t gcap_symbols_deadline(void);
+uint64_t gcap_doctor_symbols_deadline(void);
 
 // Gives the C frames of the stacks for which `wanted` is true, by their indices, what addr2line, or a program with its
 // options, says of them until the deadline: function, file, line, and the functions that were inlined, as frames of
@@ -23,7 +23,7 @@ uint64_t gcap_symbols_deadline(void);
 // is, and so do those for which no time is left.
 //
 // GCAP_DOCTOR_SYMBOLIZER names the program; `none` for none.
-void gcap_symbols_resolve(gcap_recording_t* recording, const bool* wanted, uint64_t deadline_ns);
+void gcap_doctor_symbols_resolve(gcap_doctor_recording_t* recording, const bool* wanted, uint64_t deadline_ns);
 
 #ifdef __cplusplus
 }  // extern "C"

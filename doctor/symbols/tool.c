@@ -41,7 +41,7 @@ static int start(char* const* arguments, pid_t* pid, int* out_error) {
 // Waits for more in the pipe; false at the deadline.
 static bool wait_for_more(int fd, uint64_t deadline_ns) {
   for (;;) {
-    uint64_t now = gcap_clock_now_ns();
+    uint64_t now = gcap_doctor_clock_now_ns();
     if (now >= deadline_ns) return false;
     struct pollfd about = {.fd = fd, .events = POLLIN};
     int ready = poll(&about, 1, (int)((deadline_ns - now) / 1000000 + 1));
@@ -51,7 +51,7 @@ static bool wait_for_more(int fd, uint64_t deadline_ns) {
 }
 
 // Reads to the end of the pipe; false where the time is over first.
-static bool read_all(gcap_heap_t* heap, int fd, uint64_t deadline_ns, char** out_text) {
+static bool read_all(gcap_doctor_heap_t* heap, int fd, uint64_t deadline_ns, char** out_text) {
   char* text = NULL;
   size_t length = 0, capacity = 0;
   bool ended = false;
@@ -60,24 +60,25 @@ static bool read_all(gcap_heap_t* heap, int fd, uint64_t deadline_ns, char** out
     ssize_t got = read(fd, bytes, sizeof(bytes));
     ended = got == 0 || (got < 0 && errno != EINTR);
     for (ssize_t i = 0; i < got; ++i) {
-      text = gcap_heap_grow(text, length, &capacity, 1);
+      text = gcap_doctor_heap_grow(text, length, &capacity, 1);
       text[length++] = bytes[i];
     }
   }
-  *out_text = gcap_heap_copy(heap, text != NULL ? text : "", length);
+  *out_text = gcap_doctor_heap_copy(heap, text != NULL ? text : "", length);
   free(text);
   return ended;
 }
 
-gcap_tool_result_t gcap_tool_ask(gcap_heap_t* heap, char* const* arguments, uint64_t deadline_ns, char** out_text) {
-  *out_text = gcap_heap_copy(heap, "", 0);
+gcap_doctor_tool_result_t gcap_doctor_tool_ask(gcap_doctor_heap_t* heap, char* const* arguments, uint64_t deadline_ns,
+                                               char** out_text) {
+  *out_text = gcap_doctor_heap_copy(heap, "", 0);
   pid_t pid;
   int error, state = 0;
   int fd = start(arguments, &pid, &error);
-  if (fd < 0) return error == ENOENT || error == EACCES ? GCAP_TOOL_MISSING : GCAP_TOOL_FAILED;
+  if (fd < 0) return error == ENOENT || error == EACCES ? GCAP_DOCTOR_TOOL_MISSING : GCAP_DOCTOR_TOOL_FAILED;
   bool ended = read_all(heap, fd, deadline_ns, out_text);
   close(fd);
   if (!ended) kill(pid, SIGKILL);
   while (waitpid(pid, &state, 0) < 0 && errno == EINTR) continue;
-  return ended && WIFEXITED(state) && WEXITSTATUS(state) == 0 ? GCAP_TOOL_ANSWERED : GCAP_TOOL_FAILED;
+  return ended && WIFEXITED(state) && WEXITSTATUS(state) == 0 ? GCAP_DOCTOR_TOOL_ANSWERED : GCAP_DOCTOR_TOOL_FAILED;
 }

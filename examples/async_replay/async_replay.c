@@ -17,7 +17,7 @@
 #include <stdio.h>
 
 #include "examples/lesson_ep/lesson_ep.h"
-#include "gcap/session.h"
+#include "gcap/kit/session.h"
 
 #define NUM_FRAMES 6
 
@@ -78,11 +78,11 @@ int main(void) {
   // All is issued here, and nothing waits.
   const char* ways[NUM_FRAMES];
   for (int i = 0; i < NUM_FRAMES; ++i) {
-    const bool replays = gcap_ep_is_graph_captured(ep, options.graph_id);
+    const bool replays = gcap_runtime_is_captured(gcap_ep_runtime(ep), options.graph_id);
     TRY(GCAP_CUDA(cudaMemcpyAsync(x.data, frames[i], bytes, cudaMemcpyHostToDevice, stream)));
     TRY(gcap_session_run(session, &options, &x, &y));
     TRY(GCAP_CUDA(cudaMemcpyAsync(results[i], y.data, bytes, cudaMemcpyDeviceToHost, stream)));
-    const bool captured = gcap_ep_is_graph_captured(ep, options.graph_id);
+    const bool captured = gcap_runtime_is_captured(gcap_ep_runtime(ep), options.graph_id);
     ways[i] = replays ? "was replayed:" : captured ? "was captured:" : "ran eagerly: ";
   }
   TRY(GCAP_CUDA(cudaStreamSynchronize(stream)));

@@ -18,13 +18,15 @@ typedef struct bench {
   cudaEvent_t fork;
 } bench_t;
 
-static gcap_status_t waits_for_its_stream(void* user, cudaStream_t stream) {
+static gcap_status_t waits_for_its_stream(void* user, const gcap_run_resources_t* resources) {
+  cudaStream_t stream = resources->cuda_stream;
   bench_t* bench = user;
   GCAP_RETURN_IF_ERROR(GCAP_CUDA(cudaMemsetAsync(bench->memory, FILL, BYTES, stream)));
   return GCAP_CUDA(cudaStreamSynchronize(stream));
 }
 
-static gcap_status_t allocates(void* user, cudaStream_t stream) {
+static gcap_status_t allocates(void* user, const gcap_run_resources_t* resources) {
+  cudaStream_t stream = resources->cuda_stream;
   bench_t* bench = user;
   void* temporary = NULL;
   GCAP_RETURN_IF_ERROR(GCAP_CUDA(cudaMalloc(&temporary, BYTES)));
@@ -35,13 +37,15 @@ static gcap_status_t allocates(void* user, cudaStream_t stream) {
   return gcap_status_join(status, GCAP_CUDA(cudaFree(temporary)));
 }
 
-static gcap_status_t waits_for_an_earlier_event(void* user, cudaStream_t stream) {
+static gcap_status_t waits_for_an_earlier_event(void* user, const gcap_run_resources_t* resources) {
+  cudaStream_t stream = resources->cuda_stream;
   bench_t* bench = user;
   GCAP_RETURN_IF_ERROR(GCAP_CUDA(cudaStreamWaitEvent(stream, bench->earlier, 0)));
   return GCAP_CUDA(cudaMemsetAsync(bench->memory, FILL, BYTES, stream));
 }
 
-static gcap_status_t forks_and_does_not_join(void* user, cudaStream_t stream) {
+static gcap_status_t forks_and_does_not_join(void* user, const gcap_run_resources_t* resources) {
+  cudaStream_t stream = resources->cuda_stream;
   bench_t* bench = user;
   GCAP_RETURN_IF_ERROR(GCAP_CUDA(cudaEventRecord(bench->fork, stream)));
   GCAP_RETURN_IF_ERROR(GCAP_CUDA(cudaStreamWaitEvent(bench->other, bench->fork, 0)));
@@ -52,7 +56,7 @@ static gcap_status_t forks_and_does_not_join(void* user, cudaStream_t stream) {
 
 static const struct {
   const char* title;
-  gcap_graph_work_t work;
+  gcap_work_t work;
 } mistakes[] = {
     {"It waits for its own stream.", waits_for_its_stream},
     {"It allocates.", allocates},
@@ -76,7 +80,14 @@ static gcap_status_t make_mistake(gcap_graph_manager_t* graphs, int id, cudaStre
   printf("%d. %s\n", id + 1, mistakes[id].title);
   GCAP_RETURN_IF_ERROR(GCAP_CUDA(cudaMemset(bench->memory, 0, BYTES)));
   GCAP_RETURN_IF_ERROR(GCAP_CUDA(cudaDeviceSynchronize()));  // a fill does not hold a non-blocking stream
-  GCAP_RETURN_IF_ERROR(gcap_graph_manager_run(graphs, id, stream, mistakes[id].work, bench, /*synchronize=*/true));
+  gcap_run_t run;
+  gcap_run_init(&run);
+  run.id = id;
+  run.stream = stream;
+  run.work = mistakes[id].work;
+  run.user = bench;
+  run.synchronize = true;
+  GCAP_RETURN_IF_ERROR(gcap_graph_manager_run(graphs, &run));
   gcap_status_t failure = gcap_graph_manager_explain(graphs, id, GCAP_GRAPH_WHY_CAPTURE_FAILED);
   if (failure == NULL) return GCAP_STATUS(GCAP_INTERNAL, "the capture did not fail");
   printf("   %s\n", gcap_status_message(failure));

@@ -18,8 +18,8 @@
   } while (0)
 
 // What a run does; here one fill, elsewhere a whole model. It issues the work alike whether it is captured or not.
-static gcap_status_t fill(void* memory, cudaStream_t stream) {
-  return GCAP_CUDA(cudaMemsetAsync(memory, 42, 4, stream));
+static gcap_status_t fill(void* memory, const gcap_run_resources_t* resources) {
+  return GCAP_CUDA(cudaMemsetAsync(memory, 42, 4, resources->cuda_stream));
 }
 
 int main(void) {
@@ -29,13 +29,19 @@ int main(void) {
   TRY(GCAP_CUDA(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking)));
   TRY(GCAP_CUDA(cudaMalloc((void**)&device, sizeof(host))));
   TRY(gcap_graph_manager_create(NULL, &graphs));
-  for (int run = 1; run <= 5; ++run) {
-    TRY(gcap_graph_manager_run(graphs, /*id=*/0, stream, fill, device, /*synchronize=*/false));
+  gcap_run_t run;
+  gcap_run_init(&run);
+  run.id = 0;
+  run.stream = stream;
+  run.work = fill;
+  run.user = device;
+  for (int number = 1; number <= 5; ++number) {
+    TRY(gcap_graph_manager_run(graphs, &run));
     TRY(GCAP_CUDA(cudaMemcpyAsync(host, device, sizeof(host), cudaMemcpyDeviceToHost, stream)));
     TRY(GCAP_CUDA(cudaStreamSynchronize(stream)));
     gcap_graph_info_t info;
     gcap_graph_manager_get_info(graphs, /*id=*/0, &info);
-    printf("run %d: memory holds %d, graph 0 is %s, launched %d times\n", run, host[0],
+    printf("run %d: memory holds %d, graph 0 is %s, launched %d times\n", number, host[0],
            gcap_graph_state_name(info.state), (int)info.replays);
   }
   TRY(gcap_graph_manager_destroy(graphs));

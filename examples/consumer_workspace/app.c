@@ -21,23 +21,28 @@ typedef struct app {
 } app_t;
 
 // The work of a run: what is captured, and what a replay does again.
-static gcap_status_t issue(const app_t* app) {
-  GCAP_RETURN_IF_ERROR(GCAP_CUDA(cudaMemsetAsync(app->device, PATTERN, NUM_BYTES, app->stream)));
-  return GCAP_CUDA(cudaMemcpyAsync(app->host, app->device, NUM_BYTES, cudaMemcpyDeviceToHost, app->stream));
+static gcap_status_t issue(void* user, const gcap_run_resources_t* resources) {
+  const app_t* app = user;
+  cudaStream_t stream = resources->cuda_stream;
+  GCAP_RETURN_IF_ERROR(GCAP_CUDA(cudaMemsetAsync(app->device, PATTERN, NUM_BYTES, stream)));
+  return GCAP_CUDA(cudaMemcpyAsync(app->host, app->device, NUM_BYTES, cudaMemcpyDeviceToHost, stream));
 }
 
-static gcap_status_t run(const app_t* app, const char** out_how) {
-  *out_how = "replayed";
-  gcap_graph_replay_options_t options;
-  gcap_graph_replay_options_init(&options);
-  options.synchronize = true;
-  bool replayed = false;
-  GCAP_RETURN_IF_ERROR(gcap_graph_manager_replay(app->manager, ANNOTATION_ID, &options, &replayed));
-  if (replayed) return NULL;
-  gcap_graph_run_kind_t kind;
-  GCAP_RETURN_IF_ERROR(gcap_graph_manager_begin_run(app->manager, ANNOTATION_ID, app->stream, &kind));
-  *out_how = kind == GCAP_GRAPH_RUN_CAPTURE ? "captured" : "eager";
-  return gcap_graph_manager_end_run(app->manager, issue(app), /*synchronize=*/true);
+static gcap_status_t run(app_t* app, const char** out_how) {
+  gcap_run_result_t result;
+  gcap_run_result_init(&result);
+  gcap_run_t run;
+  gcap_run_init(&run);
+  run.id = ANNOTATION_ID;
+  run.stream = app->stream;
+  run.work = issue;
+  run.user = app;
+  run.synchronize = true;
+  run.result = &result;
+  gcap_status_t status = gcap_graph_manager_run(app->manager, &run);
+  *out_how = result.outcome == GCAP_RUN_REPLAYED ? "replayed" : "eager";
+  if (result.outcome == GCAP_RUN_CAPTURED) *out_how = "captured";
+  return status;
 }
 
 static gcap_status_t check(const app_t* app, int number, const char* how) {
@@ -51,7 +56,7 @@ static gcap_status_t check(const app_t* app, int number, const char* how) {
   return NULL;
 }
 
-static gcap_status_t run_all(const app_t* app) {
+static gcap_status_t run_all(app_t* app) {
   for (int number = 1; number <= NUM_RUNS; ++number) {
     const char* how = NULL;
     memset(app->host, 0, NUM_BYTES);

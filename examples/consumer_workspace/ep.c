@@ -18,8 +18,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "gcap/ep_ops.h"
-#include "gcap/session.h"
+#include "gcap/kit/ep_ops.h"
+#include "gcap/kit/session.h"
 #include "kernels/swish.h"
 
 #define COUNT 1000
@@ -96,8 +96,7 @@ static gcap_status_t create_ep(gcap_ep_t** out_ep) {
   options.user_stream = slab.stream;
   gcap_runtime_t* runtime = NULL;
   GCAP_RETURN_IF_ERROR(gcap_runtime_create(&options, &runtime));
-  const gcap_ep_ops_t ops = {.struct_version = GCAP_EP_OPS_VERSION,
-                             .struct_bytes = sizeof(ops),
+  const gcap_ep_ops_t ops = {.struct_size = sizeof(ops),
                              .name = "swish",
                              .supports = supports,
                              .create_kernel = create_kernel,
@@ -136,9 +135,9 @@ static gcap_status_t run_once(gcap_session_t* session, const gcap_tensor_t* x, c
 
 static gcap_status_t run_all(gcap_ep_t* ep, gcap_session_t* session, const gcap_tensor_t* x, const gcap_tensor_t* y) {
   for (int number = 1; number <= NUM_RUNS; ++number) {
-    const bool replays = gcap_ep_is_graph_captured(ep, /*graph_id=*/0);
+    const bool replays = gcap_runtime_is_captured(gcap_ep_runtime(ep), /*graph_id=*/0);
     GCAP_RETURN_IF_ERROR(run_once(session, x, y, number));
-    const bool captured = gcap_ep_is_graph_captured(ep, /*graph_id=*/0);
+    const bool captured = gcap_runtime_is_captured(gcap_ep_runtime(ep), /*graph_id=*/0);
     printf("run %d is %s\n", number, replays ? "a replay" : captured ? "captured" : "eager");
   }
   return NULL;

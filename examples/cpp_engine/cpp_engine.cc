@@ -34,7 +34,7 @@ class Engine {
     const cudaStream_t stream = gcap_stream_handle(stream_.get());
     // A capture gets no memory from the driver; see own_engine.c.
     if (Info(id).captures_next) gcap::check(gcap_scratch_reservation_prepare(scratch_.get(), stream_.get()));
-    gcap::check(gcap::run(graphs_.get(), id, stream, [&](cudaStream_t) { Issue(id, has_weights); }));
+    gcap::check(gcap::run(graphs_.get(), {id, stream}, [&] { Issue(id, has_weights); }));
     unsigned char output = 0;
     gcap::check(GCAP_CUDA(cudaMemcpyAsync(&output, output_.get(), 1, cudaMemcpyDeviceToHost, stream)));
     gcap::check(gcap_stream_synchronize(stream_.get()));

@@ -30,9 +30,9 @@
 #include <string.h>
 
 #include "examples/lesson_ep/lesson_ep.h"
-#include "gcap/cpu_ep.h"
+#include "gcap/kit/cpu_ep.h"
+#include "gcap/kit/session.h"
 #include "gcap/log.h"
-#include "gcap/session.h"
 
 #define BATCH 2
 #define ROW 4
@@ -102,17 +102,17 @@ static gcap_status_t show_runs(gcap_ep_t* ep, gcap_session_t* session, float* x_
   const gcap_tensor_t x = {.data = x_memory, .rank = 3, .shape = {BATCH, 2, 2}};
   const gcap_tensor_t y = {.data = y_memory, .rank = 2, .shape = {BATCH, ROW}};
   gcap_run_resources_t resources;
-  GCAP_RETURN_IF_ERROR(gcap_ep_get_run_resources(ep, &resources));
+  GCAP_RETURN_IF_ERROR(gcap_runtime_get_resources(gcap_ep_runtime(ep), &resources));
   cudaStream_t stream = gcap_stream_handle(resources.stream);
   for (int run = 0; run < NUM_RUNS; ++run) {
     float in[BATCH * ROW], out[BATCH * ROW];
     for (int i = 0; i < BATCH * ROW; ++i) in[i] = (float)(run + i);
-    const bool replays = gcap_ep_is_graph_captured(ep, /*graph_id=*/0);
+    const bool replays = gcap_runtime_is_captured(gcap_ep_runtime(ep), /*graph_id=*/0);
     GCAP_RETURN_IF_ERROR(GCAP_CUDA(cudaMemcpyAsync(x.data, in, sizeof(in), cudaMemcpyHostToDevice, stream)));
     GCAP_RETURN_IF_ERROR(gcap_session_run(session, /*options=*/NULL, &x, &y));
     GCAP_RETURN_IF_ERROR(GCAP_CUDA(cudaMemcpyAsync(out, y.data, sizeof(out), cudaMemcpyDeviceToHost, stream)));
     GCAP_RETURN_IF_ERROR(GCAP_CUDA(cudaStreamSynchronize(stream)));
-    const bool captured = gcap_ep_is_graph_captured(ep, /*graph_id=*/0);
+    const bool captured = gcap_runtime_is_captured(gcap_ep_runtime(ep), /*graph_id=*/0);
     printf("  run %d is %s y =", run + 1, replays ? "a replay:" : captured ? "captured:" : "eager:   ");
     for (int i = 0; i < BATCH * ROW; ++i) printf("%s%g", i % ROW == 0 ? " | " : " ", out[i]);
     printf("\n");

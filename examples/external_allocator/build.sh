@@ -77,7 +77,7 @@ compile() {
     gcc -std=c11 -D_GNU_SOURCE "${flags[@]}" -c "$1" -o "$objects/${1//\//_}.o"
 }
 for source in lib/*/*.c; do
-    [[ $source == lib/session/* ]] || compile "$source"
+    compile "$source"
 done
 rpath=()
 for library in "${libraries[@]}"; do

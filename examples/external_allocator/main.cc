@@ -94,10 +94,13 @@ gcap_status_t Compute(const gcap_run_resources_t& run, const Tensor& x, const vo
 // A replay where there is a graph, else a run, which may be the one that is captured.
 void Run(gcap_runtime_t* runtime, const Tensor& x, const void* weights, const Tensor& y, bool synchronize) {
   const auto work = [&](const gcap_run_resources_t& run) { return Compute(run, x, weights, y); };
-  Check(gcap_runtime_run(
-      runtime, kGraphId,
-      [](void* user, const gcap_run_resources_t* run) { return (*static_cast<decltype(work)*>(user))(*run); },
-      const_cast<void*>(static_cast<const void*>(&work)), synchronize));
+  gcap_run_t how;
+  gcap_run_init(&how);
+  how.id = kGraphId;
+  how.work = [](void* user, const gcap_run_resources_t* run) { return (*static_cast<decltype(work)*>(user))(*run); };
+  how.user = const_cast<void*>(static_cast<const void*>(&work));
+  how.synchronize = synchronize;
+  Check(gcap_runtime_run(runtime, &how));
 }
 
 // What not to do: these are blocks that the framework's stream, and nobody else, may use at once.
@@ -170,7 +173,9 @@ int main(int argc, char** argv) {
   Check(gcap_runtime_create(&options, &runtime));
   const int num_wrong = CountWrongRuns(framework.get(), stream, runtime, !on_its_stream);
   gcap_graph_info_t graph;
-  gcap_runtime_get_graph_info(runtime, kGraphId, &graph);
+  gcap_graph_manager_t* graphs = nullptr;
+  Check(gcap_runtime_graphs(runtime, &graphs));
+  gcap_graph_manager_get_info(graphs, kGraphId, &graph);
   const size_t held_bytes = framework->HeldBytes();
   Check(gcap_runtime_destroy(runtime));
 

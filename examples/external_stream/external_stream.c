@@ -54,8 +54,10 @@ static gcap_status_t create_runtime(cudaStream_t stream, gcap_runtime_t** out_ru
 
 static const char* next_run(gcap_runtime_t* runtime) {
   if (gcap_runtime_is_captured(runtime, /*graph_id=*/0)) return "replays";
+  gcap_graph_manager_t* graphs = NULL;
   gcap_graph_info_t info;
-  gcap_runtime_get_graph_info(runtime, /*graph_id=*/0, &info);
+  gcap_status_ignore(gcap_runtime_graphs(runtime, &graphs));  // without one, nothing is captured next
+  gcap_graph_manager_get_info(graphs, /*id=*/0, &info);
   return info.captures_next ? "is captured" : "runs eagerly";
 }
 
@@ -63,7 +65,12 @@ static const char* next_run(gcap_runtime_t* runtime) {
 static gcap_status_t issue_frame(gcap_runtime_t* runtime, cudaStream_t stream, buffers_t* buffers, int frame) {
   GCAP_RETURN_IF_ERROR(
       GCAP_CUDA(cudaMemcpyAsync(buffers->input, &buffers->frames[frame], 1, cudaMemcpyHostToDevice, stream)));
-  GCAP_RETURN_IF_ERROR(gcap_runtime_run(runtime, /*graph_id=*/0, process, buffers, /*synchronize=*/false));
+  gcap_run_t run;
+  gcap_run_init(&run);
+  run.id = 0;
+  run.work = process;
+  run.user = buffers;
+  GCAP_RETURN_IF_ERROR(gcap_runtime_run(runtime, &run));
   return GCAP_CUDA(cudaMemcpyAsync(&buffers->results[frame], buffers->output, 1, cudaMemcpyDeviceToHost, stream));
 }
 

@@ -27,7 +27,7 @@
 #include <string.h>
 
 #include "examples/lesson_ep/lesson_ep.h"
-#include "gcap/session.h"
+#include "gcap/kit/session.h"
 
 #define MAX_ROWS 3
 
@@ -72,14 +72,14 @@ static gcap_status_t show_run(host_t* host, int id, int rows) {
   gcap_run_options_t options;
   gcap_run_options_init(&options);
   options.graph_id = id;
-  const bool replays = gcap_ep_is_graph_captured(host->ep, id);
+  const bool replays = gcap_runtime_is_captured(gcap_ep_runtime(host->ep), id);
   GCAP_RETURN_IF_ERROR(
       GCAP_CUDA(cudaMemcpyAsync(x.data, rows_in, gcap_tensor_bytes(&x), cudaMemcpyHostToDevice, host->stream)));
   GCAP_RETURN_IF_ERROR(gcap_session_run(host->session, &options, &x, &y));
   GCAP_RETURN_IF_ERROR(
       GCAP_CUDA(cudaMemcpyAsync(rows_out, y.data, gcap_tensor_bytes(&y), cudaMemcpyDeviceToHost, host->stream)));
   GCAP_RETURN_IF_ERROR(GCAP_CUDA(cudaStreamSynchronize(host->stream)));
-  const bool captured = gcap_ep_is_graph_captured(host->ep, id);
+  const bool captured = gcap_runtime_is_captured(gcap_ep_runtime(host->ep), id);
   printf("%s, y =", replays ? "replays" : captured ? "is captured" : "runs eagerly");
   for (int i = 0; i < rows; ++i) printf(" %g %g", rows_out[i][0], rows_out[i][1]);
   printf("\n");
@@ -120,7 +120,7 @@ int main(void) {
   TRY(lesson_ep_create(keys, texts, 2, GCAP_GRAPH_ALL_NODES_ON_EP, &host.ep));
   TRY(gcap_session_create(&model, &host.ep, 1, /*options=*/NULL, &host.session));
   gcap_run_resources_t resources;
-  TRY(gcap_ep_get_run_resources(host.ep, &resources));
+  TRY(gcap_runtime_get_resources(gcap_ep_runtime(host.ep), &resources));
   host.stream = gcap_stream_handle(resources.stream);
   for (int i = 0; i < 3; ++i) {
     TRY(GCAP_CUDA(cudaMalloc((void**)&host.x[i], MAX_ROWS * 2 * sizeof(float))));

@@ -6,9 +6,9 @@
 
 #include <string.h>
 
-#include "gcap/ep_ops.h"
-#include "gcap/ops/elementwise.h"
-#include "gcap/shape_inference.h"
+#include "gcap/kit/ep_ops.h"
+#include "gcap/kit/ops/elementwise.h"
+#include "gcap/kit/shape_inference.h"
 
 static bool is_add(const gcap_node_t* node) { return strcmp(node->op_type, "Add") == 0 && node->num_inputs == 2; }
 
@@ -77,8 +77,7 @@ gcap_status_t lesson_ep_create(const char* const* keys, const char* const* value
   gcap_runtime_t* runtime = NULL;
   GCAP_RETURN_IF_ERROR(gcap_runtime_create(&options, &runtime));
   const gcap_ep_ops_t ops = {
-      .struct_version = GCAP_EP_OPS_VERSION,
-      .struct_bytes = sizeof(gcap_ep_ops_t),
+      .struct_size = sizeof(gcap_ep_ops_t),
       .name = "lesson",
       .supports = supports,
       .create_kernel = create_kernel,

@@ -4,7 +4,7 @@
 #ifndef GCAP_EXAMPLES_LESSON_EP_LESSON_EP_H_
 #define GCAP_EXAMPLES_LESSON_EP_LESSON_EP_H_
 
-#include "gcap/ep.h"
+#include "gcap/kit/ep.h"
 
 // Makes an EP of the name "lesson", on a runtime with these options (docs/options.md). Its nodes, of f32:
 //   Add      the sum of two inputs, with broadcasting

@@ -16,7 +16,7 @@
 #include <stdio.h>
 
 #include "examples/minimal_ep/minimal_ep.h"
-#include "gcap/session.h"
+#include "gcap/kit/session.h"
 
 // The process ends at the first failure, and everything with it.
 #define TRY(call)                                                        \
@@ -71,18 +71,19 @@ static gcap_status_t check(const float in[4], const float out[2]) {
 
 int main(void) {
   gcap_ep_t* ep;
-  gcap_runtime_t* runtime;  // the provider's, asked for the graph's state
+  gcap_graph_manager_t* graphs;
   gcap_session_t* session;
   gcap_run_resources_t resources;
   gcap_options_t options;
   gcap_options_init(&options);
   options.enable_cuda_graph = true;
-  TRY(minimal_ep_create(&options, &ep, &runtime));
+  TRY(minimal_ep_create(&options, &ep));
   TRY(gcap_session_create(&model, &ep, 1, /*options=*/NULL, &session));
-  TRY(gcap_ep_get_run_resources(ep, &resources));
+  TRY(gcap_runtime_get_resources(gcap_ep_runtime(ep), &resources));
+  TRY(gcap_runtime_graphs(gcap_ep_runtime(ep), &graphs));
 
   // Device memory, bound to the graph. The copies go on the stream of the run, so the three are in order.
-  cudaStream_t stream = gcap_stream_handle(resources.stream);
+  cudaStream_t stream = resources.cuda_stream;
   gcap_tensor_t x = {.rank = 2, .shape = {1, 4}}, y = {.rank = 2, .shape = {1, 2}};
   TRY(GCAP_CUDA(cudaMalloc(&x.data, gcap_tensor_bytes(&x))));
   TRY(GCAP_CUDA(cudaMalloc(&y.data, gcap_tensor_bytes(&y))));
@@ -94,7 +95,7 @@ int main(void) {
     TRY(GCAP_CUDA(cudaMemcpyAsync(out, y.data, sizeof(out), cudaMemcpyDeviceToHost, stream)));
     TRY(GCAP_CUDA(cudaStreamSynchronize(stream)));
     gcap_graph_info_t graph;
-    gcap_runtime_get_graph_info(runtime, /*graph_id=*/0, &graph);
+    gcap_graph_manager_get_info(graphs, /*id=*/0, &graph);
     printf("run %d: x = (%g, %g, %g, %g), y = (%g, %g), graph is %s, launched %d times\n", i + 1, in[0], in[1], in[2],
            in[3], out[0], out[1], gcap_graph_state_name(graph.state), (int)graph.replays);
     TRY(check(in, out));

@@ -2,16 +2,16 @@
 //
 // An EP is its kernels. What every provider needs (streams, scratch, warm-up, capture, replay, copies) its runtime
 // does: the ops table below names the runtime, and says which nodes the EP runs and how their kernels are made. Here
-// the kernels are gcap's own (gcap/ops/nodes.h); an EP with kernels of its own answers the same three questions. Each
-// kernel plans its node once, before any capture, and afterwards only issues work, so it is as legal inside a capture
-// as outside.
+// the kernels are gcap's own (gcap/kit/ops/nodes.h); an EP with kernels of its own answers the same three questions.
+// Each kernel plans its node once, before any capture, and afterwards only issues work, so it is as legal inside a
+// capture as outside.
 
 #include "examples/minimal_ep/minimal_ep.h"
 
 #include <stdlib.h>
 
-#include "gcap/ops/nodes.h"
-#include "gcap/shape_inference.h"
+#include "gcap/kit/ops/nodes.h"
+#include "gcap/kit/shape_inference.h"
 
 typedef struct minimal_ep {
   gcap_runtime_t* runtime;
@@ -55,17 +55,15 @@ static gcap_status_t destroy(void* self) {
   return gcap_status_annotate(status, GCAP_LEAKED, "the EP is gone");
 }
 
-gcap_status_t minimal_ep_create(const gcap_options_t* options, gcap_ep_t** out_ep, gcap_runtime_t** out_runtime) {
+gcap_status_t minimal_ep_create(const gcap_options_t* options, gcap_ep_t** out_ep) {
   *out_ep = NULL;
-  *out_runtime = NULL;
   minimal_ep_t* ep = calloc(1, sizeof(*ep));
   if (ep == NULL) return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory for an EP");
   gcap_status_t status = gcap_runtime_create(options, &ep->runtime);
   if (status == NULL) status = gcap_node_kernels_create(options->device_id, &options->kernels, &ep->kernels);
   if (status != NULL) return gcap_status_join(status, destroy(ep));
   const gcap_ep_ops_t ops = {
-      .struct_version = GCAP_EP_OPS_VERSION,
-      .struct_bytes = sizeof(gcap_ep_ops_t),
+      .struct_size = sizeof(gcap_ep_ops_t),
       .name = "minimal",
       .self = ep,
       .supports = supports,
@@ -77,7 +75,5 @@ gcap_status_t minimal_ep_create(const gcap_options_t* options, gcap_ep_t** out_e
       .runtime = ep->runtime,
   };
   status = gcap_ep_create(&ops, out_ep);
-  if (status != NULL) return gcap_status_join(status, destroy(ep));
-  *out_runtime = ep->runtime;
-  return NULL;
+  return status == NULL ? NULL : gcap_status_join(status, destroy(ep));
 }

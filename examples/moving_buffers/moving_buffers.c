@@ -74,10 +74,12 @@ static gcap_status_t scale(const float* x, float* y, const engine_t* engine, flo
   return launch(kernel, x, y, engine, factor, stream);
 }
 
-// The work of a step: page = 2 * token, output = 3 * page. It finds the buffers in `at`: in the rehearsal before the
-// capture they are addresses with no memory behind.
-static gcap_status_t step(void* user, cudaStream_t stream, void* const* at) {
+// The work of a step: page = 2 * token, output = 3 * page. It finds the buffers in `addresses`: in the rehearsal before
+// the capture they are addresses with no memory behind.
+static gcap_status_t step(void* user, const gcap_run_resources_t* resources) {
   engine_t* engine = user;
+  cudaStream_t stream = resources->cuda_stream;
+  void* const* at = resources->addresses;
   ++engine->num_issued;
   GCAP_RETURN_IF_ERROR(scale(engine->token, at[PAGE], engine, 2.0f, stream));
   return scale(at[PAGE], at[OUTPUT], engine, 3.0f, stream);
@@ -85,8 +87,10 @@ static gcap_status_t step(void* user, cudaStream_t stream, void* const* at) {
 
 // The same from a page whose address the kernel reads from memory. No argument of the kernel says so: the page that is
 // bound is not the one that is read.
-static gcap_status_t step_with_table(void* user, cudaStream_t stream, void* const* at) {
+static gcap_status_t step_with_table(void* user, const gcap_run_resources_t* resources) {
   engine_t* engine = user;
+  cudaStream_t stream = resources->cuda_stream;
+  void* const* at = resources->addresses;
   ++engine->num_issued;
   return launch((const void*)scale_listed_kernel, engine->table, at[OUTPUT], engine, 3.0f, stream);
 }
@@ -112,7 +116,7 @@ static gcap_status_t check(const engine_t* engine, const float* memory, float fa
 }
 
 // A run on a page and an output. `alignment` 0: that of the addresses, up to 256.
-static gcap_status_t run(engine_t* engine, int id, int page, int output, size_t alignment) {
+static gcap_status_t run_step(engine_t* engine, int id, int page, int output, size_t alignment) {
   const gcap_graph_buffer_t items[NUM_BUFFERS] = {
       [PAGE] = {"page", engine->pages[page], BYTES, alignment},
       [OUTPUT] = {"output", engine->outputs[output], BYTES, alignment},
@@ -122,8 +126,15 @@ static gcap_status_t run(engine_t* engine, int id, int page, int output, size_t 
   buffers.items = items;
   buffers.count = NUM_BUFFERS;
   engine->num_issued = 0;
-  return gcap_graph_manager_run_on(engine->graphs, id, engine->stream, &buffers,
-                                   id == GRAPH_WITH_A_TABLE ? step_with_table : step, engine, /*synchronize=*/true);
+  gcap_run_t run;
+  gcap_run_init(&run);
+  run.id = id;
+  run.stream = engine->stream;
+  run.work = id == GRAPH_WITH_A_TABLE ? step_with_table : step;
+  run.user = engine;
+  run.buffers = &buffers;
+  run.synchronize = true;
+  return gcap_graph_manager_run(engine->graphs, &run);
 }
 
 // Prints what the last run was, and whether its output is 6 * (first + i).
@@ -144,7 +155,7 @@ static gcap_status_t show_loop(engine_t* engine) {
   for (int i = 0; i < NUM_PAGES; ++i) {
     const int output = i % NUM_OUTPUTS;
     GCAP_RETURN_IF_ERROR(fill(engine, engine->token, (float)i));
-    GCAP_RETURN_IF_ERROR(run(engine, GRAPH_THAT_MOVES, i, output, /*alignment=*/0));
+    GCAP_RETURN_IF_ERROR(run_step(engine, GRAPH_THAT_MOVES, i, output, /*alignment=*/0));
     printf("step %d on page %d and output %d: ", i + 1, i, output);
     GCAP_RETURN_IF_ERROR(judge(engine, output, (float)i));
   }
@@ -165,7 +176,7 @@ static gcap_status_t show_loop(engine_t* engine) {
 // finds that, since the stand-ins are multiples of 4 alone: there the work is another kernel. Such a graph replays
 // where it was captured, and its runs elsewhere are eager. The remedy is to promise what the kernels need.
 static gcap_status_t show_alignment(engine_t* engine) {
-  for (int i = 0; i < 2; ++i) GCAP_RETURN_IF_ERROR(run(engine, GRAPH_THAT_STAYS, 0, 0, /*alignment=*/4));
+  for (int i = 0; i < 2; ++i) GCAP_RETURN_IF_ERROR(run_step(engine, GRAPH_THAT_STAYS, 0, 0, /*alignment=*/4));
   gcap_status_t reason = gcap_graph_manager_explain(engine->graphs, GRAPH_THAT_STAYS, GCAP_GRAPH_WHY_NOT_MOVABLE);
   const char* text = reason != NULL ? gcap_status_message(reason) : "it moves";
   const char* addresses = strstr(text, " is 0x");  // of both functions, which no two programs have alike
@@ -173,7 +184,7 @@ static gcap_status_t show_alignment(engine_t* engine) {
          (int)(addresses != NULL ? (size_t)(addresses - text) : strlen(text)), text);
   gcap_status_free(reason);
   GCAP_RETURN_IF_ERROR(fill(engine, engine->token, 10));
-  GCAP_RETURN_IF_ERROR(run(engine, GRAPH_THAT_STAYS, 1, 0, /*alignment=*/4));
+  GCAP_RETURN_IF_ERROR(run_step(engine, GRAPH_THAT_STAYS, 1, 0, /*alignment=*/4));
   printf("  on page 1: ");
   return judge(engine, 0, 10);
 }
@@ -188,13 +199,13 @@ static gcap_status_t write_table(const engine_t* engine, const float* page) {
 // memory is data: write it before the replay, as any input. The pages are as the loop left them.
 static gcap_status_t show_table(engine_t* engine) {
   GCAP_RETURN_IF_ERROR(write_table(engine, engine->pages[2]));
-  for (int i = 0; i < 2; ++i) GCAP_RETURN_IF_ERROR(run(engine, GRAPH_WITH_A_TABLE, 2, 0, /*alignment=*/0));
+  for (int i = 0; i < 2; ++i) GCAP_RETURN_IF_ERROR(run_step(engine, GRAPH_WITH_A_TABLE, 2, 0, /*alignment=*/0));
   printf("the address of page 2 in memory, and page 3 bound: ");
-  GCAP_RETURN_IF_ERROR(run(engine, GRAPH_WITH_A_TABLE, 3, 0, /*alignment=*/0));
+  GCAP_RETURN_IF_ERROR(run_step(engine, GRAPH_WITH_A_TABLE, 3, 0, /*alignment=*/0));
   GCAP_RETURN_IF_ERROR(judge(engine, 0, 3));
   printf("  the address of page 3 is written there: ");
   GCAP_RETURN_IF_ERROR(write_table(engine, engine->pages[3]));
-  GCAP_RETURN_IF_ERROR(run(engine, GRAPH_WITH_A_TABLE, 3, 0, /*alignment=*/0));
+  GCAP_RETURN_IF_ERROR(run_step(engine, GRAPH_WITH_A_TABLE, 3, 0, /*alignment=*/0));
   return judge(engine, 0, 3);
 }
 
@@ -205,7 +216,8 @@ static gcap_status_t capture(engine_t* engine, uint32_t count, cudaGraph_t* out_
   gcap_retained_t* retained = NULL;
   engine->count = count;
   GCAP_RETURN_IF_ERROR(gcap_capture_begin(engine->stream, NULL, &scope));
-  gcap_status_t status = step(engine, engine->stream, at);
+  const gcap_run_resources_t resources = {sizeof(resources), engine->stream, at, NUM_BUFFERS, NULL, NULL, NULL};
+  gcap_status_t status = step(engine, &resources);
   if (status != NULL) gcap_capture_fail(scope, status);
   status = gcap_status_join(status, gcap_capture_end(scope, out_graph, &retained));
   gcap_retained_release(retained);  // the work retains nothing

@@ -11,7 +11,7 @@
 #include <stdio.h>
 
 #include "examples/lesson_ep/lesson_ep.h"
-#include "gcap/session.h"
+#include "gcap/kit/session.h"
 
 #define MAX_DEVICES 16
 #define NUM_RUNS 4  // two warm up, the third is captured, the fourth replays
@@ -55,7 +55,7 @@ static gcap_status_t begin(lane_t* lane, int device) {
   const char* texts[] = {"1", number};
   GCAP_RETURN_IF_ERROR(lesson_ep_create(keys, texts, 2, GCAP_GRAPH_ALL_NODES_ON_EP, &lane->ep));
   GCAP_RETURN_IF_ERROR(create_session(lane, device));
-  GCAP_RETURN_IF_ERROR(gcap_ep_get_run_resources(lane->ep, &lane->resources));
+  GCAP_RETURN_IF_ERROR(gcap_runtime_get_resources(gcap_ep_runtime(lane->ep), &lane->resources));
   lane->x = lane->y = (gcap_tensor_t){.rank = 1, .shape = {2}};
   gcap_allocator_t* memory = lane->resources.allocator;
   GCAP_RETURN_IF_ERROR(gcap_allocator_alloc(memory, gcap_tensor_bytes(&lane->x), &lane->x.data));
@@ -67,7 +67,7 @@ static gcap_status_t issue(lane_t* lane, const float in[2], float out[2]) {
   gcap_run_options_t options;
   gcap_run_options_init(&options);
   options.synchronize = false;
-  lane->replayed = gcap_ep_is_graph_captured(lane->ep, options.graph_id);
+  lane->replayed = gcap_runtime_is_captured(gcap_ep_runtime(lane->ep), options.graph_id);
   cudaStream_t stream = gcap_stream_handle(lane->resources.stream);
   const size_t bytes = gcap_tensor_bytes(&lane->x);
   GCAP_RETURN_IF_ERROR(GCAP_CUDA(cudaMemcpyAsync(lane->x.data, in, bytes, cudaMemcpyHostToDevice, stream)));
@@ -105,7 +105,7 @@ int main(void) {
     in[run][0] = in[run][1] = (float)run;
     for (int device = 0; device < count; ++device) TRY(issue(&lanes[device], in[run], out[device]));
   }
-  for (int device = 0; device < count; ++device) TRY(gcap_ep_synchronize(lanes[device].ep));
+  for (int device = 0; device < count; ++device) TRY(gcap_runtime_synchronize(gcap_ep_runtime(lanes[device].ep)));
   for (int device = 0; device < count; ++device) TRY(show(&lanes[device], device, count, out[device]));
   for (int device = 0; device < count; ++device) TRY(end(&lanes[device]));
   TRY(GCAP_CUDA(cudaGetDevice(&after)));

@@ -13,12 +13,11 @@
 // docs/ort.md says the rest, and how to make one's own.
 
 #include "examples/minimal_ep/minimal_ep.h"
-#include "gcap/ort.h"
+#include "gcap/kit/ort.h"
 
 static gcap_status_t create_ep(void* user, const gcap_options_t* options, gcap_ep_t** out_ep) {
   (void)user;
-  gcap_runtime_t* runtime = NULL;  // the EP's
-  return minimal_ep_create(options, out_ep, &runtime);
+  return minimal_ep_create(options, out_ep);
 }
 
 static const gcap_ort_plugin_t plugin = {

@@ -42,8 +42,9 @@ typedef struct engine {
 } engine_t;
 
 // The work of a run: a model's intermediate is filled, and its first byte is the output.
-static gcap_status_t work(void* user, cudaStream_t stream) {
+static gcap_status_t work(void* user, const gcap_run_resources_t* resources) {
   engine_t* engine = user;
+  cudaStream_t stream = resources->cuda_stream;
   void* intermediate = NULL;
   GCAP_RETURN_IF_ERROR(gcap_scratch_alloc(engine->scratch, SCRATCH_BYTES, engine->stream, &intermediate));
   gcap_status_t status = GCAP_CUDA(cudaMemsetAsync(intermediate, engine->id + 1, SCRATCH_BYTES, stream));
@@ -63,21 +64,25 @@ int main(void) {
   TRY(gcap_graph_manager_create(NULL, &graphs));
   TRY(GCAP_CUDA(cudaMalloc((void**)&engine.output, 1)));
 
-  cudaStream_t stream = gcap_stream_handle(engine.stream);
-  for (int run = 1; run <= 8; ++run) {
-    engine.id = (run - 1) % 2;
+  gcap_run_t run;
+  gcap_run_init(&run);
+  run.stream = gcap_stream_handle(engine.stream);
+  run.work = work;
+  run.user = &engine;
+  for (int number = 1; number <= 8; ++number) {
+    run.id = engine.id = (number - 1) % 2;
     gcap_graph_info_t info;
     gcap_graph_manager_get_info(graphs, engine.id, &info);
     // A capture gets no memory from the driver. What the first graph keeps, the second one has to find beside it;
     // without this line the second one's first capture would fail, and its next one succeed.
     if (info.captures_next) TRY(gcap_scratch_reservation_prepare(engine.scratch, engine.stream));
-    TRY(gcap_graph_manager_run(graphs, engine.id, stream, work, &engine, /*synchronize=*/true));
+    TRY(gcap_graph_manager_run(graphs, &run));
     unsigned char output = 0;
-    TRY(GCAP_CUDA(cudaMemcpyAsync(&output, engine.output, 1, cudaMemcpyDeviceToHost, stream)));
+    TRY(GCAP_CUDA(cudaMemcpyAsync(&output, engine.output, 1, cudaMemcpyDeviceToHost, run.stream)));
     TRY(gcap_stream_synchronize(engine.stream));
     gcap_graph_manager_get_info(graphs, engine.id, &info);
-    printf("run %d: graph %d is %s and keeps %zu KiB, output %d\n", run, engine.id, gcap_graph_state_name(info.state),
-           (info.bytes - info.exec_bytes) >> 10, output);
+    printf("run %d: graph %d is %s and keeps %zu KiB, output %d\n", number, engine.id,
+           gcap_graph_state_name(info.state), (info.bytes - info.exec_bytes) >> 10, output);
   }
 
   TRY(gcap_graph_manager_destroy(graphs));

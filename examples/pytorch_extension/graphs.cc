@@ -31,12 +31,7 @@ namespace {
 
 namespace caching = c10::cuda::CUDACachingAllocator;
 
-gcap_graph_replay_options_t OnCurrentStream() {
-  auto options = gcap::filled_by<gcap_graph_replay_options_init>();
-  options.on_stream = true;
-  options.stream = c10::cuda::getCurrentCUDAStream().stream();
-  return options;
-}
+gcap::run_args OnCurrentStream(int id) { return {id, c10::cuda::getCurrentCUDAStream().stream()}; }
 
 // --- Memory of a graph ----------------------------------------------------------------------------------------------
 
@@ -158,13 +153,13 @@ class Graphs {
     }
     py::object outputs;
     bool captured = false;
-    gcap::check(gcap::run(manager(), id, stream.stream(), [&](cudaStream_t) -> gcap::status {
+    gcap::check(gcap::run(manager(), {id, stream.stream()}, [&]() -> gcap::status {
       captured = gcap_thread_is_capturing();
       if (!captured) {
         outputs = work();
         return {};
       }
-      GCAP_RETURN_IF_ERROR(OpenPool(stream.device_index()).release());
+      GCAP_RETURN_IF_ERROR(OpenPool(stream.device_index()));
       try {
         outputs = work();
         return {};
@@ -235,11 +230,10 @@ std::shared_ptr<Graphs> MakeGraphs(int warm_up_runs) {
 
 // --- A replay from Python ------------------------------------------------------------------------------------------
 
-// A builtin function without arguments is the cheapest call that Python has. The options are filled in once.
+// A builtin function without arguments is the cheapest call that Python has. The run is filled in once.
 struct Bound {
   std::shared_ptr<Graphs> graphs;
-  int id;
-  gcap_graph_replay_options_t options;
+  gcap::run_args run;
 };
 
 constexpr char kBound[] = "gcap_torch.replay";
@@ -247,8 +241,8 @@ constexpr char kBound[] = "gcap_torch.replay";
 PyObject* Replay(PyObject* self, PyObject*) {
   Bound* const bound = static_cast<Bound*>(PyCapsule_GetPointer(self, kBound));
   try {
-    bound->options.stream = c10::cuda::getCurrentCUDAStream().stream();
-    gcap::check(gcap_graph_manager_replay(bound->graphs->manager(), bound->id, &bound->options, nullptr));
+    bound->run.stream = c10::cuda::getCurrentCUDAStream().stream();
+    gcap::check(gcap_graph_manager_replay(bound->graphs->manager(), &bound->run, nullptr));
     Py_RETURN_NONE;
   } catch (const std::exception& exception) {
     PyErr_SetString(PyExc_RuntimeError, exception.what());
@@ -259,7 +253,7 @@ PyObject* Replay(PyObject* self, PyObject*) {
 PyMethodDef replay_method = {"replay", Replay, METH_NOARGS, "Replays the graph on the current stream."};
 
 py::object ReplayOf(const std::shared_ptr<Graphs>& graphs, int id) {
-  const py::capsule self(new Bound{graphs, id, OnCurrentStream()}, kBound,
+  const py::capsule self(new Bound{graphs, OnCurrentStream(id)}, kBound,
                          [](PyObject* o) { delete static_cast<Bound*>(PyCapsule_GetPointer(o, kBound)); });
   return py::reinterpret_steal<py::object>(PyCFunction_New(&replay_method, self.ptr()));
 }
@@ -297,8 +291,8 @@ std::vector<double> TimeReplays(const std::shared_ptr<Graphs>& graphs, int id, c
   for (int round = 0; round < rounds; ++round) {
     torch_ns.push_back(TimeNs([&] { torch_graph.replay(); }, stream));
     const auto replay = [&] {
-      const auto options = OnCurrentStream();
-      gcap::check(gcap_graph_manager_replay(graphs->manager(), id, &options, nullptr));
+      const auto run = OnCurrentStream(id);
+      gcap::check(gcap_graph_manager_replay(graphs->manager(), &run, nullptr));
     };
     gcap_ns.push_back(TimeNs(replay, stream));
     bare_ns.push_back(TimeNs([&] { gcap::check(GCAP_CUDA(cudaGraphLaunch(exec, stream))); }, stream));

@@ -54,7 +54,13 @@ static gcap_status_t issue(void* user, const gcap_run_resources_t* run) {
 
 static gcap_status_t run_graph(gcap_runtime_t* runtime, int id, unsigned char* outputs) {
   job_t job = {.id = id, .output = &outputs[id]};
-  return gcap_runtime_run(runtime, id, issue, &job, /*synchronize=*/true);
+  gcap_run_t run;
+  gcap_run_init(&run);
+  run.id = id;
+  run.work = issue;
+  run.user = &job;
+  run.synchronize = true;
+  return gcap_runtime_run(runtime, &run);
 }
 
 static gcap_status_t show(gcap_runtime_t* runtime, const char* name, unsigned char* outputs) {
@@ -63,11 +69,13 @@ static gcap_status_t show(gcap_runtime_t* runtime, const char* name, unsigned ch
   }
   unsigned char host[NUM_GRAPHS];
   GCAP_RETURN_IF_ERROR(GCAP_CUDA(cudaMemcpy(host, outputs, sizeof(host), cudaMemcpyDeviceToHost)));
+  gcap_graph_manager_t* graphs;
+  GCAP_RETURN_IF_ERROR(gcap_runtime_graphs(runtime, &graphs));
   double sum_mib = 0;
   printf("%s:\n", name);
   for (int id = 0; id < NUM_GRAPHS; ++id) {
     gcap_graph_info_t info;
-    gcap_runtime_get_graph_info(runtime, id, &info);
+    gcap_graph_manager_get_info(graphs, id, &info);
     const double scratch_mib = (double)(info.bytes - info.exec_bytes) / MIB;
     printf("  graph %d gives %d and keeps %.1f MiB\n", id, host[id], scratch_mib);
     sum_mib += scratch_mib;

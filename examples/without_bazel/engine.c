@@ -45,23 +45,33 @@ static gcap_status_t issue(void* user, const gcap_run_resources_t* run) {
 
 static gcap_status_t run_once(gcap_runtime_t* runtime, engine_t* engine, int number) {
   for (int i = 0; i < COUNT; ++i) engine->host[i] = (float)(i + number);
-  GCAP_RETURN_IF_ERROR(gcap_runtime_run(runtime, /*graph_id=*/0, issue, engine, /*synchronize=*/true));
+  gcap_run_t run;
+  gcap_run_init(&run);
+  run.id = 0;
+  run.work = issue;
+  run.user = engine;
+  run.synchronize = true;
+  GCAP_RETURN_IF_ERROR(gcap_runtime_run(runtime, &run));
   for (int i = 0; i < COUNT; ++i) {
     const float expected = 6.0f * (float)(i + number);
     if (engine->host[i] != expected) {
       return GCAP_STATUS(GCAP_INTERNAL, "run %d: y[%d] is %g, expected %g", number, i, engine->host[i], expected);
     }
   }
+  gcap_graph_manager_t* graphs;
   gcap_graph_info_t info;
-  gcap_runtime_get_graph_info(runtime, /*graph_id=*/0, &info);
+  GCAP_RETURN_IF_ERROR(gcap_runtime_graphs(runtime, &graphs));
+  gcap_graph_manager_get_info(graphs, /*id=*/0, &info);
   printf("run %d: graph 0 is %s, %d results are right\n", number, gcap_graph_state_name(info.state), COUNT);
   return NULL;
 }
 
 static gcap_status_t run_all(gcap_runtime_t* runtime, engine_t* engine) {
   for (int number = 1; number <= NUM_RUNS; ++number) GCAP_RETURN_IF_ERROR(run_once(runtime, engine, number));
+  gcap_graph_manager_t* graphs;
   gcap_graph_info_t info;
-  gcap_runtime_get_graph_info(runtime, /*graph_id=*/0, &info);
+  GCAP_RETURN_IF_ERROR(gcap_runtime_graphs(runtime, &graphs));
+  gcap_graph_manager_get_info(graphs, /*id=*/0, &info);
   printf("graph 0 was captured %d times and launched %d times\n", (int)info.captures, (int)info.replays);
   return NULL;
 }

@@ -20,8 +20,8 @@
 #include <string.h>
 
 #include "examples/write_your_own_ep/affine.h"
-#include "gcap/ep_ops.h"
-#include "gcap/session.h"
+#include "gcap/kit/ep_ops.h"
+#include "gcap/kit/session.h"
 
 // --- The EP ---------------------------------------------------------------------------------------------------------
 
@@ -48,8 +48,8 @@ static gcap_status_t compute(void* self, const gcap_kernel_context_t* context) {
   const dim3 grid = {(unsigned)((params.count + AFFINE_BLOCK_THREADS - 1) / AFFINE_BLOCK_THREADS), 1, 1};
   const dim3 block = {AFFINE_BLOCK_THREADS, 1, 1};
   void* args[] = {&params};
-  cudaStream_t stream = gcap_stream_handle(context->resources.stream);
-  return GCAP_CUDA(cudaLaunchKernel((const void*)affine_kernel, grid, block, args, /*sharedMem=*/0, stream));
+  return GCAP_CUDA(
+      cudaLaunchKernel((const void*)affine_kernel, grid, block, args, /*sharedMem=*/0, context->resources.cuda_stream));
 }
 
 // Runs once for each node. Whatever may allocate, search or fail for want of something belongs here.
@@ -74,12 +74,11 @@ static gcap_status_t create_ep(const char* const* keys, const char* const* value
   gcap_runtime_t* runtime = NULL;
   GCAP_RETURN_IF_ERROR(gcap_runtime_create(&options, &runtime));
   const gcap_ep_ops_t ops = {
-      .struct_version = GCAP_EP_OPS_VERSION,
-      .struct_bytes = sizeof(gcap_ep_ops_t),
+      .struct_size = sizeof(gcap_ep_ops_t),
       .name = "mine",
       .supports = supports,
       .create_kernel = create_kernel,
-      .runtime = runtime,  // answers each member that is absent, and ends with the EP
+      .runtime = runtime,  // has the rest, and ends with the EP
   };
   gcap_status_t status = gcap_ep_create(&ops, out_ep);
   if (status != NULL) status = gcap_status_join(status, gcap_runtime_destroy(runtime));
@@ -122,20 +121,20 @@ int main(void) {
   for (int n = 0; n < 2; ++n) printf("node '%s' is on EP '%s'\n", nodes[n].name, gcap_session_node_ep_name(session, n));
 
   gcap_run_resources_t resources;
-  TRY(gcap_ep_get_run_resources(ep, &resources));
-  cudaStream_t stream = gcap_stream_handle(resources.stream);
+  TRY(gcap_runtime_get_resources(gcap_ep_runtime(ep), &resources));
+  const cudaStream_t stream = resources.cuda_stream;
   gcap_tensor_t x = {.rank = 1, .shape = {COUNT}}, y = {.rank = 1, .shape = {COUNT}};
   TRY(GCAP_CUDA(cudaMalloc(&x.data, gcap_tensor_bytes(&x))));
   TRY(GCAP_CUDA(cudaMalloc(&y.data, gcap_tensor_bytes(&y))));
   for (int run = 0; run < 5; ++run) {
     const float in[COUNT] = {(float)run, (float)run + 1, (float)run + 2};
     float out[COUNT];
-    const bool replays = gcap_ep_is_graph_captured(ep, /*graph_id=*/0);
+    const bool replays = gcap_runtime_is_captured(gcap_ep_runtime(ep), /*graph_id=*/0);
     TRY(GCAP_CUDA(cudaMemcpyAsync(x.data, in, sizeof(in), cudaMemcpyHostToDevice, stream)));
     TRY(gcap_session_run(session, /*options=*/NULL, &x, &y));  // the defaults: graph id 0
     TRY(GCAP_CUDA(cudaMemcpyAsync(out, y.data, sizeof(out), cudaMemcpyDeviceToHost, stream)));
     TRY(GCAP_CUDA(cudaStreamSynchronize(stream)));
-    const bool captured = gcap_ep_is_graph_captured(ep, /*graph_id=*/0);
+    const bool captured = gcap_runtime_is_captured(gcap_ep_runtime(ep), /*graph_id=*/0);
     const char* way = replays ? "a replay:" : captured ? "captured:" : "eager:   ";
     printf("run %d is %s x = (%g, %g, %g), y = (%g, %g, %g)\n", run + 1, way, in[0], in[1], in[2], out[0], out[1],
            out[2]);

@@ -1,7 +1,11 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
-// gcap.h: the rules that hold for every gcap header, and all the headers at once.
+// gcap.h: the rules that hold for every gcap header, and all headers of the core at once.
 //
+// Core.      The core is for any program that captures: statuses, the log, tensors, streams, capture, contents of
+//            graphs, the graph manager, allocators, scratch, options, and the runtime. From 1.0 on no minor version
+//            breaks a program that uses the core. Until then a minor version may, and CHANGELOG.md says where. The core
+//            does not use the kit (gcap/kit/kit.h), which has models, EPs, sessions and operators.
 // Status.    A function that fails rarely returns a gcap_status_t: NULL is success, another value is a failure that the
 //            caller owns (gcap/status.h). The code says what to do next.
 // Outputs.   Output arguments come last, are called out_*, are set to NULL or zero first, and stay so on failure.
@@ -39,10 +43,8 @@
 //            safe inside gcap.
 // Fork.      In a child process that was forked after its parent had used gcap, neither CUDA nor gcap works: a function
 //            that returns a status refuses with FAILED_PRECONDITION, and names the fork. A function that needs neither
-//            a lock nor CUDA may answer as in the parent: those of statuses and options, gcap_ep_create, gcap_ep_claim,
-//            those of gcap/ep.h whose answer is a member of the EP's table or a default (a copy on the host, too), and
-//            gcap_thread_contexts_get on a thread that has its context. The functions of gcap/ops answer the error
-//            of CUDA. Do not call a function that returns no status, which may never return. Do not call gcap on a
+//            a lock nor CUDA may answer as in the parent: those of statuses and options, and those that gcap/kit/kit.h
+//            names. Do not call a function that returns no status, which may never return. Do not call gcap on a
 //            thread that the child starts: only the thread that forked is refused. The child may exec or exit. A
 //            program that forks first, and uses gcap in the child alone, is fine.
 // Signals.   No function may be called from a signal handler.
@@ -56,25 +58,18 @@
 #include "gcap/allocator.h"
 #include "gcap/allocator_ops.h"
 #include "gcap/capture.h"
-#include "gcap/cpu_ep.h"
-#include "gcap/ep.h"
-#include "gcap/ep_ops.h"
 #include "gcap/external_allocator.h"
 #include "gcap/graph.h"
 #include "gcap/graph_contents.h"
-#include "gcap/io_binding.h"
 #include "gcap/log.h"
-#include "gcap/model.h"
 #include "gcap/options.h"
-#include "gcap/run_options.h"
+#include "gcap/run.h"
 #include "gcap/runtime.h"
+#include "gcap/runtime_ops.h"
 #include "gcap/scratch.h"
-#include "gcap/session.h"
-#include "gcap/shape_inference.h"
 #include "gcap/status.h"
 #include "gcap/stream.h"
 #include "gcap/tensor.h"
-#include "gcap/thread_context.h"
 #include "gcap/version.h"
 
 #endif  // GCAP_GCAP_H_

@@ -1,11 +1,11 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
-// gcap.hpp: gcap for C++17, in one header: owners that move and end what they own, statuses as results and as
-// exceptions, callables as the work of a run, tensors from pointers.
+// gcap.hpp: the core of gcap for C++17, in one header: owners that move and end what they own, statuses as results and
+// as exceptions, callables as the work of a run, tensors from pointers.
 //
 //     auto graphs = gcap::own<gcap_graph_manager_create>(nullptr).value_or_throw();
-//     auto work = [&](cudaStream_t stream) { return GCAP_CUDA(cudaMemsetAsync(memory, 42, 4, stream)); };
-//     gcap::check(gcap::run(graphs.get(), /*id=*/0, stream, work));
+//     auto work = [&](cudaStream_t on) { return GCAP_CUDA(cudaMemsetAsync(memory, 42, 4, on)); };
+//     gcap::check(gcap::run(graphs.get(), {/*id=*/0, stream}, work));
 //
 // The C functions stay the API: a program calls them with `get()` of an owner, and their headers are the manual. Here
 // is what C++ adds to them. None of it costs time or memory (bench/cpp), and a program links only what it uses.
@@ -99,6 +99,32 @@ inline void check(status outcome) {
   if (!outcome.ok()) throw error(std::move(outcome));
 }
 #endif
+
+template <class T>
+class result;
+
+// A failure on its way to the caller, whose result is a gcap_status_t, a gcap::status or a gcap::result.
+class returned_failure {
+ public:
+  explicit returned_failure(status&& failure) noexcept : failure_(std::move(failure)) {}
+  operator gcap_status_t() && noexcept { return failure_.release(); }
+  operator status() && noexcept { return std::move(failure_); }
+  template <class T>
+  operator result<T>() && noexcept {
+    return result<T>(std::move(failure_));
+  }
+
+ private:
+  status failure_;
+};
+
+// As in C, for every function that returns one of the three.
+#undef GCAP_RETURN_IF_ERROR
+#define GCAP_RETURN_IF_ERROR(expr)                                        \
+  do {                                                                    \
+    if (::gcap::status gcap_status_tmp_ = (expr); !gcap_status_tmp_.ok()) \
+      return ::gcap::returned_failure(std::move(gcap_status_tmp_));       \
+  } while (0)
 
 // A value, or the failure to make one.
 template <class T>
@@ -254,20 +280,16 @@ class lease {
 };
 
 using allocator = owner<gcap_allocator_destroy>;
-using capture = owner<gcap_capture_abort>;  // a scope that is open; see end_capture
-using ep = owner<gcap_ep_destroy>;
+using capture = owner<gcap_capture_abort>;   // a scope that is open; see end_capture
 using graph = owner<detail::destroy_graph>;  // a cudaGraph_t
 using graph_manager = owner<gcap_graph_manager_destroy>;
-using io_binding = owner<gcap_io_binding_destroy>;
 using notification = owner<gcap_notification_destroy>;
 using reservation = owner<gcap_scratch_reservation_release>;
 using retained = owner<gcap_retained_release>;
 using runtime = owner<gcap_runtime_destroy>;
 using scratch = owner<gcap_scratch_destroy>;
-using session = owner<gcap_session_destroy>;
 using stream = owner<gcap_stream_destroy>;
 using stream_pool = owner<gcap_stream_pool_destroy>;
-using thread_contexts = owner<gcap_thread_contexts_destroy>;
 
 using memory = lease<gcap_allocator_free>;
 using pooled_stream = lease<gcap_stream_pool_release>;
@@ -296,17 +318,13 @@ struct owner_of : type_is<void> {};
 // clang-format off
 template <> struct owner_of<gcap_allocator_t*> : type_is<allocator> {};
 template <> struct owner_of<gcap_capture_t*> : type_is<capture> {};
-template <> struct owner_of<gcap_ep_t*> : type_is<ep> {};
 template <> struct owner_of<gcap_graph_manager_t*> : type_is<graph_manager> {};
-template <> struct owner_of<gcap_io_binding_t*> : type_is<io_binding> {};
 template <> struct owner_of<gcap_notification_t*> : type_is<notification> {};
 template <> struct owner_of<gcap_scratch_reservation_t*> : type_is<reservation> {};
 template <> struct owner_of<gcap_runtime_t*> : type_is<runtime> {};
 template <> struct owner_of<gcap_scratch_t*> : type_is<scratch> {};
-template <> struct owner_of<gcap_session_t*> : type_is<session> {};
 template <> struct owner_of<gcap_stream_t*> : type_is<stream> {};
 template <> struct owner_of<gcap_stream_pool_t*> : type_is<stream_pool> {};
-template <> struct owner_of<gcap_thread_contexts_t*> : type_is<thread_contexts> {};
 
 // What a call of `create` makes: by the type of the object, but for functions that lend.
 template <auto create>
@@ -316,10 +334,9 @@ template <> struct made_by<gcap_allocator_alloc_on_stream> : type_is<memory> {};
 template <> struct made_by<gcap_allocator_reserve> : type_is<memory> {};
 template <> struct made_by<gcap_scratch_alloc> : type_is<scratch_memory> {};
 template <> struct made_by<gcap_stream_pool_acquire> : type_is<pooled_stream> {};
-template <> struct made_by<gcap_ep_get_allocator> : type_is<void> {};
-template <> struct made_by<gcap_ep_fork> : type_is<void> {};
 template <> struct made_by<gcap_runtime_get_allocator> : type_is<void> {};
 template <> struct made_by<gcap_runtime_fork> : type_is<void> {};
+template <> struct made_by<gcap_runtime_graphs> : type_is<void> {};
 // clang-format on
 
 template <class Lease, class Object, class Source, class... In>
@@ -330,10 +347,10 @@ Lease lease_from(Object* object, Source* source, const In&...) noexcept {
 }  // namespace detail
 
 // Calls a C function that makes something, and owns what is made. The arguments are the function's but for the last,
-// the output; any function will do whose last argument is a pointer to one of the objects above, such as that of an EP:
+// the output; any function will do whose last argument is a pointer to one of the objects above, such as one of yours:
 //     auto stream = gcap::own<gcap_stream_create>(/*device_id=*/0);                          // a result<gcap::stream>
 //     auto block = gcap::own<gcap_scratch_alloc>(scratch.get(), bytes, stream->get());       // goes back by itself
-// Functions that lend (gcap_ep_get_allocator, gcap_runtime_fork, …) are called as in C.
+// Functions that lend (gcap_runtime_get_allocator, gcap_runtime_fork, …) are called as in C.
 //   errors of the function
 template <auto create, class... In>
 result<typename detail::made_by<create>::type> own(In... in) {
@@ -390,14 +407,12 @@ class work_call {
   work_call(const work_call&) = delete;
   work_call& operator=(const work_call&) = delete;
 
-  // `in` is what C gives: a stream, perhaps with addresses, or a pointer to resources.
-  template <class... C>
-  static gcap_status_t function(void* user, C... in) {
+  static gcap_status_t function(void* user, const gcap_run_resources_t* resources) {
     work_call* const self = static_cast<work_call*>(user);
 #if defined(__cpp_exceptions)
     if (self->thrown_ != nullptr) return status_of_throw("it is not issued again");
     try {
-      return self->call(argument(in)...);
+      return self->issue(*resources);
     }
 #if defined(__GLIBCXX__)
     catch (const abi::__forced_unwind&) {  // the thread is cancelled
@@ -414,7 +429,7 @@ class work_call {
       return status_of_throw("no std::exception");
     }
 #else
-    return self->call(argument(in)...);
+    return self->issue(*resources);
 #endif
   }
 
@@ -426,9 +441,16 @@ class work_call {
   }
 
  private:
-  static cudaStream_t argument(cudaStream_t stream) { return stream; }
-  static void* const* argument(void* const* addresses) { return addresses; }
-  static const gcap_run_resources_t& argument(const gcap_run_resources_t* resources) { return *resources; }
+  // A callable takes the resources, or the stream alone, or nothing.
+  gcap_status_t issue(const gcap_run_resources_t& resources) {
+    if constexpr (std::is_invocable_v<Work&, const gcap_run_resources_t&>) {
+      return call(resources);
+    } else if constexpr (std::is_invocable_v<Work&, cudaStream_t>) {
+      return call(resources.cuda_stream);
+    } else {
+      return call();
+    }
+  }
 
   template <class... In>
   gcap_status_t call(In&&... in) {
@@ -451,45 +473,41 @@ class work_call {
 
 }  // namespace detail
 
-// A whole run in one call, as gcap_graph_manager_run: replays the graph of `id`, or calls `work(stream)` to issue the
-// work. `work` is a callable that takes a cudaStream_t, and returns a gcap_status_t, a gcap::status or nothing. What
-// `work` throws is thrown again, but a gcap::error is returned.
+namespace detail {
+template <auto run_by_c, class Object, class Work>
+status run_with(Object* object, gcap_run_t how, Work& work) {
+  work_call<Work> call(work);
+  how.work = &work_call<Work>::function;
+  how.user = &call;
+  status outcome = run_by_c(object, &how);
+  call.rethrow();
+  return outcome;
+}
+}  // namespace detail
+
+// A gcap_run_t with its defaults: `{id, stream}`, or a variable whose other fields are set.
+struct run_args : gcap_run_t {
+  run_args(int run_id, cudaStream_t run_stream = GCAP_RUN_OWN_STREAM) noexcept : gcap_run_t() {
+    gcap_run_init(this);
+    id = run_id;
+    stream = run_stream;
+  }
+};
+
+// A whole run in one call, as gcap_graph_manager_run: replays the graph of the id, or calls `work` to issue the work.
+// `work` is a callable that takes a const gcap_run_resources_t&, or a cudaStream_t, or nothing, and returns a
+// gcap_status_t, a gcap::status or nothing. What `work` throws is thrown again, but a gcap::error is returned.
 //   errors of gcap_graph_manager_run
 template <class Work>
-status run(gcap_graph_manager_t* graphs, int id, cudaStream_t on, Work&& work, bool synchronize = false) {
-  using call_type = detail::work_call<std::remove_reference_t<Work>>;
-  call_type call(work);
-  status outcome =
-      gcap_graph_manager_run(graphs, id, on, &call_type::template function<cudaStream_t>, &call, synchronize);
-  call.rethrow();
-  return outcome;
+status run(gcap_graph_manager_t* graphs, const run_args& how, Work&& work) {
+  return detail::run_with<gcap_graph_manager_run>(graphs, how, work);
 }
 
-// A whole run on buffers that move, as gcap_graph_manager_run_on. `work` takes a cudaStream_t and the addresses, a
-// void* const*, and is else as above.
-//   errors of gcap_graph_manager_run_on
-template <class Work>
-status run_on(gcap_graph_manager_t* graphs, int id, cudaStream_t on, const gcap_graph_buffers_t& buffers, Work&& work,
-              bool synchronize = false) {
-  using call_type = detail::work_call<std::remove_reference_t<Work>>;
-  call_type call(work);
-  status outcome = gcap_graph_manager_run_on(
-      graphs, id, on, &buffers, &call_type::template function<cudaStream_t, void* const*>, &call, synchronize);
-  call.rethrow();
-  return outcome;
-}
-
-// A whole run in one call, as gcap_runtime_run, on the calling thread's stream. `work` takes a const
-// gcap_run_resources_t&, and is else as above.
+// The same on the calling thread's stream of a runtime.
 //   errors of gcap_runtime_run
 template <class Work>
-status run(gcap_runtime_t* in, int graph_id, Work&& work, bool synchronize = false) {
-  using call_type = detail::work_call<std::remove_reference_t<Work>>;
-  call_type call(work);
-  status outcome =
-      gcap_runtime_run(in, graph_id, &call_type::template function<const gcap_run_resources_t*>, &call, synchronize);
-  call.rethrow();
-  return outcome;
+status run(gcap_runtime_t* in, const run_args& how, Work&& work) {
+  return detail::run_with<gcap_runtime_run>(in, how, work);
 }
 
 // --- Tensors --------------------------------------------------------------------------------------------------------
@@ -545,7 +563,7 @@ gcap_tensor_t tensor(T* data) noexcept {
   return tensor(data, nullptr, 0);
 }
 
-// What a run is bound to, for gcap_graph_manager_sign. The binding borrows the tensor's shape.
+// One tensor that a run is bound to, for gcap_run_t.bindings. The binding borrows the tensor's shape.
 inline gcap_graph_binding_t binding_of(const char* name, const gcap_tensor_t& tensor) noexcept {
   return {name, tensor.data, tensor.rank, tensor.shape};
 }

@@ -31,7 +31,7 @@ typedef enum gcap_conv_search {
   GCAP_CONV_SEARCH_DEFAULT,         // the library's default algorithm
 } gcap_conv_search_t;
 
-// What a host asks of an EP's kernels, which read it, as those of gcap/ops/nodes.h do. From gcap_kernel_options_init.
+// What a host asks of an EP's kernels, which read it, as those of the kit do. From gcap_kernel_options_init.
 // Keys, defaults and meanings are those of ONNX Runtime's CUDA EP.
 // Thread:   a plain value.
 // Capture:  legal.

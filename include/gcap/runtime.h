@@ -1,7 +1,8 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
 // runtime.h: streams, graphs and scratch memory together. For an engine that calls its own kernels: gcap_runtime_run.
-// For implementers of EPs: see ep_ops.h.
+// For a host: begin, replay and end a run, copies, streams and memory. For who has streams or graphs of its own: see
+// runtime_ops.h.
 #ifndef GCAP_RUNTIME_H_
 #define GCAP_RUNTIME_H_
 
@@ -10,7 +11,9 @@
 
 #include "gcap/allocator.h"
 #include "gcap/graph.h"
+#include "gcap/graph_plan.h"
 #include "gcap/options.h"
+#include "gcap/run.h"
 #include "gcap/scratch.h"
 #include "gcap/status.h"
 #include "gcap/stream.h"
@@ -20,23 +23,18 @@
 extern "C" {
 #endif
 
-// What one run may use: the calling thread's stream, scratch for short-lived memory, and an allocator for memory that
-// outlives the run.
-typedef struct gcap_run_resources {
-  gcap_stream_t* stream;
-  gcap_scratch_t* scratch;
-  gcap_allocator_t* allocator;
-} gcap_run_resources_t;
-
 // Runtime: memory, and a stream and a graph manager for each thread. A captured run allocates from a reservation of the
-// scratch, which the graph keeps. From gcap_runtime_create.
+// scratch, which the graph keeps. From gcap_runtime_create, or from gcap_runtime_create_from (runtime_ops.h): what
+// these comments say of options and graph managers is true of gcap's own runtime, and "of the table" means what the
+// implementer's function returns.
 // Thread:   thread-safe. With a unified stream (as with a user stream, or external memory) or graph.scope session, all
 //           threads share one stream and one graph manager: gcap_runtime_run then takes turns by itself, and callers of
 //           begin_run and end_run must let one thread at a time run.
-// Capture:  end_run, sign and the functions that only read are legal while the thread's run is being captured.
+// Capture:  end_run and the functions that only read are legal while the thread's run is being captured.
 // Lifetime: outlives the kernels that use its resources.
-// Errors:   besides those listed, INVALID_ARGUMENT if a required argument is NULL. A call that needs the calling
-//           thread's stream or graphs makes them on first use, and then also fails as gcap_thread_contexts_get.
+// Errors:   besides those listed, INVALID_ARGUMENT if a required argument is NULL, or a run of no known size. A call
+//           that needs the calling thread's stream or graphs makes them on first use, and then also fails as
+//           gcap_runtime_read_resources.
 typedef struct gcap_runtime gcap_runtime_t;
 
 // Creates a runtime. `options` NULL: the defaults. To capture graphs, set `enable_cuda_graph`.
@@ -53,6 +51,7 @@ GCAP_API gcap_status_t gcap_runtime_create(const gcap_options_t* options, gcap_r
 //                        another thread has a run open; a gcap_runtime_run calls its work, so this may be the work; a
 //                        block of scratch is live that no graph keeps, a reservation is open, or a call waits for
 //                        memory. The message names the nodes of live blocks. Nothing was ended: graphs still replay
+//   others               of the table: a refusal, the runtime is whole
 //   LEAKED               the runtime is gone; a stream, a graph or the memory may still be in use, and all the memory
 //                        is kept until the process ends. So is a block that was allocated in a capture, and that
 //                        nobody freed before the graph ended
@@ -61,114 +60,93 @@ GCAP_API gcap_status_t gcap_runtime_destroy(gcap_runtime_t* runtime) GCAP_NODISC
 // False if all threads share one stream: see use_unified_stream and graph_scope in gcap_options_t.
 GCAP_API bool gcap_runtime_supports_concurrent_runs(const gcap_runtime_t* runtime);
 GCAP_API bool gcap_runtime_is_graph_capture_enabled(const gcap_runtime_t* runtime);
+// The scratch of gcap_run_resources_t; NULL if there is none.
 GCAP_API gcap_scratch_t* gcap_runtime_scratch(gcap_runtime_t* runtime);
 
-// Returns the calling thread's resources, which are made on first use.
-//   errors of gcap_thread_contexts_get
-GCAP_API gcap_status_t gcap_runtime_get_resources(gcap_runtime_t* runtime,
-                                                  gcap_run_resources_t* out_resources) GCAP_NODISCARD;
+// Returns the calling thread's resources, which are made on first use. Programs call gcap_runtime_get_resources, which
+// sets the size.
+//   FAILED_PRECONDITION  the thread has none yet, and is capturing, or is exiting and has run its last round of
+//                        thread-local destructors
+//   RESOURCE_EXHAUSTED   no host memory
+//   CUDA_ERROR           the driver refused the stream; the next call tries again
+//   others               of the table
+GCAP_API gcap_status_t gcap_runtime_read_resources(gcap_runtime_t* runtime,
+                                                   gcap_run_resources_t* out_resources) GCAP_NODISCARD;
+static inline gcap_status_t gcap_runtime_get_resources(gcap_runtime_t* runtime, gcap_run_resources_t* out_resources) {
+  if (out_resources != NULL) out_resources->struct_size = sizeof(*out_resources);
+  return gcap_runtime_read_resources(runtime, out_resources);
+}
+
+// Returns the calling thread's graph manager, which is made on first use: to bind, audit, dump or release graphs. Runs
+// are the runtime's. Borrowed until the thread, or the runtime, ends.
+//   UNIMPLEMENTED  the runtime has graphs of its own (gcap_runtime_create_from)
+//   others         as gcap_runtime_read_resources
+GCAP_API gcap_status_t gcap_runtime_graphs(gcap_runtime_t* runtime, gcap_graph_manager_t** out_graphs) GCAP_NODISCARD;
 
 // --- Runs -----------------------------------------------------------------------------------------------------------
 
-// Issues the work of a run to the stream of `resources`. Returns NULL if the work was issued.
-typedef gcap_status_t (*gcap_runtime_work_t)(void* user, const gcap_run_resources_t* resources);
-
-// A whole run in one call, on the calling thread's stream. If `graph_id` is captured, replays the graph. Else begins a
-// run, calls `work(user, resources)` with the stream's device current, and ends the run. If the capture failed, calls
-// `work` once more, eagerly, unless the option graph.rerun_failed_capture is false. So the device does the run's work
-// exactly once. With `synchronize` the results are complete on return.
+// A whole run in one call, on the calling thread's stream. If the id is captured, replays its graph. Else begins a run,
+// calls `work(user, resources)` with the stream's device current, and ends the run; a run with buffers is rehearsed
+// before its capture. If the capture failed, calls `work` once more, eagerly, unless the option
+// graph.rerun_failed_capture is false. So the device does the run's work exactly once.
 //   CAPTURE_INVALIDATED  the capture failed, and graph.rerun_failed_capture is false
+//   CANCELLED            what `work` returned: the run stopped on purpose
 //   FAILED_PRECONDITION  the calling thread is capturing; or as begin_run, end_run and replay
 //   others               as begin_run, end_run and replay; or what `work` returned in an eager run
-GCAP_API gcap_status_t gcap_runtime_run(gcap_runtime_t* runtime, int graph_id, gcap_runtime_work_t work, void* user,
-                                        bool synchronize) GCAP_NODISCARD;
-
-// Issues the work of a run to the stream of `resources`, on buffers at `addresses`. Returns NULL if the work was
-// issued.
-typedef gcap_status_t (*gcap_runtime_work_on_t)(void* user, const gcap_run_resources_t* resources,
-                                                void* const* addresses);
-
-// A whole run in one call, as gcap_runtime_run, on these buffers: a replay uses them without a new capture
-// (gcap_graph_manager_run_on).
-//   CAPTURE_INVALIDATED  the capture failed, and graph.rerun_failed_capture is false
-//   INVALID_ARGUMENT     as gcap_graph_manager_begin_run_on and gcap_graph_manager_bind
-//   others               as gcap_runtime_run
-GCAP_API gcap_status_t gcap_runtime_run_on(gcap_runtime_t* runtime, int graph_id, const gcap_graph_buffers_t* buffers,
-                                           gcap_runtime_work_on_t work, void* user, bool synchronize) GCAP_NODISCARD;
-
-// A run that a plan counts, as for gcap_runtime_run.
-typedef struct gcap_runtime_planned_run {
-  int graph_id;
-  gcap_runtime_work_t work;
-  void* user;
-} gcap_runtime_planned_run_t;
+GCAP_API gcap_status_t gcap_runtime_run(gcap_runtime_t* runtime, const gcap_run_t* run) GCAP_NODISCARD;
 
 // Plans the calling thread's graphs of `runs`, an id each, as gcap_graph_manager_plan does. A rehearsal has a scratch
 // reservation, as a captured run has; the arena grows by what the largest of them lacks, not by their sum. Graphs that
 // share a reservation (share_graph_memory) count it once.
 //   errors of gcap_graph_manager_plan
-GCAP_API gcap_status_t gcap_runtime_plan(gcap_runtime_t* runtime, const gcap_runtime_planned_run_t* runs,
-                                         size_t num_runs, gcap_graph_plan_t* out_plan) GCAP_NODISCARD;
+GCAP_API gcap_status_t gcap_runtime_plan(gcap_runtime_t* runtime, const gcap_run_t* runs, size_t num_runs,
+                                         gcap_graph_plan_t* out_plan) GCAP_NODISCARD;
 
 // Opens a run of the calling thread. The thread's stream may be capturing on return. The stream's device must be
 // current from this call until the run's end. Without `enable_cuda_graph` every run is eager. Scratch that is allocated
 // for the thread's stream belongs to the run (gcap_scratch_begin_run): what the work neither frees nor keeps is freed
-// at the run's end, and a warning names it.
-//   errors of gcap_graph_manager_begin_run and gcap_scratch_begin_run
-GCAP_API gcap_status_t gcap_runtime_begin_run(gcap_runtime_t* runtime, int graph_id) GCAP_NODISCARD;
+// at the run's end, and a warning names it. `*out_kind` says how the run is to be executed. A run with run->buffers:
+// `out_addresses[count]` is where the work finds each of them, and a rehearsal is ended and begun again; neither is
+// NULL. Else both may be NULL.
+//   INVALID_ARGUMENT     run->stream is set: a runtime has a stream for each thread
+//   FAILED_PRECONDITION  the table of the runtime does not move buffers, or does not check bindings, which the run has
+//   others               as gcap_graph_manager_begin_run and gcap_scratch_begin_run; or of the table
+GCAP_API gcap_status_t gcap_runtime_begin_run(gcap_runtime_t* runtime, const gcap_run_t* run,
+                                              gcap_graph_run_kind_t* out_kind, void** out_addresses) GCAP_NODISCARD;
 
-// Opens a run as gcap_runtime_begin_run does, on buffers that may be elsewhere at each replay. `*out_kind` and
-// `out_addresses[count]` are as gcap_graph_manager_begin_run_on says: the work uses these addresses, and a rehearsal is
-// ended and begun again.
-//   errors of gcap_graph_manager_begin_run_on and gcap_scratch_begin_run
-GCAP_API gcap_status_t gcap_runtime_begin_run_on(gcap_runtime_t* runtime, int graph_id,
-                                                 const gcap_graph_buffers_t* buffers, gcap_graph_run_kind_t* out_kind,
-                                                 void** out_addresses) GCAP_NODISCARD;
-
-// Ends a run that gcap_runtime_begin_run opened; call it also after the work failed. `run_status` is the outcome of the
-// work, NULL for success. The call takes ownership of `run_status`, and the returned status includes that outcome. With
-// `synchronize` the results are complete on return.
+// Ends a run that gcap_runtime_begin_run opened; call it also after the work failed. `run`: that of the begin; NULL: of
+// the defaults. `run_status` is the outcome of the work, NULL for success. The call takes ownership of `run_status`,
+// and the returned status includes that outcome. With run->synchronize the results are complete on return.
 //   CAPTURE_INVALIDATED  the run was captured and the capture failed: nothing was executed; run again
 //   others               `run_status` itself, if the run was eager and its work failed; or as
-//                        gcap_graph_manager_end_run, gcap_scratch_end_run and gcap_stream_end_run
-GCAP_API gcap_status_t gcap_runtime_end_run(gcap_runtime_t* runtime, gcap_status_t run_status,
-                                            bool synchronize) GCAP_NODISCARD;
+//                        gcap_graph_manager_end_run, gcap_scratch_end_run and gcap_stream_end_run; or of the table
+GCAP_API gcap_status_t gcap_runtime_end_run(gcap_runtime_t* runtime, const gcap_run_t* run,
+                                            gcap_status_t run_status) GCAP_NODISCARD;
 
-// Signs the run that the calling thread has open.
-//   errors of gcap_graph_manager_sign
-GCAP_API gcap_status_t gcap_runtime_sign(gcap_runtime_t* runtime, const gcap_graph_binding_t* bindings,
-                                         size_t num_bindings) GCAP_NODISCARD;
+// Replays the calling thread's graph of run->id, as gcap_graph_manager_replay. After a launch the thread's stream also
+// does its housekeeping (gcap_stream_end_run).
+//   FAILED_PRECONDITION  as gcap_runtime_begin_run
+//   others               as gcap_graph_manager_replay and gcap_stream_end_run; or of the table
+GCAP_API gcap_status_t gcap_runtime_replay(gcap_runtime_t* runtime, const gcap_run_t* run,
+                                           bool* out_replayed) GCAP_NODISCARD;
 
 // --- Graphs of the calling thread -----------------------------------------------------------------------------------
 
 // True if gcap_runtime_replay would find a graph.
 GCAP_API bool gcap_runtime_is_captured(gcap_runtime_t* runtime, int graph_id);
 
-// As gcap_graph_manager_replay. After a launch the thread's stream also does its housekeeping (gcap_stream_end_run).
-//   errors of gcap_graph_manager_replay and gcap_stream_end_run
-GCAP_API gcap_status_t gcap_runtime_replay(gcap_runtime_t* runtime, int graph_id,
-                                           const gcap_graph_replay_options_t* options,
-                                           bool* out_replayed) GCAP_NODISCARD;
-
 // As gcap_graph_manager_explain.
-//   errors of gcap_graph_manager_explain
+//   errors of gcap_graph_manager_explain; or of the table
 GCAP_API gcap_status_t gcap_runtime_explain(gcap_runtime_t* runtime, int graph_id,
                                             gcap_graph_question_t question) GCAP_NODISCARD;
 
 // As gcap_graph_manager_release.
-//   errors of gcap_graph_manager_release
+//   FAILED_PRECONDITION  the table has no release
+//   others               of gcap_graph_manager_release; or of the table
 GCAP_API gcap_status_t gcap_runtime_release(gcap_runtime_t* runtime, int graph_id) GCAP_NODISCARD;
 
-// As gcap_graph_manager_read_info; zeros if the thread's stream and graphs cannot be made. Programs call
-// gcap_runtime_get_graph_info, which sets the size.
-GCAP_API void gcap_runtime_read_graph_info(gcap_runtime_t* runtime, int graph_id, gcap_graph_info_t* out_info);
-static inline void gcap_runtime_get_graph_info(gcap_runtime_t* runtime, int graph_id, gcap_graph_info_t* out_info) {
-  if (out_info != NULL) out_info->struct_size = sizeof(*out_info);
-  gcap_runtime_read_graph_info(runtime, graph_id, out_info);
-}
-
 // Blocks until all work of the calling thread's stream is done; never waits for the device.
-//   errors of gcap_stream_synchronize
+//   errors of gcap_stream_synchronize; or of the table
 GCAP_API gcap_status_t gcap_runtime_synchronize(gcap_runtime_t* runtime) GCAP_NODISCARD;
 
 // --- More streams in a run ------------------------------------------------------------------------------------------
@@ -180,6 +158,7 @@ GCAP_API gcap_status_t gcap_runtime_synchronize(gcap_runtime_t* runtime) GCAP_NO
 // in its next run. A thread's first fork of so many streams makes them, which a capture forbids: a warm-up run does so.
 // Memory of one stream that was used on another is freed after the join.
 // A failure fails the capture, if there is one.
+//   UNIMPLEMENTED        the table has no fork
 //   FAILED_PRECONDITION  the thread has no run open; or in a capture: the thread has too few streams yet, or the run's
 //                        stream is not the origin of the capture
 //   RESOURCE_EXHAUSTED   no host memory
@@ -190,6 +169,7 @@ GCAP_API gcap_status_t gcap_runtime_fork(gcap_runtime_t* runtime, size_t count,
 // Orders the next work of the run's stream after all work of the streams that were forked since the last join. They get
 // no more work until they are forked again. A run that ends without the join is joined, and fails with
 // FAILED_PRECONDITION, since what came after may have read too early; if its work failed, it is only joined.
+//   UNIMPLEMENTED        the table has no join
 //   FAILED_PRECONDITION  the thread has no run open; or in a capture: the run's stream is not the origin
 //   CUDA_ERROR           the runtime refused; the run's end joins again
 GCAP_API gcap_status_t gcap_runtime_join(gcap_runtime_t* runtime) GCAP_NODISCARD;
@@ -209,10 +189,6 @@ typedef struct gcap_copy {
 // True if gcap_runtime_copy_tensors copies between such memory: one side is memory of the runtime's device, the other
 // is host memory, pinned or not, or memory of any device of this machine.
 GCAP_API bool gcap_runtime_can_copy(const gcap_runtime_t* runtime, gcap_memory_t src, gcap_memory_t dst);
-
-// Copies one tensor: gcap_runtime_copy_tensors of one.
-//   errors of gcap_runtime_copy_tensors
-GCAP_API gcap_status_t gcap_runtime_copy_tensor(gcap_runtime_t* runtime, const gcap_copy_t* copy) GCAP_NODISCARD;
 
 // Copies tensors in the order of `copies`, each on its stream or, without one, so that it is done on return. Never
 // waits for a device, and never uses the legacy stream. All copies are checked before the first is issued. Copies
@@ -239,12 +215,14 @@ GCAP_API bool gcap_runtime_copies_in_default_stream(const gcap_runtime_t* runtim
 // Makes a stream for the host on the runtime's device, such as one for copies. If all threads share one stream
 // (gcap_runtime_supports_concurrent_runs is false), gives another wrapper of that stream, of ownership USER: there is
 // one stream for all. The host ends it with gcap_stream_destroy, before the runtime.
-//   errors of gcap_stream_create, gcap_stream_wrap and gcap_thread_contexts_get
+//   UNIMPLEMENTED  the table has no create_stream
+//   others         as gcap_stream_create, gcap_stream_wrap and gcap_runtime_read_resources; or of the table
 GCAP_API gcap_status_t gcap_runtime_create_stream(gcap_runtime_t* runtime, gcap_stream_t** out_stream) GCAP_NODISCARD;
 
 // Returns the runtime's allocator of such memory, for memory that outlives runs. DEVICE: that of gcap_run_resources_t.
 // PINNED: made on first use. Both end with the runtime; their memory is freed before.
 //   INVALID_ARGUMENT    HOST, which malloc gives; or no such kind
+//   UNIMPLEMENTED       the table has no get_allocator, and its get_resources no such memory
 //   RESOURCE_EXHAUSTED  no host memory
 GCAP_API gcap_status_t gcap_runtime_get_allocator(gcap_runtime_t* runtime, gcap_memory_kind_t kind,
                                                   gcap_allocator_t** out_allocator) GCAP_NODISCARD;

@@ -28,6 +28,8 @@ typedef enum gcap_code {
   GCAP_UNIMPLEMENTED,        // this build or device cannot do it
   GCAP_INTERNAL,             // a bug in gcap
   GCAP_LEAKED,               // the object is gone, but a part of it was lost or is kept until the process ends: go on
+  GCAP_CANCELLED,            // the work of a run stopped on purpose, by returning this code
+  GCAP_DEVICE_LOST,  // a CUDA call failed because the device faulted: nothing on it works until the process ends
 } gcap_code_t;
 
 // Status: the outcome of a call. NULL means success. Any other value describes one failure. The value belongs to the

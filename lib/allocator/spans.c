@@ -10,6 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/internal/grow.h"
+
 // How many spans begin at or below the address.
 static size_t rank_of(const gcap_external_spans_t* spans, uintptr_t address) {
   size_t low = 0, high = spans->count;
@@ -22,16 +24,6 @@ static size_t rank_of(const gcap_external_spans_t* spans, uintptr_t address) {
     }
   }
   return low;
-}
-
-static gcap_status_t make_room(gcap_external_spans_t* spans) {
-  if (spans->count < spans->capacity) return NULL;
-  size_t capacity = spans->capacity == 0 ? 16 : 2 * spans->capacity;
-  gcap_external_span_t* larger = realloc(spans->spans, capacity * sizeof(*larger));
-  if (larger == NULL) return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory to note an external allocation");
-  spans->spans = larger;
-  spans->capacity = capacity;
-  return NULL;
 }
 
 gcap_status_t gcap_external_spans_add(gcap_external_spans_t* spans, const void* ptr, size_t bytes,
@@ -51,7 +43,9 @@ gcap_status_t gcap_external_spans_add(gcap_external_spans_t* spans, const void* 
                        "%zu bytes at %p overlap the %zu bytes at 0x%" PRIxPTR ", which are handed out", bytes, ptr,
                        (size_t)(rival->end - rival->begin), rival->begin);
   }
-  GCAP_RETURN_IF_ERROR(make_room(spans));
+  if (!gcap_grow(&spans->spans, &spans->capacity, spans->count + 1, sizeof(span))) {
+    return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory to note an external allocation");
+  }
   memmove(&spans->spans[at + 1], &spans->spans[at], (spans->count - at) * sizeof(span));
   spans->spans[at] = span;
   ++spans->count;

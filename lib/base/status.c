@@ -27,6 +27,8 @@ enum {
   kLastBytes = 1024,    // of the last failure, if there were more
 };
 
+static const gcap_code_t last_code = GCAP_DEVICE_LOST;
+
 struct gcap_status {
   gcap_code_t code;
   cudaError_t cuda_error;
@@ -56,15 +58,17 @@ static struct gcap_status without_memory[] = {
     WITHOUT_MEMORY(GCAP_UNIMPLEMENTED),
     WITHOUT_MEMORY(GCAP_INTERNAL),
     WITHOUT_MEMORY(GCAP_LEAKED),
+    WITHOUT_MEMORY(GCAP_CANCELLED),
+    WITHOUT_MEMORY(GCAP_DEVICE_LOST),
 };
 static const char without_memory_message[] = "no host memory left to describe a failure";
 
 static bool is_static(const struct gcap_status* status) {
-  return status >= without_memory && status <= &without_memory[GCAP_LEAKED];
+  return status >= without_memory && status <= &without_memory[last_code];
 }
 
 static gcap_status_t static_of(gcap_code_t code) {
-  const bool is_known = code > GCAP_OK && code <= GCAP_LEAKED;
+  const bool is_known = code > GCAP_OK && code <= last_code;
   return &without_memory[is_known ? code : GCAP_RESOURCE_EXHAUSTED];
 }
 
@@ -101,7 +105,26 @@ static char* format_text(const char* format, va_list args) {
 
 // Codes that mean: work that the caller issued is missing. In a capture they make the graph wrong.
 static bool loses_work(gcap_code_t code) {
-  return code == GCAP_CUDA_ERROR || code == GCAP_LIBRARY_ERROR || code == GCAP_RESOURCE_EXHAUSTED;
+  return code == GCAP_CUDA_ERROR || code == GCAP_LIBRARY_ERROR || code == GCAP_RESOURCE_EXHAUSTED ||
+         code == GCAP_DEVICE_LOST;
+}
+
+// The errors after which CUDA answers every call of the process with an error.
+static bool loses_device(cudaError_t error) {
+  switch (error) {
+    case cudaErrorIllegalAddress:
+    case cudaErrorLaunchTimeout:
+    case cudaErrorAssert:
+    case cudaErrorHardwareStackError:
+    case cudaErrorIllegalInstruction:
+    case cudaErrorMisalignedAddress:
+    case cudaErrorInvalidAddressSpace:
+    case cudaErrorInvalidPc:
+    case cudaErrorLaunchFailure:
+    case cudaErrorECCUncorrectable:
+    case cudaErrorNvlinkUncorrectable: return true;
+    default: return false;
+  }
 }
 
 static gcap_status_t observed(gcap_status_t status) {
@@ -129,8 +152,11 @@ static __attribute__((noinline)) gcap_status_t describe_cuda_failure(cudaError_t
   const size_t call_bytes = gcap_printable_cut(call, kCallBytes);
   snprintf(message, sizeof(message), "%.*s%s failed: %s (%d), %s", (int)call_bytes, call,
            call[call_bytes] == '\0' ? "" : "...", cudaGetErrorName(error), (int)error, cudaGetErrorString(error));
-  const struct gcap_status like = {
-      .code = GCAP_CUDA_ERROR, .cuda_error = error, .file = file, .line = line, .num_failures = 1};
+  const struct gcap_status like = {.code = loses_device(error) ? GCAP_DEVICE_LOST : GCAP_CUDA_ERROR,
+                                   .cuda_error = error,
+                                   .file = file,
+                                   .line = line,
+                                   .num_failures = 1};
   return observed(status_new(&like, call, NULL, message));
 }
 
@@ -160,6 +186,8 @@ const char* gcap_code_name(gcap_code_t code) {
     case GCAP_UNIMPLEMENTED: return "UNIMPLEMENTED";
     case GCAP_INTERNAL: return "INTERNAL";
     case GCAP_LEAKED: return "LEAKED";
+    case GCAP_CANCELLED: return "CANCELLED";
+    case GCAP_DEVICE_LOST: return "DEVICE_LOST";
   }
   return "unknown gcap_code_t";
 }

@@ -7,6 +7,8 @@
 
 #include <stdlib.h>
 
+#include "lib/internal/grow.h"
+
 gcap_capture_member_t* gcap_capture_members_find(const gcap_capture_members_t* members, cudaStream_t stream) {
   for (size_t i = 0; i < members->count; ++i) {
     if (members->items[i].stream == stream) return &members->items[i];
@@ -17,13 +19,7 @@ gcap_capture_member_t* gcap_capture_members_find(const gcap_capture_members_t* m
 gcap_capture_member_t* gcap_capture_members_add(gcap_capture_members_t* members, cudaStream_t stream) {
   gcap_capture_member_t* member = gcap_capture_members_find(members, stream);
   if (member != NULL) return member;
-  if (members->count == members->capacity) {
-    size_t capacity = members->capacity == 0 ? 4 : 2 * members->capacity;
-    gcap_capture_member_t* items = realloc(members->items, capacity * sizeof(*items));
-    if (items == NULL) return NULL;
-    members->items = items;
-    members->capacity = capacity;
-  }
+  if (!gcap_grow(&members->items, &members->capacity, members->count + 1, sizeof(*members->items))) return NULL;
   member = &members->items[members->count++];
   *member = (gcap_capture_member_t){.stream = stream, .device_id = GCAP_CAPTURE_DEVICE_UNKNOWN};
   return member;

@@ -20,6 +20,7 @@
 #include "lib/capture/capture_internal.h"
 #include "lib/internal/check_argument.h"
 #include "lib/internal/forked.h"
+#include "rules/event_text.h"
 
 enum {
   kThreadNameBytes = 16,  // Linux's limit
@@ -36,17 +37,11 @@ typedef struct writer {
 
 // --- Fields ----------------------------------------------------------------------------------------------------------
 
+static void append(void* file, const char* bytes, size_t size) { fwrite(bytes, 1, size, file); }
+
 static void write_text(const writer_t* writer, const char* key, const char* text, size_t length) {
   fprintf(writer->file, "\t%s=", key);
-  for (size_t i = 0; i < length; ++i) {
-    switch (text[i]) {
-      case '\t': fputs("\\t", writer->file); break;
-      case '\n': fputs("\\n", writer->file); break;
-      case '\r': fputs("\\r", writer->file); break;
-      case '\\': fputs("\\\\", writer->file); break;
-      default: fputc(text[i], writer->file);
-    }
-  }
+  gcap_event_write_text(text, length, append, writer->file);
 }
 
 static void write_string(const writer_t* writer, const char* key, const char* text) {

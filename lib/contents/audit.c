@@ -12,6 +12,7 @@
 #include "lib/contents/compare.h"
 #include "lib/internal/check_argument.h"
 #include "lib/internal/forked.h"
+#include "lib/internal/grow.h"
 
 #define WORD sizeof(uintptr_t)
 // No memory is below it: saves questions about small numbers.
@@ -78,13 +79,9 @@ static bool is_bad(const note_t* note) {
 // --- Notes ----------------------------------------------------------------------------------------------------------
 
 static gcap_status_t add_note(gcap_graph_notes_t* notes, const note_t* note) {
-  if (notes->count == notes->room) {
-    const size_t room = 2 * notes->room + 16;
-    note_t* grown = realloc(notes->items, room * sizeof(*grown));
-    if (grown == NULL)
-      return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory for the notes of %zu pointers", room);
-    notes->items = grown;
-    notes->room = room;
+  const size_t count = notes->count + 1;
+  if (!gcap_grow(&notes->items, &notes->room, count, sizeof(*note))) {
+    return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory for the notes of %zu pointers", count);
   }
   notes->items[notes->count++] = *note;
   return NULL;

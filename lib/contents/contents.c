@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/internal/grow.h"
 #include "lib/internal/text.h"
 
 // A failed question leaves no error behind, and the answer unknown.
@@ -22,16 +23,12 @@ static bool is_told(gcap_status_t status) {
 
 // Makes room for `more` items behind `count`; new ones are zero.
 static gcap_status_t make_room(void** items, size_t item_bytes, size_t count, size_t more, size_t* room) {
-  if (count + more <= *room) return NULL;
-  const size_t new_room = 2 * *room + more + 8;
-  char* grown = realloc(*items, new_room * item_bytes);
-  if (grown == NULL) {
+  const size_t old_room = *room;
+  if (!gcap_grow(items, room, count + more, item_bytes)) {
     return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory for what is inside a graph (%zu bytes)",
-                       new_room * item_bytes);
+                       (count + more) * item_bytes);
   }
-  memset(grown + *room * item_bytes, 0, (new_room - *room) * item_bytes);
-  *items = grown;
-  *room = new_room;
+  if (*room != old_room) memset((char*)*items + old_room * item_bytes, 0, (*room - old_room) * item_bytes);
   return NULL;
 }
 

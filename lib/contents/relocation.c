@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "lib/contents/compare.h"
+#include "lib/internal/grow.h"
 
 #define WORD sizeof(uintptr_t)
 
@@ -105,12 +106,9 @@ static size_t find_buffer(const gcap_moving_buffer_t* buffers, size_t count, uin
 }
 
 static gcap_status_t add_word(gcap_relocation_t* relocation, gcap_relocation_word_t word) {
-  if (relocation->num_words == relocation->words_room) {
-    const size_t room = 2 * relocation->words_room + 16;
-    gcap_relocation_word_t* words = realloc(relocation->words, room * sizeof(*words));
-    if (words == NULL) return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory for %zu words of a graph", room);
-    relocation->words = words;
-    relocation->words_room = room;
+  const size_t count = relocation->num_words + 1;
+  if (!gcap_grow(&relocation->words, &relocation->words_room, count, sizeof(word))) {
+    return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory for %zu words of a graph", count);
   }
   relocation->words[relocation->num_words++] = word;
   return NULL;

@@ -15,6 +15,7 @@
 #include "lib/contents/audit.h"
 #include "lib/graph/open_run.h"
 #include "lib/internal/forked.h"
+#include "lib/internal/grow.h"
 
 // --- Notes ----------------------------------------------------------------------------------------------------------
 
@@ -114,14 +115,9 @@ static void copy_text(char* to, size_t capacity, const char* from) {
 
 static void copy_pointer(void* user, const gcap_graph_pointer_t* pointer) {
   copies_t* copies = user;
-  if (copies->count == copies->room) {
-    const size_t room = 2 * copies->room + 16;
-    copied_t* grown = realloc(copies->items, room * sizeof(*grown));
-    copies->is_short |= grown == NULL;
-    if (grown == NULL) return;
-    copies->items = grown;
-    copies->room = room;
-  }
+  const bool has_room = gcap_grow(&copies->items, &copies->room, copies->count + 1, sizeof(*copies->items));
+  copies->is_short |= !has_room;
+  if (!has_room) return;
   copied_t* copy = &copies->items[copies->count++];
   copy->pointer = *pointer;
   copy_text(copy->node, sizeof(copy->node), pointer->node_text);

@@ -8,7 +8,6 @@
 #include "lib/graph/bind.h"
 
 #include "lib/graph/audit.h"
-#include "lib/graph/open_run.h"
 #include "lib/internal/cuda_guard.h"
 
 static uintptr_t address_of(const gcap_graph_moving_t* moving, size_t buffer) {
@@ -19,8 +18,7 @@ static uintptr_t address_of(const gcap_graph_moving_t* moving, size_t buffer) {
 static gcap_status_t check_has_buffers(const gcap_graph_slot_t* slot) {
   if (slot->graph->moving != NULL) return NULL;
   return GCAP_STATUS(GCAP_FAILED_PRECONDITION,
-                     "graph id %d was captured without buffers: begin its runs with gcap_graph_manager_begin_run_on",
-                     slot->id);
+                     "graph id %d was captured without buffers: give its runs buffers (gcap_run_t.buffers)", slot->id);
 }
 
 // Notes the address for the next apply, if it is another one.
@@ -59,20 +57,23 @@ static gcap_status_t apply(gcap_graph_slot_t* slot) {
                               is_torn ? ", nor put back: its next run is captured again" : "");
 }
 
-static gcap_status_t check_count(const gcap_graph_moving_t* moving, int id, size_t count) {
-  if (count == moving->count) return NULL;
-  return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "graph id %d: %zu addresses, and the graph has %zu buffers", id, count,
-                     moving->count);
+static gcap_status_t check_sizes(const gcap_graph_moving_t* moving, int id, const gcap_graph_buffers_t* buffers) {
+  if (buffers->count != moving->count) {
+    return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "graph id %d: the run has %zu buffers, and the graph has %zu", id,
+                       buffers->count, moving->count);
+  }
+  for (size_t i = 0; i < buffers->count; ++i) {
+    if (buffers->items[i].bytes == moving->buffers[i].bytes) continue;
+    return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "graph id %d: buffer %zu '%s' has %zu bytes, and had %zu when captured",
+                       id, i, moving->buffers[i].name, buffers->items[i].bytes, moving->buffers[i].bytes);
+  }
+  return NULL;
 }
 
-gcap_status_t gcap_graph_bind_all(gcap_graph_slot_t* slot, void* const* addresses, size_t count) {
+gcap_status_t gcap_graph_bind_all(gcap_graph_slot_t* slot, const gcap_graph_buffers_t* buffers) {
   GCAP_RETURN_IF_ERROR(check_has_buffers(slot));
-  gcap_graph_moving_t* moving = slot->graph->moving;
-  GCAP_RETURN_IF_ERROR(check_count(moving, slot->id, count));
-  for (size_t i = 0; i < count; ++i) {
-    const void* address = addresses[i] != NULL ? addresses[i] : (const void*)address_of(moving, i);
-    GCAP_RETURN_IF_ERROR(plan(slot, i, address));
-  }
+  GCAP_RETURN_IF_ERROR(check_sizes(slot->graph->moving, slot->id, buffers));
+  for (size_t i = 0; i < buffers->count; ++i) GCAP_RETURN_IF_ERROR(plan(slot, i, buffers->items[i].address));
   return apply(slot);
 }
 
@@ -105,12 +106,13 @@ static bool is_out_of_reach(const gcap_graph_moving_t* moving, size_t buffer, ui
   return moving->relocation == NULL || address % moving->buffers[buffer].alignment != 0;
 }
 
-// A wrong count is refused elsewhere.
-bool gcap_graph_is_fixed(const gcap_graph_slot_t* slot, void* const* addresses, size_t count) {
+// A wrong count, or size, is refused elsewhere.
+bool gcap_graph_is_fixed(const gcap_graph_slot_t* slot, const gcap_graph_buffers_t* buffers) {
   const gcap_graph_moving_t* moving = slot->graph->moving;
   bool is_fixed = moving == NULL;
-  for (size_t i = 0; moving != NULL && moving->count == count && i < count; ++i) {
-    is_fixed |= is_out_of_reach(moving, i, (uintptr_t)addresses[i]);
+  for (size_t i = 0; moving != NULL && moving->count == buffers->count && i < buffers->count; ++i) {
+    if (buffers->items[i].bytes != moving->buffers[i].bytes) return false;
+    is_fixed |= is_out_of_reach(moving, i, (uintptr_t)buffers->items[i].address);
   }
   return is_fixed;
 }
@@ -122,27 +124,4 @@ bool gcap_graph_is_fixed_for(const gcap_graph_slot_t* slot, const gcap_graph_mov
     is_fixed |= is_out_of_reach(moving, i, run->buffers[i].address);
   }
   return is_fixed;
-}
-
-// --- Before a run ---------------------------------------------------------------------------------------------------
-
-static gcap_status_t check_sizes(const gcap_graph_moving_t* moving, int id, const gcap_graph_buffers_t* buffers) {
-  GCAP_RETURN_IF_ERROR(check_count(moving, id, buffers->count));
-  for (size_t i = 0; i < buffers->count; ++i) {
-    if (buffers->items[i].bytes == moving->buffers[i].bytes) continue;
-    return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "graph id %d: buffer %zu '%s' has %zu bytes, and had %zu when captured",
-                       id, i, moving->buffers[i].name, buffers->items[i].bytes, moving->buffers[i].bytes);
-  }
-  return NULL;
-}
-
-gcap_status_t gcap_graph_manager_check_buffers(gcap_graph_manager_t* manager, int id,
-                                               const gcap_graph_buffers_t* buffers) {
-  GCAP_RETURN_IF_ERROR(gcap_graph_moving_check_buffers(buffers));
-  pthread_mutex_lock(&manager->mutex);
-  const gcap_graph_slot_t* slot = gcap_graph_find_slot(manager, id);
-  const bool has_buffers = slot != NULL && slot->info.state == GCAP_GRAPH_CAPTURED && slot->graph->moving != NULL;
-  gcap_status_t status = has_buffers ? check_sizes(slot->graph->moving, id, buffers) : NULL;
-  pthread_mutex_unlock(&manager->mutex);
-  return status;
 }

@@ -6,13 +6,14 @@
 
 #include "lib/graph/manager.h"
 
-// Binds the graph's buffers, one address for each; NULL: that buffer stays.
-// Errors: as gcap_graph_manager_bind
-gcap_status_t gcap_graph_bind_all(gcap_graph_slot_t* slot, void* const* addresses, size_t count);
+// Binds the graph's buffers to those of a run.
+//   INVALID_ARGUMENT  other numbers or sizes of buffers than were captured
+//   others            as gcap_graph_manager_bind
+gcap_status_t gcap_graph_bind_all(gcap_graph_slot_t* slot, const gcap_graph_buffers_t* buffers);
 
-// Whether the captured slot's graph cannot be moved to these addresses, of which NULL is the present one.
-bool gcap_graph_is_fixed(const gcap_graph_slot_t* slot, void* const* addresses, size_t count);
-// The same for the buffers of a run.
+// Whether the captured slot's graph cannot be moved to these buffers.
+bool gcap_graph_is_fixed(const gcap_graph_slot_t* slot, const gcap_graph_buffers_t* buffers);
+// The same for the buffers of a run that was begun.
 bool gcap_graph_is_fixed_for(const gcap_graph_slot_t* slot, const gcap_graph_moving_t* run);
 
 #endif  // GCAP_LIB_GRAPH_BIND_H_

@@ -35,8 +35,8 @@ typedef struct trials {
   cudaStream_t stream;
   trial_t* items;
   size_t count;
-  void** places;         // [count], for a replay
-  unsigned char* chunk;  // two of CHUNK_BYTES
+  gcap_graph_buffer_t* places;  // [count], for a replay
+  unsigned char* chunk;         // two of CHUNK_BYTES
   int device_id;
   bool is_saved;  // the buffers must be restored
 } trials_t;
@@ -135,14 +135,19 @@ static gcap_status_t copy(const trials_t* trials, char* to, const char* from, si
 static gcap_status_t launch(const trials_t* trials, bool is_moved) {
   for (size_t i = 0; i < trials->count; ++i) {
     const trial_t* trial = &trials->items[i];
-    trials->places[i] = is_moved && trial->block != NULL ? trial->moved : trial->address;
+    char* address = is_moved && trial->block != NULL ? trial->moved : trial->address;
+    trials->places[i] = (gcap_graph_buffer_t){trial->name, address, trial->bytes, trial->alignment};
   }
-  gcap_graph_replay_options_t options;
-  gcap_graph_replay_options_init(&options);
-  options.synchronize = true;
-  options.addresses = trials->places;
-  options.num_addresses = trials->count;
-  return gcap_graph_manager_replay(trials->manager, trials->id, &options, NULL);
+  gcap_graph_buffers_t buffers;
+  gcap_graph_buffers_init(&buffers);
+  buffers.items = trials->places;
+  buffers.count = trials->count;
+  gcap_run_t run;
+  gcap_run_init(&run);
+  run.id = trials->id;
+  run.buffers = &buffers;
+  run.synchronize = true;
+  return gcap_graph_manager_replay(trials->manager, &run, NULL);
 }
 
 static gcap_status_t launch_in_place(trials_t* trials) {

@@ -55,7 +55,7 @@ static gcap_status_t instantiate(cudaGraph_t graph, cudaGraphExec_t* out_exec) {
   gcap_status_t status = GCAP_CUDA(cudaGraphInstantiateWithParams(out_exec, graph, &params));
   if (status == NULL) return NULL;
   *out_exec = NULL;
-  return gcap_status_annotate(status, GCAP_CUDA_ERROR, "the graph cannot be instantiated (%s%s%s)",
+  return gcap_status_annotate(status, gcap_status_code(status), "the graph cannot be instantiated (%s%s%s)",
                               gcap_graph_node_instantiate_result_name(params.result_out),
                               params.errNode_out != NULL ? ", node of type " : "",
                               params.errNode_out != NULL ? gcap_graph_node_type_name(params.errNode_out) : "");

@@ -154,27 +154,115 @@ static void let_go(gcap_graph_manager_t* manager, gcap_retained_t* retained) {
   gcap_graph_manager_let_go(manager);
 }
 
+static void add_info(gcap_graph_info_t* sum, const gcap_graph_info_t* info) {
+  sum->replays += info->replays;
+  sum->eager_runs += info->eager_runs;
+  sum->captures += info->captures;
+  sum->failures += info->failures;
+  sum->nodes += info->nodes;
+  sum->capture_ns += info->capture_ns;
+  sum->instantiate_ns += info->instantiate_ns;
+  sum->bytes += info->bytes;
+  sum->updates += info->updates;
+  sum->reinstantiations += info->reinstantiations;
+  sum->evictions += info->evictions;
+  sum->kernel_nodes += info->kernel_nodes;
+  sum->exec_bytes += info->exec_bytes;
+  ++sum->ids;
+}
+
+// The sums over all ids. What each graph keeps is asked again first.
+static gcap_graph_info_t sum_up(gcap_graph_manager_t* manager) {
+  gcap_graph_info_t sum = {0};
+  pthread_mutex_lock(&manager->mutex);
+  gcap_graph_hold_locked(manager);
+  gcap_graph_slots_measure(manager);
+  for (const gcap_graph_slot_t* slot = manager->captured.newest; slot != NULL; slot = slot->older) {
+    add_info(&sum, &slot->info);
+  }
+  sum.graphs = sum.ids;
+  for (const gcap_graph_slot_t* slot = manager->idle.newest; slot != NULL; slot = slot->older) {
+    add_info(&sum, &slot->info);
+  }
+  gcap_graph_let_go_locked(manager);
+  pthread_mutex_unlock(&manager->mutex);
+  return sum;
+}
+
+static gcap_graph_info_t info_of(gcap_graph_manager_t* manager, int id) {
+  gcap_graph_memory_use_t use = {0};
+  gcap_retained_t* retained = NULL;
+  gcap_graph_info_t info = copy_info(manager, id, &use, &retained);
+  gcap_graph_measure(&use, retained, &info);
+  let_go(manager, retained);
+  return info;
+}
+
 void gcap_graph_manager_read_info(gcap_graph_manager_t* manager, int id, gcap_graph_info_t* out_info) {
   if (out_info == NULL) return;
   gcap_graph_info_t info = {0};
-  if (manager != NULL) {
-    gcap_graph_memory_use_t use = {0};
-    gcap_retained_t* retained = NULL;
-    info = copy_info(manager, id, &use, &retained);
-    gcap_graph_measure(&use, retained, &info);
-    let_go(manager, retained);
-  }
+  if (manager != NULL) info = id == GCAP_GRAPH_ID_NONE ? sum_up(manager) : info_of(manager, id);
   info.struct_size = sizeof(info);
   gcap_sized_write(&info_type, &info, out_info);
 }
 
-static gcap_status_t answer_of(const gcap_graph_slot_t* slot, gcap_graph_question_t question) {
+static size_t add_ids(const gcap_graph_slot_list_t* list, size_t count, int* out_ids, size_t capacity) {
+  for (const gcap_graph_slot_t* slot = list->newest; slot != NULL; slot = slot->older, ++count) {
+    if (count < capacity) out_ids[count] = slot->id;
+  }
+  return count;
+}
+
+size_t gcap_graph_manager_list_ids(gcap_graph_manager_t* manager, int* out_ids, size_t capacity) {
+  if (manager == NULL) return 0;
+  if (out_ids == NULL) capacity = 0;
+  pthread_mutex_lock(&manager->mutex);
+  size_t count = add_ids(&manager->captured, 0, out_ids, capacity);
+  count = add_ids(&manager->idle, count, out_ids, capacity);
+  pthread_mutex_unlock(&manager->mutex);
+  return count;
+}
+
+const char* gcap_why_eager_name(gcap_why_eager_t why) {
+  switch (why) {
+    case GCAP_EAGER_NOT: return "NOT";
+    case GCAP_EAGER_NO_ID: return "NO_ID";
+    case GCAP_EAGER_OFF: return "OFF";
+    case GCAP_EAGER_WARMING: return "WARMING";
+    case GCAP_EAGER_COOLING: return "COOLING";
+    case GCAP_EAGER_NOT_MOVABLE: return "NOT_MOVABLE";
+    case GCAP_EAGER_REFUSED: return "REFUSED";
+    case GCAP_EAGER_CAPTURE_FAILED: return "CAPTURE_FAILED";
+  }
+  return "unknown gcap_why_eager_t";
+}
+
+// Why the id's last run was eager; NULL: it was not, or nobody knows of one.
+static gcap_status_t explain_eager(const gcap_graph_slot_t* slot) {
+  const char* failure = gcap_status_message(slot->last_failure);
+  switch (slot->why_eager) {
+    case GCAP_EAGER_WARMING:
+      return GCAP_STATUS(GCAP_UNAVAILABLE, "graph id %d warms up: %llu eager runs so far", slot->id,
+                         (unsigned long long)slot->info.eager_runs);
+    case GCAP_EAGER_COOLING:
+      return GCAP_STATUS(GCAP_UNAVAILABLE, "graph id %d cools down for %llu more runs, after: %s", slot->id,
+                         (unsigned long long)slot->cooling_runs, failure);
+    case GCAP_EAGER_NOT_MOVABLE: return gcap_graph_why_fixed(slot);
+    case GCAP_EAGER_REFUSED:
+    case GCAP_EAGER_CAPTURE_FAILED: return gcap_status_clone(slot->last_failure);
+    default: return NULL;
+  }
+}
+
+static gcap_status_t answer(const gcap_graph_slot_t* slot, gcap_graph_question_t question) {
   switch (question) {
-    case GCAP_GRAPH_WHY_CAPTURE_FAILED: return slot->last_failure;
-    case GCAP_GRAPH_WHY_NOT_UPDATED: return slot->update_refusal;
-    case GCAP_GRAPH_WHAT_CHANGED: return slot->change;
+    case GCAP_GRAPH_WHY_CAPTURE_FAILED: return gcap_status_clone(slot->last_failure);
+    case GCAP_GRAPH_WHY_NOT_UPDATED: return gcap_status_clone(slot->update_refusal);
+    case GCAP_GRAPH_WHAT_CHANGED: return gcap_status_clone(slot->change);
     case GCAP_GRAPH_WHY_NOT_MOVABLE:
-      return slot->graph != NULL && slot->graph->moving != NULL ? slot->graph->moving->refusal : NULL;
+      return slot->graph != NULL && slot->graph->moving != NULL ? gcap_status_clone(slot->graph->moving->refusal)
+                                                                : NULL;
+    case GCAP_GRAPH_WHY_EAGER: return explain_eager(slot);
   }
   return NULL;
 }
@@ -182,30 +270,17 @@ static gcap_status_t answer_of(const gcap_graph_slot_t* slot, gcap_graph_questio
 gcap_status_t gcap_graph_manager_explain(gcap_graph_manager_t* manager, int id, gcap_graph_question_t question) {
   GCAP_RETURN_IF_NULL(manager);
   GCAP_RETURN_IF_ERROR(gcap_check_not_forked(__func__));
-  if ((unsigned)question > GCAP_GRAPH_WHAT_CHANGED) {
+  if ((unsigned)question > GCAP_GRAPH_WHY_EAGER) {
     return GCAP_STATUS(GCAP_INVALID_ARGUMENT,
                        "question is %d, allowed are WHY_CAPTURE_FAILED (0), WHY_NOT_UPDATED (1), WHY_NOT_MOVABLE (2), "
-                       "WHAT_CHANGED (3)",
+                       "WHAT_CHANGED (3), WHY_EAGER (4)",
                        (int)question);
   }
   pthread_mutex_lock(&manager->mutex);
   const gcap_graph_slot_t* slot = gcap_graph_find_slot(manager, id);
-  gcap_status_t answer = slot != NULL ? gcap_status_clone(answer_of(slot, question)) : NULL;
+  gcap_status_t told = slot != NULL ? answer(slot, question) : NULL;
   pthread_mutex_unlock(&manager->mutex);
-  return answer;
-}
-
-gcap_status_t gcap_graph_manager_check_signature(gcap_graph_manager_t* manager, int id,
-                                                 const gcap_graph_binding_t* bindings, size_t n) {
-  GCAP_RETURN_IF_NULL(manager);
-  GCAP_RETURN_IF_ERROR(gcap_check_not_forked(__func__));
-  GCAP_RETURN_IF_ERROR(gcap_graph_bindings_check(bindings, n));
-  pthread_mutex_lock(&manager->mutex);
-  gcap_graph_slot_t* slot = NULL;
-  gcap_status_t status = gcap_graph_find(manager, id, &slot);
-  if (status == NULL) status = gcap_graph_signature_check(slot->graph->signature, bindings, n);
-  pthread_mutex_unlock(&manager->mutex);
-  return gcap_status_annotate(status, gcap_status_code(status), "graph id %d", id);
+  return told;
 }
 
 gcap_status_t gcap_graph_manager_dump(gcap_graph_manager_t* manager, int id, const char* path, unsigned flags) {

@@ -9,6 +9,8 @@
 #include <stdatomic.h>
 
 #include "gcap/graph.h"
+#include "gcap/graph_buffers.h"
+#include "gcap/graph_plan.h"
 #include "lib/capture/share_retained.h"
 #include "lib/contents/compare.h"
 #include "lib/graph/cost.h"
@@ -73,6 +75,7 @@ typedef struct gcap_graph_slot {
   gcap_status_t change;            // from the graph before; NULL: none, or that was not kept
   gcap_graph_moving_t* rehearsed;  // for the capture to come; NULL: nothing
   uint64_t walk;                   // that measured it last
+  gcap_why_eager_t why_eager;      // the id's last run
 } gcap_graph_slot_t;
 
 // Slots by their last use.
@@ -95,6 +98,7 @@ typedef struct gcap_graph_open_run {
   gcap_graph_signature_t* signature;
   gcap_graph_moving_t* moving;  // NULL: the run was begun without buffers
   bool is_rehearsal;
+  gcap_why_eager_t why_eager;
   bool tells_of_fixed;  // the first run that is eager because the id's graph cannot be moved
 } gcap_graph_open_run_t;
 
@@ -196,6 +200,10 @@ gcap_status_t gcap_graph_captured_build(const gcap_graph_manager_t* manager, gca
 gcap_status_t gcap_graph_captured_destroy(gcap_graph_captured_t* captured);
 
 // --- replay.c ---
+
+// Replays as gcap_graph_manager_replay does, a run of the library's layout. Without the mutex.
+gcap_status_t gcap_graph_replay(gcap_graph_manager_t* manager, const gcap_run_t* run, gcap_run_result_t* result,
+                                bool* out_replayed);
 
 // Launches the slot's graph on `stream`.
 gcap_status_t gcap_graph_launch_on(gcap_graph_manager_t* manager, gcap_graph_slot_t* slot, cudaStream_t stream);

@@ -30,7 +30,7 @@ typedef struct gcap_graph_moving {
 } gcap_graph_moving_t;
 
 // Checks what a run is given.
-//   INVALID_ARGUMENT  as gcap_graph_manager_begin_run_on
+//   INVALID_ARGUMENT  as gcap_graph_manager_begin_run
 gcap_status_t gcap_graph_moving_check_buffers(const gcap_graph_buffers_t* buffers);
 
 // Copies the buffers, which were checked.

@@ -10,6 +10,9 @@
 // Tells whether the calling thread has a run of the manager open. Takes the manager's mutex.
 bool gcap_graph_manager_has_own_run(gcap_graph_manager_t* manager);
 
+// Tells whether a run of `id` that is begun now would be captured. Takes the manager's mutex.
+bool gcap_graph_manager_captures_next(gcap_graph_manager_t* manager, int id);
+
 // The refusal that gcap_graph_manager_destroy would answer now; NULL: it would end the manager. Changes nothing. Takes
 // the manager's mutex.
 //   FAILED_PRECONDITION  as gcap_graph_manager_destroy
@@ -18,10 +21,5 @@ gcap_status_t gcap_graph_manager_check_end(gcap_graph_manager_t* manager) GCAP_N
 // Between these two the caller uses callbacks, and the manager afterwards: nobody destroys it. They take the mutex.
 void gcap_graph_manager_hold(gcap_graph_manager_t* manager);
 void gcap_graph_manager_let_go(gcap_graph_manager_t* manager);
-
-// Checks the buffers of a run, in the library's layout, also beside those of the graph that `id` has.
-//   INVALID_ARGUMENT  as gcap_graph_manager_begin_run_on; or the graph was captured with other numbers or sizes
-gcap_status_t gcap_graph_manager_check_buffers(gcap_graph_manager_t* manager, int id,
-                                               const gcap_graph_buffers_t* buffers);
 
 #endif  // GCAP_LIB_GRAPH_OPEN_RUN_H_

@@ -41,11 +41,46 @@ gcap_status_t gcap_graph_manager_options_read(const gcap_graph_manager_options_t
   return given == NULL ? NULL : gcap_sized_read(&gcap_graph_manager_options_type, given, out_options);
 }
 
-gcap_status_t gcap_graph_replay_options_read(const gcap_graph_replay_options_t* given,
-                                             gcap_graph_replay_options_t* out_options) {
-  static const gcap_sized_type_t type = {.name = "gcap_graph_replay_options", .bytes = sizeof(*given)};
-  gcap_graph_replay_options_init(out_options);
-  return given == NULL ? NULL : gcap_sized_read(&type, given, out_options);
+static const gcap_sized_type_t run_type = {.name = "gcap_run", .bytes = sizeof(gcap_run_t)};
+static const gcap_sized_type_t result_type = {.name = "gcap_run_result", .bytes = sizeof(gcap_run_result_t)};
+
+static gcap_status_t check_result(const gcap_run_result_t* result) {
+  if (result->struct_size >= 2 * sizeof(size_t) && result->struct_size % sizeof(size_t) == 0) return NULL;
+  return GCAP_STATUS(GCAP_INVALID_ARGUMENT,
+                     "gcap_run_result_t: struct_size is %zu, which is no version's: fill the struct with "
+                     "gcap_run_result_init",
+                     result->struct_size);
+}
+
+// The struct alone.
+static gcap_status_t read_struct(const gcap_run_t* given, gcap_run_t* run) {
+  gcap_run_init(run);
+  GCAP_RETURN_IF_ERROR(gcap_sized_read(&run_type, given, run));
+  run->struct_size = sizeof(*run);
+  return run->result != NULL ? check_result(run->result) : NULL;
+}
+
+gcap_status_t gcap_run_read_slowly(const gcap_run_t* given, gcap_run_copy_t* copy, const gcap_run_t** out_run) {
+  GCAP_RETURN_IF_ERROR(read_struct(given, &copy->run));
+  const gcap_run_result_t nothing = {.struct_size = sizeof(nothing)};
+  gcap_run_give_result(&copy->run, &nothing);
+  if (copy->run.buffers != NULL) {
+    GCAP_RETURN_IF_ERROR(gcap_graph_buffers_read(copy->run.buffers, &copy->buffers));
+    copy->run.buffers = &copy->buffers;
+  }
+  *out_run = &copy->run;
+  return NULL;
+}
+
+gcap_status_t gcap_run_read_end(const gcap_run_t* given, gcap_run_t* out_run) {
+  gcap_status_t status = given != NULL ? read_struct(given, out_run) : NULL;
+  if (given == NULL || status != NULL) gcap_run_init(out_run);
+  out_run->buffers = NULL;
+  return status;
+}
+
+void gcap_run_give_result(const gcap_run_t* run, const gcap_run_result_t* result) {
+  if (run->result != NULL) gcap_sized_write(&result_type, result, run->result);
 }
 
 gcap_status_t gcap_graph_buffers_read(const gcap_graph_buffers_t* given, gcap_graph_buffers_t* out_buffers) {

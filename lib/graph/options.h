@@ -1,10 +1,11 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
-// options.h: a graph manager's options, those of a replay, and their defaults.
+// options.h: a graph manager's options, and the struct of a run.
 #ifndef GCAP_LIB_GRAPH_OPTIONS_H_
 #define GCAP_LIB_GRAPH_OPTIONS_H_
 
-#include "gcap/graph.h"
+#include "gcap/graph_options.h"
+#include "gcap/run.h"
 #include "lib/internal/sized.h"
 
 extern const gcap_sized_type_t gcap_graph_manager_options_type;
@@ -18,8 +19,32 @@ gcap_status_t gcap_graph_manager_options_read(const gcap_graph_manager_options_t
 //   INVALID_ARGUMENT  a capture mode, policy or audit level that does not exist, or too large a ledger
 gcap_status_t gcap_graph_manager_options_check(const gcap_graph_manager_options_t* options) GCAP_NODISCARD;
 
-gcap_status_t gcap_graph_replay_options_read(const gcap_graph_replay_options_t* given,
-                                             gcap_graph_replay_options_t* out_options) GCAP_NODISCARD;
+// What a run of another version, or one with buffers, is copied into.
+typedef struct gcap_run_copy {
+  gcap_run_t run;
+  gcap_graph_buffers_t buffers;
+} gcap_run_copy_t;
+
+// As gcap_run_read, of a run that is not of this version as it is.
+gcap_status_t gcap_run_read_slowly(const gcap_run_t* given, gcap_run_copy_t* copy,
+                                   const gcap_run_t** out_run) GCAP_NODISCARD;
+
+// The caller's run in the library's layout, its buffers too: `given` itself, or `copy`. The caller's result is cleared.
+// Inline: every replay reads one.
+//   INVALID_ARGUMENT  as gcap_sized_read; buffers as gcap_graph_buffers_read
+static inline gcap_status_t gcap_run_read(const gcap_run_t* given, gcap_run_copy_t* copy, const gcap_run_t** out_run) {
+  *out_run = given;
+  if (given->struct_size == sizeof(*given) && given->buffers == NULL && given->result == NULL) return NULL;
+  return gcap_run_read_slowly(given, copy, out_run);
+}
+
+// What the end of a run reads of it: what to wait for, and where the result goes. Without buffers, which the caller may
+// have ended. NULL: the defaults. On failure `*out_run` has the defaults.
+//   INVALID_ARGUMENT  as gcap_sized_read
+gcap_status_t gcap_run_read_end(const gcap_run_t* given, gcap_run_t* out_run) GCAP_NODISCARD;
+
+// Gives the caller the result, if the caller asked for one. Both structs are of the library's version.
+void gcap_run_give_result(const gcap_run_t* run, const gcap_run_result_t* result);
 
 //   INVALID_ARGUMENT  as gcap_sized_read; no items although there is a count; or stand-ins that do not exist
 gcap_status_t gcap_graph_buffers_read(const gcap_graph_buffers_t* given,

@@ -6,11 +6,14 @@
 //
 // Locking: the manager's mutex only to read what graphs hold.
 
+#include <stdlib.h>
+
 #include "gcap/capture.h"
 #include "lib/capture/fail_once.h"
 #include "lib/graph/manager.h"
 #include "lib/graph/open_run.h"
 #include "lib/graph/rehearse.h"
+#include "lib/graph/run.h"
 #include "lib/internal/forked.h"
 #include "lib/internal/sized.h"
 #include "lib/internal/unwind.h"
@@ -72,27 +75,28 @@ bool gcap_graph_plan_add_captured(gcap_graph_plan_t* plan, gcap_graph_manager_t*
 
 static void abort_on_unwind(gcap_capture_t** unfinished) { gcap_capture_abort(*unfinished); }
 
-static gcap_status_t capture(cudaStream_t stream, const gcap_capture_options_t* options, gcap_graph_work_t work,
-                             void* user, cudaGraph_t* out_graph, gcap_retained_t** out_retained) {
+static gcap_status_t capture(const gcap_run_t* run, const gcap_run_resources_t* resources,
+                             const gcap_capture_options_t* options, cudaGraph_t* out_graph,
+                             gcap_retained_t** out_retained) {
   gcap_capture_t* scope = NULL;
-  GCAP_RETURN_IF_ERROR(gcap_capture_begin(stream, options, &scope));
+  GCAP_RETURN_IF_ERROR(gcap_capture_begin(resources->cuda_stream, options, &scope));
   GCAP_AT_SCOPE_END(abort_on_unwind) gcap_capture_t* unfinished = scope;
-  gcap_status_t status = work(user, stream);
+  gcap_status_t status = run->work(run->user, resources);
   unfinished = NULL;
   gcap_capture_fail_once(scope, status);
   gcap_status_free(status);
   return gcap_capture_end(scope, out_graph, out_retained);
 }
 
-gcap_status_t gcap_graph_rehearse(int id, cudaStream_t stream, const gcap_capture_options_t* options,
-                                  gcap_graph_work_t work, void* user, gcap_retained_t** out_retained,
+gcap_status_t gcap_graph_rehearse(const gcap_run_t* run, const gcap_run_resources_t* resources,
+                                  const gcap_capture_options_t* options, gcap_retained_t** out_retained,
                                   gcap_graph_plan_t* plan) {
   cudaGraph_t graph = NULL;
   gcap_retained_t* retained = NULL;
-  gcap_status_t status = capture(stream, options, work, user, &graph, &retained);
+  gcap_status_t status = capture(run, resources, options, &graph, &retained);
   if (graph != NULL) {
     gcap_graph_plan_t more = *plan;
-    status = add_graph(stream, graph, &more);
+    status = add_graph(resources->cuda_stream, graph, &more);
     status = gcap_status_join(status, GCAP_CUDA(cudaGraphDestroy(graph)));
     if (status == NULL) *plan = more;
   }
@@ -101,36 +105,61 @@ gcap_status_t gcap_graph_rehearse(int id, cudaStream_t stream, const gcap_captur
     return NULL;
   }
   gcap_retained_release(retained);
-  return gcap_status_annotate(status, gcap_status_code(status), "the rehearsal of graph id %d", id);
+  return gcap_status_annotate(status, gcap_status_code(status), "the rehearsal of graph id %d", run->id);
 }
 
-static gcap_status_t check_runs(const gcap_graph_planned_run_t* runs, size_t num_runs) {
-  for (size_t i = 0; i < num_runs; ++i) {
-    if (runs[i].id < 0) {
-      return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "runs[%zu].id is %d, allowed are ids >= 0", i, runs[i].id);
-    }
-    if (runs[i].work == NULL) return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "runs[%zu].work is NULL", i);
+gcap_status_t gcap_planned_run_read(const gcap_run_t* runs, size_t index, gcap_run_copy_t* copy,
+                                    const gcap_run_t** out_run) {
+  const gcap_run_t* given = (const gcap_run_t*)(const void*)((const char*)runs + index * runs->struct_size);
+  GCAP_RETURN_IF_ERROR(gcap_run_read(given, copy, out_run));
+  if ((*out_run)->id < 0) {
+    return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "runs[%zu].id is %d, allowed are ids >= 0", index, (*out_run)->id);
   }
+  if ((*out_run)->work == NULL) return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "runs[%zu].work is NULL", index);
   return NULL;
 }
 
-static gcap_status_t plan_all(gcap_graph_manager_t* manager, cudaStream_t stream, const gcap_graph_planned_run_t* runs,
-                              size_t num_runs, gcap_graph_plan_t* plan) {
+static gcap_status_t check_runs(const gcap_run_t* runs, size_t num_runs) {
+  gcap_run_copy_t copy;
+  const gcap_run_t* run = NULL;
+  for (size_t i = 0; i < num_runs; ++i) GCAP_RETURN_IF_ERROR(gcap_planned_run_read(runs, i, &copy, &run));
+  return NULL;
+}
+
+static void free_addresses(void*** addresses) { free(*addresses); }
+
+static gcap_status_t plan_one(gcap_graph_manager_t* manager, const gcap_run_t* run, gcap_graph_plan_t* plan) {
+  GCAP_RETURN_IF_ERROR(gcap_graph_check_id(run->id, run->stream));
+  // The work may not return.
+  GCAP_AT_SCOPE_END(free_addresses) void** addresses = NULL;
+  gcap_run_resources_t resources = {.struct_size = sizeof(resources), .cuda_stream = run->stream};
+  if (run->buffers != NULL) {
+    GCAP_RETURN_IF_ERROR(gcap_graph_buffers_copy_addresses(run->buffers, &addresses));
+    resources.addresses = addresses;
+    resources.num_addresses = run->buffers->count;
+  }
+  gcap_retained_t* retained = NULL;
+  GCAP_RETURN_IF_ERROR(gcap_graph_rehearse(run, &resources, &manager->options.capture, &retained, plan));
+  gcap_graph_plan_add_retained(plan, retained);
+  gcap_retained_release(retained);
+  return NULL;
+}
+
+static gcap_status_t plan_all(gcap_graph_manager_t* manager, const gcap_run_t* runs, size_t num_runs,
+                              gcap_graph_plan_t* plan) {
   for (size_t i = 0; i < num_runs; ++i) {
-    if (gcap_graph_plan_add_captured(plan, manager, runs[i].id)) continue;
-    gcap_retained_t* retained = NULL;
-    GCAP_RETURN_IF_ERROR(gcap_graph_rehearse(runs[i].id, stream, &manager->options.capture, runs[i].work, runs[i].user,
-                                             &retained, plan));
-    gcap_graph_plan_add_retained(plan, retained);
-    gcap_retained_release(retained);
+    gcap_run_copy_t copy;
+    const gcap_run_t* run = NULL;
+    GCAP_RETURN_IF_ERROR(gcap_planned_run_read(runs, i, &copy, &run));
+    if (gcap_graph_plan_add_captured(plan, manager, run->id)) continue;
+    GCAP_RETURN_IF_ERROR(plan_one(manager, run, plan));
   }
   return NULL;
 }
 
 static void let_go(gcap_graph_manager_t** held) { gcap_graph_manager_let_go(*held); }
 
-gcap_status_t gcap_graph_manager_plan(gcap_graph_manager_t* manager, cudaStream_t stream,
-                                      const gcap_graph_planned_run_t* runs, size_t num_runs,
+gcap_status_t gcap_graph_manager_plan(gcap_graph_manager_t* manager, const gcap_run_t* runs, size_t num_runs,
                                       gcap_graph_plan_t* out_plan) {
   gcap_graph_plan_t plan;
   GCAP_RETURN_IF_ERROR(gcap_graph_plan_begin(out_plan, &plan));
@@ -141,7 +170,7 @@ gcap_status_t gcap_graph_manager_plan(gcap_graph_manager_t* manager, cudaStream_
   GCAP_RETURN_IF_ERROR(check_runs(runs, num_runs));
   GCAP_AT_SCOPE_END(let_go) gcap_graph_manager_t* held = manager;
   gcap_graph_manager_hold(held);
-  GCAP_RETURN_IF_ERROR(plan_all(manager, stream, runs, num_runs, &plan));
+  GCAP_RETURN_IF_ERROR(plan_all(manager, runs, num_runs, &plan));
   gcap_graph_plan_give(&plan, out_plan);
   return NULL;
 }

@@ -127,69 +127,63 @@ gcap_status_t gcap_graph_launch_on(gcap_graph_manager_t* manager, gcap_graph_slo
 
 // --- Replays --------------------------------------------------------------------------------------------------------
 
-// Refuses other bindings than the capture's, where that is asked for, or where audits make sure of a signed graph.
-static gcap_status_t check_bindings(const gcap_graph_manager_t* manager, const gcap_graph_slot_t* slot,
-                                    const gcap_graph_replay_options_t* options) {
-  if (!options->check_bindings && !manager->audits_replays) return NULL;
-  const gcap_graph_signature_t* signature = slot->graph->signature;
-  if (!options->check_bindings && (options->bindings == NULL || signature == NULL)) return NULL;
-  GCAP_RETURN_IF_ERROR(gcap_graph_bindings_check(options->bindings, options->num_bindings));
-  gcap_status_t status = gcap_graph_signature_check(signature, options->bindings, options->num_bindings);
+// Refuses other bindings than the capture's.
+static gcap_status_t check_bindings(const gcap_graph_slot_t* slot, const gcap_run_t* run) {
+  gcap_status_t status = gcap_graph_signature_check(slot->graph->signature, run->bindings, run->num_bindings);
   return status == NULL ? NULL : gcap_status_annotate(status, gcap_status_code(status), "graph id %d", slot->id);
 }
 
-// Launches a graph as the options want it; gives the stream that it was launched on.
+// Launches a graph as the run wants it.
 static inline gcap_status_t launch_as_asked(gcap_graph_manager_t* manager, gcap_graph_slot_t* slot,
-                                            const gcap_graph_replay_options_t* options, cudaStream_t* out_stream) {
-  *out_stream = slot->graph->stream;
-  if (options == NULL) return launch(manager, slot);
-  GCAP_RETURN_IF_ERROR(check_bindings(manager, slot, options));
-  if (options->addresses != NULL) {  // bound only if the launch is not refused then
-    const cudaStream_t target = options->on_stream ? options->stream : slot->graph->stream;
-    GCAP_RETURN_IF_ERROR(check_launch(manager, slot->graph, target));
-    GCAP_RETURN_IF_ERROR(gcap_graph_bind_all(slot, options->addresses, options->num_addresses));
+                                            const gcap_run_t* run, cudaStream_t stream) {
+  if (run->bindings != NULL) GCAP_RETURN_IF_ERROR(check_bindings(slot, run));
+  if (run->buffers != NULL) {  // bound only if the launch is not refused then
+    GCAP_RETURN_IF_ERROR(check_launch(manager, slot->graph, stream));
+    GCAP_RETURN_IF_ERROR(gcap_graph_bind_all(slot, run->buffers));
   }
-  if (!options->on_stream) return launch(manager, slot);
-  *out_stream = options->stream;
-  return gcap_graph_launch_on(manager, slot, options->stream);
+  return stream == slot->graph->stream ? launch(manager, slot) : gcap_graph_launch_on(manager, slot, stream);
 }
 
-// Whether the graph cannot be moved to where the options want it: a run does the work, eagerly.
-static inline bool is_left_to_a_run(const gcap_graph_slot_t* slot, const gcap_graph_replay_options_t* options) {
-  return options != NULL && options->addresses != NULL &&
-         gcap_graph_is_fixed(slot, options->addresses, options->num_addresses);
+// Whether the graph cannot be moved to the run's buffers: a run does the work, eagerly.
+static inline bool is_left_to_a_run(const gcap_graph_slot_t* slot, const gcap_run_t* run) {
+  return run->buffers != NULL && gcap_graph_is_fixed(slot, run->buffers);
 }
 
-// With options of this library's layout, or NULL.
-static inline gcap_status_t replay(gcap_graph_manager_t* manager, int id, const gcap_graph_replay_options_t* options,
-                                   bool* out_replayed) {
-  cudaStream_t stream = NULL;
+gcap_status_t gcap_graph_replay(gcap_graph_manager_t* manager, const gcap_run_t* run, gcap_run_result_t* result,
+                                bool* out_replayed) {
+  if (run->num_bindings > 0) GCAP_RETURN_IF_ERROR(gcap_graph_bindings_check(run->bindings, run->num_bindings));
+  if (run->buffers != NULL) GCAP_RETURN_IF_ERROR(gcap_graph_moving_check_buffers(run->buffers));
+  cudaStream_t stream = run->stream;
   pthread_mutex_lock(&manager->mutex);
-  gcap_graph_slot_t* slot = gcap_graph_find_slot(manager, id);
+  gcap_graph_slot_t* slot = gcap_graph_find_slot(manager, run->id);
   const gcap_graph_state_t state = slot != NULL ? slot->info.state : GCAP_GRAPH_COLD;
-  const bool launches = state == GCAP_GRAPH_CAPTURED && !(out_replayed != NULL && is_left_to_a_run(slot, options));
+  const bool launches = state == GCAP_GRAPH_CAPTURED && !(out_replayed != NULL && is_left_to_a_run(slot, run));
   gcap_status_t status = NULL;
-  if (launches) status = launch_as_asked(manager, slot, options, &stream);
+  if (launches) {
+    const uint64_t replays = slot->info.replays;
+    if (stream == GCAP_RUN_OWN_STREAM) stream = slot->graph->stream;
+    status = launch_as_asked(manager, slot, run, stream);
+    result->was_issued = slot->info.replays != replays;
+  }
   pthread_mutex_unlock(&manager->mutex);
   const bool replayed = launches && status == NULL;
+  if (replayed) result->outcome = GCAP_RUN_REPLAYED;
   if (out_replayed != NULL) *out_replayed = replayed;
-  if (replayed) return options != NULL && options->synchronize ? gcap_synchronize_stream(stream) : NULL;
-  return status != NULL || out_replayed != NULL ? status : gcap_graph_not_captured(id, state);
+  if (replayed) return run->synchronize ? gcap_synchronize_stream(stream) : NULL;
+  return status != NULL || out_replayed != NULL ? status : gcap_graph_not_captured(run->id, state);
 }
 
-gcap_status_t gcap_graph_manager_replay(gcap_graph_manager_t* manager, int id,
-                                        const gcap_graph_replay_options_t* options, bool* out_replayed) {
+gcap_status_t gcap_graph_manager_replay(gcap_graph_manager_t* manager, const gcap_run_t* run, bool* out_replayed) {
   if (out_replayed != NULL) *out_replayed = false;
   GCAP_RETURN_IF_NULL(manager);
+  GCAP_RETURN_IF_NULL(run);
+  gcap_run_copy_t copy;
+  GCAP_RETURN_IF_ERROR(gcap_run_read(run, &copy, &run));
   GCAP_RETURN_IF_ERROR(gcap_check_thread_not_capturing(__func__));
-  gcap_graph_replay_options_t known;
-  if (options != NULL && options->struct_size != sizeof(*options)) {  // of another version
-    GCAP_RETURN_IF_ERROR(gcap_graph_replay_options_read(options, &known));
-    options = &known;
-  }
-  if (options != NULL && options->check_bindings)
-    GCAP_RETURN_IF_ERROR(gcap_graph_bindings_check(options->bindings, options->num_bindings));
-  return replay(manager, id, options, out_replayed);
+  gcap_run_result_t result = {.struct_size = sizeof(result)};
+  gcap_status_t status = gcap_graph_replay(manager, run, &result, out_replayed);
+  gcap_run_give_result(run, &result);
+  return status;
 }
 
 gcap_status_t gcap_graph_manager_upload(gcap_graph_manager_t* manager, int id) {

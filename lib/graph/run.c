@@ -184,6 +184,7 @@ static void cool_down(const gcap_graph_manager_t* manager, gcap_graph_slot_t* sl
   slot->info.state = gcap_graph_state_after(slot->info.state, GCAP_GRAPH_STEP_FAILURE);
   gcap_status_free(slot->last_failure);
   slot->last_failure = gcap_status_clone(failure);
+  slot->why_eager = GCAP_EAGER_CAPTURE_FAILED;
 }
 
 // A run on buffers that may move is rehearsed, unless an earlier one was.
@@ -206,8 +207,11 @@ static gcap_status_t open_scope_of_run(gcap_graph_manager_t* manager, gcap_captu
 }
 
 // Begins to capture the open run. Where the driver would not start one the run becomes an eager one.
-static gcap_status_t begin_capture(gcap_graph_manager_t* manager, gcap_graph_slot_t* slot) {
+static gcap_status_t begin_capture(gcap_graph_manager_t* manager, gcap_graph_slot_t* slot, const gcap_run_t* given) {
   gcap_graph_open_run_t* run = &manager->run;
+  if (given->bindings != NULL) {
+    GCAP_RETURN_IF_ERROR(gcap_graph_signature_create(given->bindings, given->num_bindings, &run->signature));
+  }
   take_rehearsed(run, slot);
   const gcap_graph_state_t before = slot->info.state;
   slot->info.state = gcap_graph_state_after(before, GCAP_GRAPH_STEP_BEGIN);
@@ -226,6 +230,7 @@ static gcap_status_t begin_capture(gcap_graph_manager_t* manager, gcap_graph_slo
   slot->info.state = before;
   if (!is_refused) return status;
   cool_down(manager, slot, status);
+  run->why_eager = GCAP_EAGER_REFUSED;
   gcap_status_free(status);
   return NULL;
 }
@@ -238,11 +243,14 @@ static gcap_status_t begin_id(gcap_graph_manager_t* manager, int id, gcap_graph_
     if (run->moving != NULL && gcap_graph_is_fixed_for(*out_slot, run->moving)) {
       run->tells_of_fixed = !(*out_slot)->graph->told_of_fixed;
       (*out_slot)->graph->told_of_fixed = true;
-      return NULL;  // eager
+      run->why_eager = GCAP_EAGER_NOT_MOVABLE;
+      return NULL;
     }
     return GCAP_STATUS(GCAP_ALREADY_EXISTS, "graph id %d is captured: replay it, or release it first", id);
   }
   *out_captures = plan_run(manager, *out_slot);
+  if (*out_captures) return NULL;
+  run->why_eager = (*out_slot)->info.state == GCAP_GRAPH_COOLING ? GCAP_EAGER_COOLING : GCAP_EAGER_WARMING;
   return NULL;
 }
 
@@ -252,20 +260,23 @@ static gcap_graph_run_kind_t kind_of(const gcap_graph_open_run_t* run) {
 }
 
 // Takes `moving` if it succeeds.
-static gcap_status_t begin_run_locked(gcap_graph_manager_t* manager, int id, cudaStream_t stream,
+static gcap_status_t begin_run_locked(gcap_graph_manager_t* manager, const gcap_run_t* given,
                                       gcap_graph_moving_t* moving, gcap_graph_run_kind_t* out_kind) {
+  const int id = given->id;
   if (manager->is_ending) return GCAP_STATUS(GCAP_FAILED_PRECONDITION, "the graph manager is being destroyed");
   GCAP_RETURN_IF_ERROR(gcap_graph_run_close_abandoned(manager));
   gcap_graph_open_run_t* run = &manager->run;
   gcap_life_t* thread = gcap_life_retain(gcap_thread_life());
   if (thread == NULL) return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory to open a run of id %d", id);
-  *run = (gcap_graph_open_run_t){.is_open = true, .id = id, .stream = stream, .thread = thread};
-  run->stream_life = gcap_stream_table_life(stream);
+  *run = (gcap_graph_open_run_t){.is_open = true, .id = id, .stream = given->stream, .thread = thread};
+  run->stream_life = gcap_stream_table_life(given->stream);
   run->moving = moving;
   gcap_graph_slot_t* slot = NULL;
   bool captures = false;
+  if (id == GCAP_GRAPH_ID_NONE) run->why_eager = GCAP_EAGER_NO_ID;
   gcap_status_t status = id == GCAP_GRAPH_ID_NONE ? NULL : begin_id(manager, id, &slot, &captures);
-  if (captures) status = begin_capture(manager, slot);
+  if (captures) status = begin_capture(manager, slot, given);
+  if (slot != NULL) slot->why_eager = run->why_eager;
   if (status != NULL) {
     run->moving = NULL;
     forget_run(run);
@@ -277,6 +288,9 @@ static gcap_status_t begin_run_locked(gcap_graph_manager_t* manager, int id, cud
 }
 
 static gcap_status_t check_stream_of_id(int id, cudaStream_t stream) {
+  if (stream == GCAP_RUN_OWN_STREAM) {
+    return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "graph id %d: a run of a graph manager names its stream: set stream", id);
+  }
   if (id == GCAP_GRAPH_ID_NONE || !gcap_stream_is_alias(stream)) return NULL;
   return GCAP_STATUS(
       GCAP_INVALID_ARGUMENT,
@@ -287,34 +301,25 @@ static gcap_status_t check_stream_of_id(int id, cudaStream_t stream) {
                                     : "the legacy default stream (0), which cannot be captured");
 }
 
-static gcap_status_t check_id(int id, cudaStream_t stream) {
+gcap_status_t gcap_graph_check_id(int id, cudaStream_t stream) {
   if (id < GCAP_GRAPH_ID_NONE) {
     return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "graph id is %d, allowed are ids >= 0, and -1 for no capture", id);
   }
   return check_stream_of_id(id, stream);
 }
 
-gcap_status_t gcap_graph_manager_begin_run(gcap_graph_manager_t* manager, int id, cudaStream_t stream,
-                                           gcap_graph_run_kind_t* out_kind) {
-  GCAP_RETURN_IF_NULL(out_kind);
-  *out_kind = GCAP_GRAPH_RUN_EAGER;
-  GCAP_RETURN_IF_NULL(manager);
-  GCAP_RETURN_IF_ERROR(gcap_check_not_forked(__func__));
-  GCAP_RETURN_IF_ERROR(check_id(id, stream));
-  pthread_mutex_lock(&manager->mutex);
-  gcap_status_t status = begin_run_locked(manager, id, stream, NULL, out_kind);
-  pthread_mutex_unlock(&manager->mutex);
-  return status;
+gcap_status_t gcap_graph_why_fixed(const gcap_graph_slot_t* slot) {
+  const gcap_graph_moving_t* moving = slot->graph != NULL ? slot->graph->moving : NULL;
+  if (moving != NULL && moving->refusal != NULL) return gcap_status_clone(moving->refusal);
+  if (moving != NULL)
+    return GCAP_STATUS(GCAP_FAILED_PRECONDITION, "a buffer is less aligned than when it was captured");
+  return GCAP_STATUS(GCAP_FAILED_PRECONDITION, "it was captured without buffers");
 }
 
 // Why the open run is eager although its id has a graph, once for each graph; else NULL.
 static gcap_status_t explain_fixed(const gcap_graph_manager_t* manager) {
   if (!manager->run.tells_of_fixed) return NULL;
-  const gcap_graph_moving_t* moving = gcap_graph_find_slot(manager, manager->run.id)->graph->moving;
-  if (moving != NULL && moving->refusal != NULL) return gcap_status_clone(moving->refusal);
-  if (moving != NULL)
-    return GCAP_STATUS(GCAP_FAILED_PRECONDITION, "a buffer is less aligned than when it was captured");
-  return GCAP_STATUS(GCAP_FAILED_PRECONDITION, "it was captured without buffers");
+  return gcap_graph_why_fixed(gcap_graph_find_slot(manager, manager->run.id));
 }
 
 // Without the mutex. Consumes `why`.
@@ -326,39 +331,47 @@ static void tell_of_fixed(int id, gcap_status_t why) {
 }
 
 // Begins a run that takes `moving`, and tells where the work finds the buffers.
-static gcap_status_t begin_moving_run(gcap_graph_manager_t* manager, int id, cudaStream_t stream,
-                                      gcap_graph_moving_t* moving, gcap_graph_run_kind_t* out_kind,
-                                      void** out_addresses) {
+static gcap_status_t begin_and_place(gcap_graph_manager_t* manager, const gcap_run_t* given,
+                                     gcap_graph_moving_t* moving, gcap_graph_run_kind_t* out_kind,
+                                     void** out_addresses) {
   pthread_mutex_lock(&manager->mutex);
-  gcap_status_t status = begin_run_locked(manager, id, stream, moving, out_kind);
-  for (size_t i = 0; status == NULL && i < moving->count; ++i) {
+  gcap_status_t status = begin_run_locked(manager, given, moving, out_kind);
+  for (size_t i = 0; status == NULL && moving != NULL && i < moving->count; ++i) {
     const bool is_elsewhere = *out_kind == GCAP_GRAPH_RUN_REHEARSAL;
     out_addresses[i] = (void*)(is_elsewhere ? moving->buffers[i].stand_in : moving->buffers[i].address);
   }
   gcap_status_t why = status == NULL ? explain_fixed(manager) : NULL;
   pthread_mutex_unlock(&manager->mutex);
-  tell_of_fixed(id, why);
+  tell_of_fixed(given->id, why);
   return status;
 }
 
-gcap_status_t gcap_graph_manager_begin_run_on(gcap_graph_manager_t* manager, int id, cudaStream_t stream,
-                                              const gcap_graph_buffers_t* buffers, gcap_graph_run_kind_t* out_kind,
-                                              void** out_addresses) {
+gcap_status_t gcap_graph_begin(gcap_graph_manager_t* manager, const gcap_run_t* run, gcap_graph_run_kind_t* out_kind,
+                               void** out_addresses) {
+  *out_kind = GCAP_GRAPH_RUN_EAGER;
+  GCAP_RETURN_IF_ERROR(gcap_graph_check_id(run->id, run->stream));
+  GCAP_RETURN_IF_ERROR(gcap_graph_bindings_check(run->bindings, run->num_bindings));
+  gcap_graph_moving_t* moving = NULL;
+  if (run->buffers != NULL) {
+    if (run->buffers->count > 0) GCAP_RETURN_IF_NULL(out_addresses);
+    GCAP_RETURN_IF_ERROR(gcap_graph_moving_check_buffers(run->buffers));
+    GCAP_RETURN_IF_ERROR(gcap_graph_moving_create(run->buffers, &moving));
+  }
+  gcap_status_t status = begin_and_place(manager, run, moving, out_kind, out_addresses);
+  if (status != NULL) status = gcap_status_join(status, gcap_graph_moving_destroy(moving));
+  return status;
+}
+
+gcap_status_t gcap_graph_manager_begin_run(gcap_graph_manager_t* manager, const gcap_run_t* run,
+                                           gcap_graph_run_kind_t* out_kind, void** out_addresses) {
   GCAP_RETURN_IF_NULL(out_kind);
   *out_kind = GCAP_GRAPH_RUN_EAGER;
   GCAP_RETURN_IF_NULL(manager);
-  GCAP_RETURN_IF_NULL(buffers);
+  GCAP_RETURN_IF_NULL(run);
   GCAP_RETURN_IF_ERROR(gcap_check_not_forked(__func__));
-  GCAP_RETURN_IF_ERROR(check_id(id, stream));
-  gcap_graph_buffers_t known;
-  GCAP_RETURN_IF_ERROR(gcap_graph_buffers_read(buffers, &known));
-  if (known.count > 0) GCAP_RETURN_IF_NULL(out_addresses);
-  GCAP_RETURN_IF_ERROR(gcap_graph_moving_check_buffers(&known));
-  gcap_graph_moving_t* moving = NULL;
-  GCAP_RETURN_IF_ERROR(gcap_graph_moving_create(&known, &moving));
-  gcap_status_t status = begin_moving_run(manager, id, stream, moving, out_kind, out_addresses);
-  if (status != NULL) status = gcap_status_join(status, gcap_graph_moving_destroy(moving));
-  return status;
+  gcap_run_copy_t copy;
+  GCAP_RETURN_IF_ERROR(gcap_run_read(run, &copy, &run));
+  return gcap_graph_begin(manager, run, out_kind, out_addresses);
 }
 
 bool gcap_graph_captures_next(const gcap_graph_manager_t* manager, int id, const gcap_graph_slot_t* slot) {
@@ -368,6 +381,13 @@ bool gcap_graph_captures_next(const gcap_graph_manager_t* manager, int id, const
   return plan_run(manager, &rehearsed);
 }
 
+bool gcap_graph_manager_captures_next(gcap_graph_manager_t* manager, int id) {
+  pthread_mutex_lock(&manager->mutex);
+  const bool captures = gcap_graph_captures_next(manager, id, gcap_graph_find_slot(manager, id));
+  pthread_mutex_unlock(&manager->mutex);
+  return captures;
+}
+
 gcap_status_t gcap_graph_manager_recapture(gcap_graph_manager_t* manager, int id) {
   GCAP_RETURN_IF_NULL(manager);
   GCAP_RETURN_IF_ERROR(gcap_check_not_forked(__func__));
@@ -375,21 +395,6 @@ gcap_status_t gcap_graph_manager_recapture(gcap_graph_manager_t* manager, int id
   gcap_graph_slot_t* slot = NULL;
   gcap_status_t status = gcap_graph_find(manager, id, &slot);
   if (status == NULL) slot->info.state = gcap_graph_state_after(slot->info.state, GCAP_GRAPH_STEP_RECAPTURE);
-  pthread_mutex_unlock(&manager->mutex);
-  return status;
-}
-
-gcap_status_t gcap_graph_manager_sign(gcap_graph_manager_t* manager, const gcap_graph_binding_t* bindings, size_t n) {
-  GCAP_RETURN_IF_NULL(manager);
-  GCAP_RETURN_IF_ERROR(gcap_check_not_forked(__func__));
-  GCAP_RETURN_IF_ERROR(gcap_graph_bindings_check(bindings, n));
-  pthread_mutex_lock(&manager->mutex);
-  gcap_graph_open_run_t* run = &manager->run;
-  gcap_status_t status = check_own_run(manager);
-  if (status == NULL && run->capture != NULL) {
-    free(run->signature);
-    status = gcap_graph_signature_create(bindings, n, &run->signature);
-  }
   pthread_mutex_unlock(&manager->mutex);
   return status;
 }
@@ -425,6 +430,11 @@ static void note_build(gcap_graph_slot_t* slot, const gcap_graph_build_t* build)
   slot->update_refusal = build->update_refusal;
 }
 
+// A lost device runs nothing eagerly either.
+static gcap_code_t failure_code(gcap_status_t failure) {
+  return gcap_status_code(failure) == GCAP_DEVICE_LOST ? GCAP_DEVICE_LOST : GCAP_CAPTURE_INVALIDATED;
+}
+
 static gcap_status_t finish_capture(gcap_graph_manager_t* manager, gcap_status_t run_status, bool* out_issued,
                                     gcap_graph_captured_t** out_evicted) {
   gcap_graph_open_run_t* run = &manager->run;
@@ -442,7 +452,7 @@ static gcap_status_t finish_capture(gcap_graph_manager_t* manager, gcap_status_t
   note_build(slot, &build);
   *out_issued = build.captured != NULL;
   if (*out_issued) return gcap_status_join(status, commit(manager, slot, &build, out_evicted));
-  status = gcap_status_annotate(status, GCAP_CAPTURE_INVALIDATED, "graph id %d", run->id);
+  status = gcap_status_annotate(status, failure_code(status), "graph id %d", run->id);
   cool_down(manager, slot, status);
   return status;
 }
@@ -472,7 +482,7 @@ static gcap_status_t finish_rehearsal(gcap_graph_manager_t* manager, gcap_status
   }
   pthread_mutex_lock(&manager->mutex);
   if (status != NULL && is_last) {
-    status = gcap_status_annotate(status, GCAP_CAPTURE_INVALIDATED, "graph id %d, in its rehearsal", run->id);
+    status = gcap_status_annotate(status, failure_code(status), "graph id %d, in its rehearsal", run->id);
     cool_down(manager, slot, status);
     return status;
   }
@@ -506,19 +516,39 @@ static gcap_status_t finish_recorded(gcap_graph_manager_t* manager, gcap_status_
   return finish_capture(manager, run_status, out_issued, out_evicted);
 }
 
-// Closes the open run of this thread, and tells whether the device was given its work. What went wrong in a capture has
-// the cause in it already; what went wrong beside an eager run comes behind its own failure.
-static gcap_status_t close_run(gcap_graph_manager_t* manager, gcap_status_t run_status, bool* out_issued,
+// The work stopped on purpose, and may have aborted the capture itself. Nothing failed: the id does not cool down.
+static void give_up(gcap_graph_manager_t* manager) {
+  gcap_graph_open_run_t* run = &manager->run;
+  if (gcap_graph_run_is_own_capture(manager)) {
+    pthread_mutex_unlock(&manager->mutex);
+    gcap_capture_abort(run->capture);
+    pthread_mutex_lock(&manager->mutex);
+  }
+  gcap_graph_slot_t* slot = gcap_graph_find_slot(manager, run->id);  // it stays, since it is CAPTURING
+  slot->info.state = gcap_graph_state_after(slot->info.state, GCAP_GRAPH_STEP_GIVE_UP);
+}
+
+// Closes the open run of this thread, and tells what became of it. What went wrong in a capture has the cause in it
+// already; what went wrong beside an eager run comes behind its own failure.
+static gcap_status_t close_run(gcap_graph_manager_t* manager, gcap_status_t run_status, gcap_run_result_t* result,
                                gcap_graph_captured_t** out_evicted) {
-  const gcap_run_trace_t trace = gcap_graph_trace_end(manager->run.trace);
-  gcap_status_t status = NULL;
-  if (manager->run.capture == NULL) {
-    *out_issued = run_status == NULL;
-    finish_eager(manager, trace, *out_issued);
-    status = run_status;
+  const gcap_graph_open_run_t* run = &manager->run;
+  const gcap_run_trace_t trace = gcap_graph_trace_end(run->trace);
+  gcap_status_t status = run_status;
+  bool is_complete = false;
+  if (run->capture == NULL) {
+    is_complete = run_status == NULL;
+    finish_eager(manager, trace, is_complete);
+    result->outcome = is_complete ? GCAP_RUN_EAGER : GCAP_RUN_NOT_DONE;
+    result->why_eager = run->why_eager;
+    result->was_issued = true;
+  } else if (gcap_status_code(run_status) == GCAP_CANCELLED) {
+    give_up(manager);
   } else {
-    status = finish_recorded(manager, run_status, out_issued, out_evicted);
+    status = finish_recorded(manager, run_status, &is_complete, out_evicted);
     gcap_status_free(run_status);
+    result->outcome = is_complete ? GCAP_RUN_CAPTURED : GCAP_RUN_NOT_DONE;
+    result->was_issued = is_complete;
   }
   status = gcap_status_join(status, drop_moving(manager));
   forget_run(&manager->run);
@@ -538,32 +568,45 @@ static gcap_status_t wait_for_run(int id, bool is_eager, cudaStream_t stream, co
 }
 
 // Called with the mutex, which it gives back.
-static gcap_status_t end_own_run(gcap_graph_manager_t* manager, gcap_status_t run_status, bool synchronize) {
+static gcap_status_t end_own_run(gcap_graph_manager_t* manager, gcap_status_t run_status, bool synchronize,
+                                 gcap_run_result_t* result) {
   const int id = manager->run.id;
   const cudaStream_t stream = manager->run.stream;
   const bool is_eager = manager->run.capture == NULL;
   gcap_life_t* stream_life = gcap_life_retain(manager->run.stream_life);
   gcap_graph_captured_t* evicted = NULL;
-  bool was_issued = false;
   manager->run.is_busy = true;  // until it is closed
   gcap_graph_hold_locked(manager);
-  gcap_status_t status = close_run(manager, run_status, &was_issued, &evicted);
+  gcap_status_t status = close_run(manager, run_status, result, &evicted);
+  const bool is_complete = result->outcome != GCAP_RUN_NOT_DONE;
   pthread_mutex_unlock(&manager->mutex);
-  if (was_issued && synchronize) status = gcap_status_join(status, wait_for_run(id, is_eager, stream, stream_life));
+  if (is_complete && synchronize) status = gcap_status_join(status, wait_for_run(id, is_eager, stream, stream_life));
   gcap_life_release(stream_life);
   status = gcap_status_join(status, gcap_graph_clean_up(manager, evicted));
   gcap_graph_manager_let_go(manager);
   return status;
 }
 
-gcap_status_t gcap_graph_manager_end_run(gcap_graph_manager_t* manager, gcap_status_t run_status, bool synchronize) {
-  GCAP_RETURN_JOINED_IF_NULL(run_status, manager);
-  if (gcap_is_forked()) return gcap_status_join(run_status, gcap_refuse_forked(__func__));
+gcap_status_t gcap_graph_end(gcap_graph_manager_t* manager, bool synchronize, gcap_status_t run_status,
+                             gcap_run_result_t* result) {
+  *result = (gcap_run_result_t){.struct_size = sizeof(*result)};
   pthread_mutex_lock(&manager->mutex);
   gcap_status_t status = check_own_run(manager);
-  if (status == NULL) return end_own_run(manager, run_status, synchronize);
+  if (status == NULL) return end_own_run(manager, run_status, synchronize, result);
   pthread_mutex_unlock(&manager->mutex);
   if (run_status == NULL) return status;
   gcap_status_ignore(status);  // no run is open because its begin failed, which `run_status` tells
   return run_status;
+}
+
+gcap_status_t gcap_graph_manager_end_run(gcap_graph_manager_t* manager, const gcap_run_t* run,
+                                         gcap_status_t run_status) {
+  GCAP_RETURN_JOINED_IF_NULL(run_status, manager);
+  if (gcap_is_forked()) return gcap_status_join(run_status, gcap_refuse_forked(__func__));
+  gcap_run_t known;
+  gcap_status_t bad = gcap_run_read_end(run, &known);
+  gcap_run_result_t result;
+  gcap_status_t status = gcap_graph_end(manager, known.synchronize, run_status, &result);
+  gcap_run_give_result(&known, &result);
+  return gcap_status_join(status, bad);
 }

@@ -6,8 +6,20 @@
 
 #include "lib/graph/manager.h"
 
+// Begins a run of the library's layout, as gcap_graph_manager_begin_run does. Without the mutex, as the next two.
+gcap_status_t gcap_graph_begin(gcap_graph_manager_t* manager, const gcap_run_t* run, gcap_graph_run_kind_t* out_kind,
+                               void** out_addresses) GCAP_NODISCARD;
+// Ends the run of the calling thread, as gcap_graph_manager_end_run does.
+gcap_status_t gcap_graph_end(gcap_graph_manager_t* manager, bool synchronize, gcap_status_t run_status,
+                             gcap_run_result_t* result) GCAP_NODISCARD;
+//   INVALID_ARGUMENT  no stream; an id below -1, or one together with a default stream
+gcap_status_t gcap_graph_check_id(int id, cudaStream_t stream) GCAP_NODISCARD;
+
 // Whether the open run is a capture whose scope is still there to be ended by this thread.
 bool gcap_graph_run_is_own_capture(const gcap_graph_manager_t* manager);
+
+// Why the slot's graph stays where it is.
+gcap_status_t gcap_graph_why_fixed(const gcap_graph_slot_t* slot);
 
 // Whether a run of `id` that is begun now would be captured. `slot` is that of the id; NULL: there is none.
 bool gcap_graph_captures_next(const gcap_graph_manager_t* manager, int id, const gcap_graph_slot_t* slot);

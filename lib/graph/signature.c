@@ -89,10 +89,9 @@ static gcap_status_t compare(size_t index, const gcap_graph_binding_t* captured,
 gcap_status_t gcap_graph_signature_check(const gcap_graph_signature_t* signature, const gcap_graph_binding_t* bindings,
                                          size_t n) {
   if (signature == NULL) {
-    return GCAP_STATUS(
-        GCAP_FAILED_PRECONDITION,
-        "its run was not signed: in a session, set check_bindings in every run of the id; else sign each "
-        "run (gcap_ep_sign_graph, gcap_runtime_sign, gcap_graph_manager_sign)");
+    return GCAP_STATUS(GCAP_FAILED_PRECONDITION,
+                       "the captured run had no bindings: give them to every run of the id (gcap_run_t.bindings; of a "
+                       "session, the run option check_bindings)");
   }
   if (signature->count != n) {
     return GCAP_STATUS(GCAP_FAILED_PRECONDITION, "%zu tensors are bound, it was captured with %zu", n,

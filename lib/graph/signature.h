@@ -20,8 +20,8 @@ gcap_status_t gcap_graph_bindings_check(const gcap_graph_binding_t* bindings, si
 gcap_status_t gcap_graph_signature_create(const gcap_graph_binding_t* bindings, size_t n,
                                           gcap_graph_signature_t** out_signature);
 
-// `signature` may be NULL: never signed. The status does not name the graph.
-//   FAILED_PRECONDITION  as gcap_graph_manager_check_signature
+// `signature` may be NULL: the run had no bindings. The status does not name the graph.
+//   FAILED_PRECONDITION  as gcap_graph_manager_replay
 gcap_status_t gcap_graph_signature_check(const gcap_graph_signature_t* signature, const gcap_graph_binding_t* bindings,
                                          size_t n);
 

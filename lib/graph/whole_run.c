@@ -1,118 +1,83 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
-// A run in one call: a replay, or the work, and once more the work after a failed capture. All by the public functions.
+// A run of a manager in one call: the engine's steps, on a plain stream.
 //
-// Locking: none. The manager is held while it calls the work, which may even have ended its run, against the rules.
+// Locking: none. The manager is held from the first begin of a run on: neither the work, which may have ended its run
+// against the rules, nor the log sink ends the manager.
 
 #include <stdlib.h>
 
-#include "gcap/log.h"
+#include "lib/graph/engine.h"
 #include "lib/graph/manager.h"
-#include "lib/graph/open_run.h"
 #include "lib/graph/options.h"
+#include "lib/graph/run.h"
 #include "lib/internal/unwind.h"
 
-// The work of a run, on buffers or not.
-typedef struct job {
-  gcap_graph_work_t work;               // NULL: `work_on`
-  gcap_graph_work_on_t work_on;         // with `buffers`
-  const gcap_graph_buffers_t* buffers;  // in the library's layout
-  void** addresses;                     // [buffers->count]
-  void* user;
-  cudaStream_t stream;
-  bool synchronize;
-} job_t;
+typedef struct whole_run {
+  gcap_graph_manager_t* manager;
+  const gcap_run_t* run;  // in the library's layout
+  void** addresses;       // [run->buffers->count]; NULL: without buffers
+  bool is_held;
+} whole_run_t;
+
+static gcap_status_t replay_step(void* self, gcap_run_result_t* result, bool* out_replayed) {
+  const whole_run_t* whole = self;
+  return gcap_graph_replay(whole->manager, whole->run, result, out_replayed);
+}
 
 // Ends the run of a work that did not return.
 static void end_run_on_unwind(gcap_graph_manager_t** unfinished) {
   if (*unfinished == NULL) return;
-  gcap_graph_manager_let_go(*unfinished);
   gcap_status_t left = GCAP_STATUS_OF_UNWINDING();
-  gcap_status_ignore(gcap_graph_manager_end_run(*unfinished, left, /*synchronize=*/false));  // the exception tells
+  gcap_status_ignore(gcap_graph_manager_end_run(*unfinished, NULL, left));  // the exception tells
 }
 
-static gcap_status_t begin(gcap_graph_manager_t* manager, int id, const job_t* job, gcap_graph_run_kind_t* out_kind) {
-  if (job->work != NULL) return gcap_graph_manager_begin_run(manager, id, job->stream, out_kind);
-  return gcap_graph_manager_begin_run_on(manager, id, job->stream, job->buffers, out_kind, job->addresses);
-}
-
-static gcap_status_t run_once(gcap_graph_manager_t* manager, int id, const job_t* job,
-                              gcap_graph_run_kind_t* out_kind) {
-  GCAP_RETURN_IF_ERROR(begin(manager, id, job, out_kind));
-  gcap_graph_manager_hold(manager);
+static gcap_status_t issue_step(void* self, int id, gcap_run_result_t* result, gcap_graph_run_kind_t* out_kind) {
+  whole_run_t* whole = self;
+  gcap_graph_manager_t* manager = whole->manager;
+  if (!whole->is_held) gcap_graph_manager_hold(manager);
+  whole->is_held = true;
+  gcap_run_t run = *whole->run;
+  run.id = id;
+  *result = (gcap_run_result_t){.struct_size = sizeof(*result)};
+  GCAP_RETURN_IF_ERROR(gcap_graph_begin(manager, &run, out_kind, whole->addresses));
   GCAP_AT_SCOPE_END(end_run_on_unwind) gcap_graph_manager_t* unfinished = manager;
-  gcap_status_t status =
-      job->work != NULL ? job->work(job->user, job->stream) : job->work_on(job->user, job->stream, job->addresses);
+  const gcap_run_resources_t resources = {.struct_size = sizeof(resources),
+                                          .cuda_stream = run.stream,
+                                          .addresses = whole->addresses,
+                                          .num_addresses = run.buffers != NULL ? run.buffers->count : 0};
+  gcap_status_t status = run.work(run.user, &resources);
   unfinished = NULL;
-  gcap_graph_manager_let_go(manager);
-  return gcap_graph_manager_end_run(manager, status, job->synchronize);
+  return gcap_graph_end(manager, run.synchronize, status, result);
 }
 
-// Says that the work is issued again, since its capture failed. Consumes the failure.
-static void tell_of_rerun(gcap_graph_manager_t* manager, int id, gcap_status_t failure) {
-  gcap_graph_manager_hold(manager);
-  gcap_log(GCAP_LOG_WARNING, "graph id %d is run again, eagerly: %s", id, gcap_status_message(failure));
-  gcap_graph_manager_let_go(manager);
-  gcap_status_free(failure);  // gcap_graph_manager_explain has a copy
+static void end(whole_run_t* whole) {
+  if (whole->is_held) gcap_graph_manager_let_go(whole->manager);
+  free(whole->addresses);
 }
 
-// Runs, after the rehearsals if there are any, and once more, eagerly, after a failed capture.
-static gcap_status_t run_job(gcap_graph_manager_t* manager, int id, const job_t* job) {
-  gcap_graph_run_kind_t kind = GCAP_GRAPH_RUN_EAGER;
-  gcap_status_t status = NULL;
-  do {
-    status = run_once(manager, id, job, &kind);
-  } while (status == NULL && kind == GCAP_GRAPH_RUN_REHEARSAL);
-  const bool failed = kind != GCAP_GRAPH_RUN_EAGER && gcap_status_code(status) == GCAP_CAPTURE_INVALIDATED;
-  if (!failed || !manager->options.rerun_failed_capture) return status;
-  tell_of_rerun(manager, id, status);
-  return run_once(manager, GCAP_GRAPH_ID_NONE, job, &kind);
-}
-
-static gcap_status_t replay_or_run(gcap_graph_manager_t* manager, int id, const job_t* job) {
-  bool replayed = false;
-  gcap_graph_replay_options_t replay;
-  gcap_graph_replay_options_init(&replay);
-  replay.on_stream = true;
-  replay.stream = job->stream;
-  replay.synchronize = job->synchronize;
-  if (job->work == NULL) {
-    replay.addresses = job->addresses;
-    replay.num_addresses = job->buffers->count;
-    GCAP_RETURN_IF_ERROR(gcap_graph_manager_check_buffers(manager, id, job->buffers));
-  }
-  gcap_status_t status = gcap_graph_manager_replay(manager, id, &replay, &replayed);
-  return replayed || status != NULL ? status : run_job(manager, id, job);
-}
-
-gcap_status_t gcap_graph_manager_run(gcap_graph_manager_t* manager, int id, cudaStream_t stream, gcap_graph_work_t work,
-                                     void* user, bool synchronize) {
-  GCAP_RETURN_IF_NULL(manager);
-  GCAP_RETURN_IF_NULL(work);
-  GCAP_RETURN_IF_ERROR(gcap_check_thread_not_capturing(__func__));
-  const job_t job = {.work = work, .user = user, .stream = stream, .synchronize = synchronize};
-  return replay_or_run(manager, id, &job);
-}
-
-static void free_addresses(void*** addresses) { free(*addresses); }
-
-gcap_status_t gcap_graph_manager_run_on(gcap_graph_manager_t* manager, int id, cudaStream_t stream,
-                                        const gcap_graph_buffers_t* buffers, gcap_graph_work_on_t work, void* user,
-                                        bool synchronize) {
-  GCAP_RETURN_IF_NULL(manager);
-  GCAP_RETURN_IF_NULL(buffers);
-  GCAP_RETURN_IF_NULL(work);
-  GCAP_RETURN_IF_ERROR(gcap_check_thread_not_capturing(__func__));
-  gcap_graph_buffers_t known;
-  GCAP_RETURN_IF_ERROR(gcap_graph_buffers_read(buffers, &known));
+static gcap_status_t run_known(gcap_graph_manager_t* manager, const gcap_run_t* run, gcap_run_result_t* result) {
   // The work may not return.
-  GCAP_AT_SCOPE_END(free_addresses) void** addresses = NULL;
-  GCAP_RETURN_IF_ERROR(gcap_graph_buffers_copy_addresses(&known, &addresses));
-  const job_t job = {.work_on = work,
-                     .buffers = &known,
-                     .addresses = addresses,
-                     .user = user,
-                     .stream = stream,
-                     .synchronize = synchronize};
-  return replay_or_run(manager, id, &job);
+  GCAP_AT_SCOPE_END(end) whole_run_t whole = {.manager = manager, .run = run};
+  if (run->buffers != NULL) GCAP_RETURN_IF_ERROR(gcap_graph_buffers_copy_addresses(run->buffers, &whole.addresses));
+  const gcap_run_steps_t steps = {.self = &whole,
+                                  .replay = replay_step,
+                                  .issue = issue_step,
+                                  .id = run->id,
+                                  .reruns_failed_capture = manager->options.rerun_failed_capture};
+  return gcap_run_by_steps(&steps, result);
+}
+
+gcap_status_t gcap_graph_manager_run(gcap_graph_manager_t* manager, const gcap_run_t* run) {
+  GCAP_RETURN_IF_NULL(manager);
+  GCAP_RETURN_IF_NULL(run);
+  gcap_run_copy_t copy;
+  GCAP_RETURN_IF_ERROR(gcap_run_read(run, &copy, &run));
+  GCAP_RETURN_IF_ERROR(gcap_check_thread_not_capturing(__func__));
+  GCAP_RETURN_IF_NULL(run->work);
+  if (run->stream == GCAP_RUN_OWN_STREAM) return gcap_graph_check_id(run->id, run->stream);
+  gcap_run_result_t result = {.struct_size = sizeof(result)};
+  gcap_status_t status = run_known(manager, run, &result);
+  gcap_run_give_result(run, &result);
+  return status;
 }

@@ -75,3 +75,13 @@ void gcap_sized_write(const gcap_sized_type_t* type, const void* known, void* gi
   if (given == NULL) return;
   gcap_status_ignore(walk(WRITE, type, given, SIZE_MAX, (char*)known));  // the sizes are the caller's header's
 }
+
+gcap_status_t gcap_sized_read_table(const char* name, const void* given, size_t bytes, void* known) {
+  const size_t given_bytes = size_of(given);
+  if (given_bytes < 2 * sizeof(size_t) || given_bytes % sizeof(size_t) != 0) {
+    return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "%s: struct_size is %zu, which is no version's: set sizeof(%s)", name,
+                       given_bytes, name);
+  }
+  memcpy(known, given, smaller(bytes, given_bytes));
+  return NULL;
+}

@@ -42,6 +42,11 @@ gcap_status_t gcap_sized_read(const gcap_sized_type_t* type, const void* given, 
 // the caller knows becomes zero. NULL is fine.
 void gcap_sized_write(const gcap_sized_type_t* type, const void* known, void* given);
 
+// Copies a table of functions, which begins with its size too, into `known`, which is zero: what a shorter table lacks
+// stays so. What a longer one has beyond is not looked at, as a host of ONNX Runtime does with a newer EP.
+//   INVALID_ARGUMENT  a size that is no version's
+gcap_status_t gcap_sized_read_table(const char* name, const void* given, size_t bytes, void* known) GCAP_NODISCARD;
+
 // Defines, for an options struct without others embedded, its type, its public function of the defaults, and a function
 // that reads the caller's struct, NULL for the defaults. The arguments behind `base` initialize its fields,
 // `struct_size` given already. `linkage`: `static` where one file alone reads the struct, else nothing.

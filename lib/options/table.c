@@ -2,30 +2,13 @@
 //
 // The options that gcap knows. Keys, defaults and meanings of ONNX Runtime's CUDA EP are those of its
 // OrtCUDAProviderOptionsV2 (cuda_provider_options.h), of its parser (cuda_execution_provider_info.cc) and of the CUDA
-// plugin (plugin/cuda_ep_factory.cc); those of runs, of onnxruntime_run_options_config_keys.h. An option that only its
-// default leaves as it is stands here too, so that a host's configuration is not refused for a key that asks for
-// nothing.
+// plugin (plugin/cuda_ep_factory.cc). An option that only its default leaves as it is stands here too, so that a host's
+// configuration is not refused for a key that asks for nothing.
 
 #include "lib/options/table.h"
 
 #include "gcap/options.h"
-#include "gcap/run_options.h"
-
-#define ORT true
-#define OWN false
-
-// A row: key, ONNX Runtime's or gcap's own, who uses it, kind, field, meaning; and with aliases behind.
-#define ROW_ALSO(name, origin, user, kind_of_value, field, said, ...)                                \
-  {                                                                                                  \
-    .key = name, .aliases = {__VA_ARGS__}, .of_onnx_runtime = origin, .use = GCAP_OPTION_USE_##user, \
-    .kind = GCAP_OPTION_##kind_of_value, .offset = offsetof(OPTIONS, field), .meaning = said         \
-  }
-#define ROW(name, origin, user, kind_of_value, field, said) \
-  ROW_ALSO(name, origin, user, kind_of_value, field, said, NULL)
-// A row of ONNX Runtime's that is refused or ignored, and why.
-#define NO_FIELD(name, user, kind_of_value, said) ROW(name, ORT, user, kind_of_value, struct_size, said)
-
-// --- Provider options -----------------------------------------------------------------------------------------------
+#include "lib/options/rows.h"
 
 #define OPTIONS gcap_options_t
 
@@ -129,50 +112,11 @@ static const gcap_option_t provider_rows[] = {
     NO_FIELD("gelu_disable_half2", REFUSED, BOOL, "gcap has no half2 version of Gelu to disable"),
 };
 
-#define NUM_ROWS(rows) (sizeof(rows) / sizeof((rows)[0]))
-_Static_assert(NUM_ROWS(provider_rows) <= GCAP_OPTION_MAX_ROWS, "parsing has a place for each row");
+_Static_assert(GCAP_NUM_OPTION_ROWS(provider_rows) <= GCAP_OPTION_MAX_ROWS, "parsing has a place for each row");
 
 const gcap_option_table_t gcap_provider_option_table = {
     .noun = "option",
     .function = "gcap_options_parse",
     .rows = provider_rows,
-    .num_rows = NUM_ROWS(provider_rows),
-};
-
-// --- Run options ----------------------------------------------------------------------------------------------------
-
-#undef OPTIONS
-#define OPTIONS gcap_run_options_t
-
-#define OF_QNN "an option of ONNX Runtime's QNN EP; a host gives all EPs the same run options"
-
-static const gcap_option_t run_rows[] = {
-    ROW("gpu_graph_id", ORT, GCAP, GRAPH_ID, graph_id,
-        "the id of the graph, which stands for the addresses and shapes of this run; -1: never capture"),
-    ROW("disable_synchronize_execution_providers", ORT, GCAP, NOT, synchronize,
-        "1: the run returns as soon as its work is issued"),
-    ROW("memory.enable_memory_arena_shrinkage", ORT, GCAP, ARENAS, trimmed_devices,
-        "devices whose arenas the end of the run trims; gcap has no arena of host memory (cpu:0)"),
-    ROW("user_compute_stream", OWN, GCAP, ADDRESS, user_stream,
-        "the run comes after the work of this stream so far, and before its later work; 0: none"),
-    ROW("rerun_failed_capture", OWN, GCAP, BOOL, rerun_failed_capture, "after a failed capture run again, eagerly"),
-    ROW("check_bindings", OWN, GCAP, BOOL, check_bindings, "refuse a replay with other addresses than the capture's"),
-    ROW("capture_in_run", OWN, GCAP, BOOL, capture_in_run,
-        "warm up and capture within one run, which executes the model several times"),
-    ROW("bindings", OWN, GCAP, BINDINGS, bindings,
-        "where the tensors of a replay are: those of the capture; or the run's own, copied, or without a copy"),
-    NO_FIELD("external_device_graph_capture", REFUSED, FLAG, "gcap cannot require that the caller is capturing"),
-    NO_FIELD("qnn.htp_perf_mode", IGNORED, TEXT, OF_QNN),
-    NO_FIELD("qnn.htp_perf_mode_post_run", IGNORED, TEXT, OF_QNN),
-    NO_FIELD("qnn.rpc_control_latency", IGNORED, TEXT, OF_QNN),
-    NO_FIELD("qnn.lora_config", IGNORED, TEXT, OF_QNN),
-};
-
-_Static_assert(NUM_ROWS(run_rows) <= GCAP_OPTION_MAX_ROWS, "parsing has a place for each row");
-
-const gcap_option_table_t gcap_run_option_table = {
-    .noun = "run option",
-    .function = "gcap_run_options_parse",
-    .rows = run_rows,
-    .num_rows = NUM_ROWS(run_rows),
+    .num_rows = GCAP_NUM_OPTION_ROWS(provider_rows),
 };

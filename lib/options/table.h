@@ -1,7 +1,7 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
-// table.h: the options that gcap knows, a row each, and what goes over the rows: parsing, and the names in messages.
-// docs/options.md is printed from the same rows.
+// table.h: tables of options, a row each, and what goes over the rows: parsing, and the names in messages. The provider
+// options are such a table; the kit has another one, of run options. docs/options.md is printed from the same rows.
 #ifndef GCAP_LIB_OPTIONS_TABLE_H_
 #define GCAP_LIB_OPTIONS_TABLE_H_
 
@@ -38,7 +38,6 @@ typedef struct gcap_option_table {
 } gcap_option_table_t;
 
 extern const gcap_option_table_t gcap_provider_option_table;  // of gcap_options_t
-extern const gcap_option_table_t gcap_run_option_table;       // of gcap_run_options_t
 
 static inline bool gcap_option_has_field(const gcap_option_t* row) { return row->use <= GCAP_OPTION_USE_KERNELS; }
 

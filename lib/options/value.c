@@ -11,7 +11,6 @@
 #include <string.h>
 
 #include "gcap/options.h"
-#include "gcap/run_options.h"
 
 // --- Numbers --------------------------------------------------------------------------------------------------------
 
@@ -110,8 +109,8 @@ static const word_t conv_search_words[] = {{"EXHAUSTIVE", GCAP_CONV_SEARCH_EXHAU
                                            {"2", GCAP_CONV_SEARCH_DEFAULT},
                                            {NULL, 0}};
 
-static const word_t bindings_words[] = {
-    {"fixed", GCAP_BINDINGS_FIXED}, {"copy", GCAP_BINDINGS_COPY}, {"relocate", GCAP_BINDINGS_RELOCATE}, {NULL, 0}};
+// gcap_bindings_t, which is the kit's: kit/session/run_options.c sees to it that these are its numbers.
+static const word_t bindings_words[] = {{"fixed", 0}, {"copy", 1}, {"relocate", 2}, {NULL, 0}};
 
 // The words of a kind; NULL: it has none.
 static const word_t* words_of(gcap_option_kind_t kind) {
@@ -133,8 +132,7 @@ static const word_t* words_of(gcap_option_kind_t kind) {
 static bool is_enum(gcap_option_kind_t kind) { return kind > GCAP_OPTION_STRATEGY; }
 
 _Static_assert(sizeof(gcap_graph_policy_t) == sizeof(int) && sizeof(gcap_graph_scope_t) == sizeof(int) &&
-                   sizeof(gcap_graph_audit_level_t) == sizeof(int) && sizeof(gcap_conv_search_t) == sizeof(int) &&
-                   sizeof(gcap_bindings_t) == sizeof(int),
+                   sizeof(gcap_graph_audit_level_t) == sizeof(int) && sizeof(gcap_conv_search_t) == sizeof(int),
                "enumerations are read as int");
 
 static bool read_word(const word_t* words, const char* text, bool as_enum, void* field) {

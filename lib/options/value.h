@@ -28,7 +28,7 @@ typedef enum gcap_option_kind {
   GCAP_OPTION_SCOPE,        // gcap_graph_scope_t
   GCAP_OPTION_AUDIT,        // gcap_graph_audit_level_t
   GCAP_OPTION_CONV_SEARCH,  // gcap_conv_search_t
-  GCAP_OPTION_BINDINGS,     // gcap_bindings_t
+  GCAP_OPTION_BINDINGS,     // gcap_bindings_t of the kit
   GCAP_OPTION_TEXT,         // none: any text
 } gcap_option_kind_t;
 

@@ -13,19 +13,14 @@
 
 #include "lib/internal/capture_check.h"
 #include "lib/internal/check_argument.h"
-#include "lib/internal/forked.h"
 #include "lib/runtime/copy_check.h"
 #include "lib/runtime/runtime_internal.h"
 
-bool gcap_runtime_copies_in_default_stream(const gcap_runtime_t* runtime) {
-  return runtime->options.do_copy_in_default_stream;
-}
-
-static bool is_own(const gcap_runtime_t* runtime, gcap_memory_t memory) {
+static bool is_own(const gcap_own_runtime_t* runtime, gcap_memory_t memory) {
   return memory.kind == GCAP_MEMORY_DEVICE && memory.device_id == runtime->options.device_id;
 }
 
-static bool is_reached(const gcap_runtime_t* runtime, gcap_memory_t memory) {
+static bool is_reached(const gcap_own_runtime_t* runtime, gcap_memory_t memory) {
   if (gcap_memory_is_on_host(memory) || is_own(runtime, memory)) return true;
   if (memory.kind != GCAP_MEMORY_DEVICE) return false;
   gcap_status_t status = gcap_check_device(memory.device_id);
@@ -34,7 +29,8 @@ static bool is_reached(const gcap_runtime_t* runtime, gcap_memory_t memory) {
   return exists;
 }
 
-bool gcap_runtime_can_copy(const gcap_runtime_t* runtime, gcap_memory_t src, gcap_memory_t dst) {
+bool gcap_own_runtime_can_copy(const void* self, gcap_memory_t src, gcap_memory_t dst) {
+  const gcap_own_runtime_t* runtime = self;
   return (is_own(runtime, src) && is_reached(runtime, dst)) || (is_own(runtime, dst) && is_reached(runtime, src));
 }
 
@@ -87,11 +83,11 @@ static gcap_status_t check_captured(const gcap_copy_t* copy, size_t index) {
 
 // --- Copies ---------------------------------------------------------------------------------------------------------
 
-static gcap_status_t check(gcap_runtime_t* runtime, const gcap_copy_t* copies, size_t index) {
+static gcap_status_t check(gcap_own_runtime_t* runtime, const gcap_copy_t* copies, size_t index) {
   size_t bytes = 0;
   GCAP_RETURN_IF_ERROR(gcap_copy_check(copies, index, &bytes));
   const gcap_copy_t* copy = &copies[index];
-  if (!gcap_runtime_can_copy(runtime, copy->src_memory, copy->dst_memory)) {
+  if (!gcap_own_runtime_can_copy(runtime, copy->src_memory, copy->dst_memory)) {
     char who[48];
     snprintf(who, sizeof(who), "the runtime of device %d", runtime->options.device_id);
     return gcap_copy_refuse_memory(copies, index, who);
@@ -135,7 +131,7 @@ static gcap_status_t issue_and_wait(const gcap_copy_t* copies, size_t count, gca
   return gcap_status_join(status, gcap_stream_synchronize(stream));
 }
 
-static gcap_status_t copy_and_wait(gcap_runtime_t* runtime, const gcap_copy_t* copies, size_t count) {
+static gcap_status_t copy_and_wait(gcap_own_runtime_t* runtime, const gcap_copy_t* copies, size_t count) {
   if (runtime->options.do_copy_in_default_stream) {
     gcap_thread_context_t* context = NULL;
     GCAP_RETURN_IF_ERROR(gcap_thread_contexts_get(runtime->contexts, &context));
@@ -147,20 +143,12 @@ static gcap_status_t copy_and_wait(gcap_runtime_t* runtime, const gcap_copy_t* c
   return gcap_status_join(status, gcap_stream_pool_release(runtime->streams, stream));
 }
 
-gcap_status_t gcap_runtime_copy_tensors(gcap_runtime_t* runtime, const gcap_copy_t* copies, size_t count) {
-  GCAP_RETURN_IF_NULL(runtime);
-  if (count > 0) GCAP_RETURN_IF_NULL(copies);
-  GCAP_RETURN_IF_ERROR(gcap_check_not_forked(__func__));
+gcap_status_t gcap_own_runtime_copy_tensors(void* self, const gcap_copy_t* copies, size_t count) {
+  gcap_own_runtime_t* runtime = self;
   bool waits = false;
   for (size_t i = 0; i < count; ++i) {
     GCAP_RETURN_IF_ERROR(latched(check(runtime, copies, i)));
     waits |= copies[i].stream == NULL;
   }
   return waits ? copy_and_wait(runtime, copies, count) : issue_all(copies, count, NULL);
-}
-
-gcap_status_t gcap_runtime_copy_tensor(gcap_runtime_t* runtime, const gcap_copy_t* copy) {
-  GCAP_RETURN_IF_NULL(runtime);
-  GCAP_RETURN_IF_NULL(copy);
-  return gcap_runtime_copy_tensors(runtime, copy, 1);
 }

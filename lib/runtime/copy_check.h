@@ -1,6 +1,6 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
-// copy_check.h: what all that copies tensors checks of a copy, for lib/ep too.
+// copy_check.h: what is checked of a copy.
 #ifndef GCAP_LIB_RUNTIME_COPY_CHECK_H_
 #define GCAP_LIB_RUNTIME_COPY_CHECK_H_
 

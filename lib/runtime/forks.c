@@ -22,13 +22,12 @@
 #include "lib/capture/fail_once.h"
 #include "lib/graph/open_run.h"
 #include "lib/internal/capture_check.h"
-#include "lib/internal/check_argument.h"
-#include "lib/internal/forked.h"
+#include "lib/internal/grow.h"
 #include "lib/runtime/runtime_internal.h"
 
 typedef struct forks {
   gcap_stream_t** streams;
-  size_t num_streams;
+  size_t num_streams, room;
   size_t num_forked;
   size_t num_in_run;
   size_t num_in_last_run;
@@ -99,7 +98,7 @@ static gcap_status_t forks_create(void* user, void** out_object) {
   return *out_object != NULL ? NULL : GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory for a thread's forks");
 }
 
-static gcap_status_t end_scratch_runs(gcap_runtime_t* runtime, forks_t* forks) {
+static gcap_status_t end_scratch_runs(gcap_own_runtime_t* runtime, forks_t* forks) {
   gcap_status_t status = NULL;
   for (size_t i = 0; i < forks->num_in_run; ++i) {
     status = gcap_status_join(status, gcap_scratch_end_run(runtime->scratch, forks->streams[i]));
@@ -112,7 +111,7 @@ static gcap_status_t end_scratch_runs(gcap_runtime_t* runtime, forks_t* forks) {
 
 // Waits for the streams, so that scratch may end, and gives them back. One that cannot be waited for stays out.
 static gcap_status_t forks_end(void* user, void* object, bool by_thread_exit) {
-  gcap_runtime_t* runtime = user;
+  gcap_own_runtime_t* runtime = user;
   forks_t* forks = object;
   if (by_thread_exit && gcap_thread_captures()) gcap_capture_abort(gcap_capture_current());  // the context would too
   gcap_status_t status = end_scratch_runs(runtime, forks);
@@ -126,14 +125,14 @@ static gcap_status_t forks_end(void* user, void* object, bool by_thread_exit) {
   return gcap_status_annotate(status, GCAP_LEAKED, "a forked stream may still be in use");
 }
 
-gcap_status_t gcap_forks_create(gcap_runtime_t* runtime) {
+gcap_status_t gcap_forks_create(gcap_own_runtime_t* runtime) {
   const gcap_affine_ops_t ops = {.name = "forked streams", .create = forks_create, .end = forks_end, .user = runtime};
   return gcap_affine_create(&ops, &runtime->forks);
 }
 
 // --- Around a run ---------------------------------------------------------------------------------------------------
 
-void gcap_forks_prepare(gcap_runtime_t* runtime) {
+void gcap_forks_prepare(gcap_own_runtime_t* runtime) {
   forks_t* forks = gcap_affine_find(runtime->forks);
   if (forks == NULL || gcap_thread_captures()) return;
   for (size_t i = 0; i < forks->num_in_last_run; ++i) {
@@ -157,7 +156,7 @@ static gcap_status_t join_left(forks_t* forks, gcap_stream_t* stream) {
   return status;
 }
 
-gcap_status_t gcap_forks_close(gcap_runtime_t* runtime, gcap_stream_t* stream, gcap_status_t run_status) {
+gcap_status_t gcap_forks_close(gcap_own_runtime_t* runtime, gcap_stream_t* stream, gcap_status_t run_status) {
   forks_t* forks = gcap_affine_find(runtime->forks);
   if (forks == NULL || forks->num_forked == 0) return run_status;
   if (run_status == NULL) {
@@ -169,12 +168,12 @@ gcap_status_t gcap_forks_close(gcap_runtime_t* runtime, gcap_stream_t* stream, g
   return gcap_status_join(run_status, join_left(forks, stream));
 }
 
-gcap_status_t gcap_forks_end_scratch_runs(gcap_runtime_t* runtime) {
+gcap_status_t gcap_forks_end_scratch_runs(gcap_own_runtime_t* runtime) {
   forks_t* forks = gcap_affine_find(runtime->forks);
   return forks != NULL ? end_scratch_runs(runtime, forks) : NULL;
 }
 
-gcap_status_t gcap_forks_end_left_run(gcap_runtime_t* runtime, gcap_stream_t* stream) {
+gcap_status_t gcap_forks_end_left_run(gcap_own_runtime_t* runtime, gcap_stream_t* stream) {
   forks_t* forks = gcap_affine_find(runtime->forks);
   if (forks == NULL || forks->num_in_run == 0) return NULL;
   return gcap_status_join(join_left(forks, stream), end_scratch_runs(runtime, forks));
@@ -183,7 +182,7 @@ gcap_status_t gcap_forks_end_left_run(gcap_runtime_t* runtime, gcap_stream_t* st
 // --- Fork and join --------------------------------------------------------------------------------------------------
 
 // The calling thread's forks, and the stream of the run that it has open.
-static gcap_status_t find_run(gcap_runtime_t* runtime, const char* operation, forks_t** out_forks,
+static gcap_status_t find_run(gcap_own_runtime_t* runtime, const char* operation, forks_t** out_forks,
                               gcap_stream_t** out_stream) {
   gcap_thread_context_t* context = NULL;
   GCAP_RETURN_IF_ERROR(gcap_thread_contexts_get(runtime->contexts, &context));
@@ -198,20 +197,19 @@ static gcap_status_t find_run(gcap_runtime_t* runtime, const char* operation, fo
 }
 
 // Gives the thread `count` streams, of which those that it has stay.
-static gcap_status_t acquire(gcap_runtime_t* runtime, forks_t* forks, size_t count) {
+static gcap_status_t acquire(gcap_own_runtime_t* runtime, forks_t* forks, size_t count) {
   if (count <= forks->num_streams) return NULL;
-  gcap_stream_t** streams =
-      count <= SIZE_MAX / sizeof(*streams) ? realloc(forks->streams, count * sizeof(*streams)) : NULL;
-  if (streams == NULL) return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory for %zu forked streams", count);
-  forks->streams = streams;
+  if (!gcap_grow(&forks->streams, &forks->room, count, sizeof(*forks->streams))) {
+    return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory for %zu forked streams", count);
+  }
   while (forks->num_streams < count) {
-    GCAP_RETURN_IF_ERROR(gcap_stream_pool_acquire(runtime->streams, &streams[forks->num_streams]));
+    GCAP_RETURN_IF_ERROR(gcap_stream_pool_acquire(runtime->streams, &forks->streams[forks->num_streams]));
     ++forks->num_streams;
   }
   return NULL;
 }
 
-static gcap_status_t fork_streams(gcap_runtime_t* runtime, forks_t* forks, gcap_stream_t* stream, size_t count) {
+static gcap_status_t fork_streams(gcap_own_runtime_t* runtime, forks_t* forks, gcap_stream_t* stream, size_t count) {
   if (count > SIZE_MAX - forks->num_forked) {
     return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "gcap_runtime_fork: count is %zu", count);
   }
@@ -231,14 +229,11 @@ static gcap_status_t latched(gcap_status_t status) {
   return status;
 }
 
-gcap_status_t gcap_runtime_fork(gcap_runtime_t* runtime, size_t count, gcap_stream_t** out_streams) {
-  if (count > 0) GCAP_RETURN_IF_NULL(out_streams);
-  for (size_t i = 0; i < count; ++i) out_streams[i] = NULL;
-  GCAP_RETURN_IF_NULL(runtime);
-  GCAP_RETURN_IF_ERROR(gcap_check_not_forked(__func__));
+gcap_status_t gcap_own_runtime_fork(void* self, size_t count, gcap_stream_t** out_streams) {
+  gcap_own_runtime_t* runtime = self;
   forks_t* forks = NULL;
   gcap_stream_t* stream = NULL;
-  GCAP_RETURN_IF_ERROR(latched(find_run(runtime, __func__, &forks, &stream)));
+  GCAP_RETURN_IF_ERROR(latched(find_run(runtime, "gcap_runtime_fork", &forks, &stream)));
   if (count == 0) return NULL;
   const size_t first = forks->num_forked;
   GCAP_RETURN_IF_ERROR(latched(fork_streams(runtime, forks, stream, count)));
@@ -246,12 +241,11 @@ gcap_status_t gcap_runtime_fork(gcap_runtime_t* runtime, size_t count, gcap_stre
   return NULL;
 }
 
-gcap_status_t gcap_runtime_join(gcap_runtime_t* runtime) {
-  GCAP_RETURN_IF_NULL(runtime);
-  GCAP_RETURN_IF_ERROR(gcap_check_not_forked(__func__));
+gcap_status_t gcap_own_runtime_join(void* self) {
+  gcap_own_runtime_t* runtime = self;
   forks_t* forks = NULL;
   gcap_stream_t* stream = NULL;
-  GCAP_RETURN_IF_ERROR(latched(find_run(runtime, __func__, &forks, &stream)));
+  GCAP_RETURN_IF_ERROR(latched(find_run(runtime, "gcap_runtime_join", &forks, &stream)));
   for (size_t i = 0; i < forks->num_forked; ++i) {
     GCAP_RETURN_IF_ERROR(latched(order_before(forks->streams[i], stream)));
   }

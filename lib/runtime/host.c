@@ -4,24 +4,19 @@
 //
 // Locking: none. Threads that ask for pinned memory at once may each make an allocator; the first one stays.
 
-#include "lib/internal/check_argument.h"
-#include "lib/internal/forked.h"
 #include "lib/runtime/runtime_internal.h"
 
-gcap_status_t gcap_runtime_create_stream(gcap_runtime_t* runtime, gcap_stream_t** out_stream) {
-  GCAP_RETURN_IF_NULL(out_stream);
-  *out_stream = NULL;
-  GCAP_RETURN_IF_NULL(runtime);
-  GCAP_RETURN_IF_ERROR(gcap_check_not_forked(__func__));
+gcap_status_t gcap_own_runtime_create_stream(void* self, gcap_stream_t** out_stream) {
+  gcap_own_runtime_t* runtime = self;
   const int device_id = runtime->options.device_id;
-  if (gcap_runtime_supports_concurrent_runs(runtime)) return gcap_stream_create(device_id, out_stream);
+  if (runtime->base.supports_concurrent_runs) return gcap_stream_create(device_id, out_stream);
   gcap_thread_context_t* context = NULL;
   GCAP_RETURN_IF_ERROR(gcap_thread_contexts_get(runtime->contexts, &context));
   const cudaStream_t shared = gcap_stream_handle(gcap_thread_context_stream(context));
   return gcap_stream_wrap(shared, GCAP_STREAM_USER, GCAP_STREAM_FLAG_ALLOW_DEFAULT_STREAM, device_id, out_stream);
 }
 
-static gcap_status_t get_pinned(gcap_runtime_t* runtime, gcap_allocator_t** out_allocator) {
+static gcap_status_t get_pinned(gcap_own_runtime_t* runtime, gcap_allocator_t** out_allocator) {
   *out_allocator = atomic_load_explicit(&runtime->pinned, memory_order_acquire);
   if (*out_allocator != NULL) return NULL;
   gcap_allocator_t* made = NULL;
@@ -34,12 +29,8 @@ static gcap_status_t get_pinned(gcap_runtime_t* runtime, gcap_allocator_t** out_
   return NULL;
 }
 
-gcap_status_t gcap_runtime_get_allocator(gcap_runtime_t* runtime, gcap_memory_kind_t kind,
-                                         gcap_allocator_t** out_allocator) {
-  GCAP_RETURN_IF_NULL(out_allocator);
-  *out_allocator = NULL;
-  GCAP_RETURN_IF_NULL(runtime);
-  GCAP_RETURN_IF_ERROR(gcap_check_not_forked(__func__));
+gcap_status_t gcap_own_runtime_get_allocator(void* self, gcap_memory_kind_t kind, gcap_allocator_t** out_allocator) {
+  gcap_own_runtime_t* runtime = self;
   if (kind == GCAP_MEMORY_DEVICE) {
     *out_allocator = runtime->allocator;
     return NULL;

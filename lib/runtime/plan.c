@@ -11,7 +11,7 @@
 #include <stdlib.h>
 
 #include "gcap/capture.h"
-#include "gcap/thread_context.h"
+#include "gcap/graph_plan.h"
 #include "lib/graph/open_run.h"
 #include "lib/graph/rehearse.h"
 #include "lib/internal/capture_check.h"
@@ -20,6 +20,7 @@
 #include "lib/internal/unwind.h"
 #include "lib/runtime/forks.h"
 #include "lib/runtime/runtime_internal.h"
+#include "lib/runtime/thread_context.h"
 
 typedef struct rehearsals {
   gcap_runtime_t* runtime;
@@ -41,7 +42,7 @@ static void end(rehearsals_t* r) {
 
 static gcap_status_t begin(rehearsals_t* r, size_t num_ids) {
   gcap_thread_context_t* context = NULL;
-  GCAP_RETURN_IF_ERROR(gcap_thread_contexts_get(r->runtime->contexts, &context));
+  GCAP_RETURN_IF_ERROR(gcap_thread_contexts_get(r->runtime->own->contexts, &context));
   r->stream = gcap_thread_context_stream(context);
   r->graphs = gcap_thread_context_graphs(context);
   gcap_graph_manager_hold(r->graphs);
@@ -49,21 +50,27 @@ static gcap_status_t begin(rehearsals_t* r, size_t num_ids) {
   return r->retained != NULL ? NULL : GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory for a plan");
 }
 
-static gcap_status_t work_in_reservation(void* user, cudaStream_t stream) {
-  (void)stream;
+static gcap_status_t work_in_reservation(void* user, const gcap_run_resources_t* resources) {
+  (void)resources;  // those of the run that is begun in the scope
   rehearsals_t* r = user;
-  GCAP_RETURN_IF_ERROR(
-      gcap_graph_memory_reserve(&r->runtime->graph_memory, r->stream, r->graph_ids[r->index], gcap_capture_current()));
+  GCAP_RETURN_IF_ERROR(gcap_graph_memory_reserve(&r->runtime->own->graph_memory, r->stream, r->graph_ids[r->index],
+                                                 gcap_capture_current()));
   return r->work(r->user, r->index);
 }
 
 static gcap_status_t rehearse(rehearsals_t* r, gcap_graph_plan_t* plan) {
-  gcap_runtime_t* runtime = r->runtime;
+  gcap_own_runtime_t* runtime = r->runtime->own;
   gcap_graph_memory_prepare(&runtime->graph_memory, r->stream);
   gcap_forks_prepare(runtime);
   gcap_retained_t* retained = NULL;
-  GCAP_RETURN_IF_ERROR(gcap_graph_rehearse(r->graph_ids[r->index], gcap_stream_handle(r->stream),
-                                           &runtime->options.graph.capture, work_in_reservation, r, &retained, plan));
+  gcap_run_t run;
+  gcap_run_init(&run);
+  run.id = r->graph_ids[r->index];
+  run.work = work_in_reservation;
+  run.user = r;
+  const gcap_run_resources_t resources = {.struct_size = sizeof(resources),
+                                          .cuda_stream = gcap_stream_handle(r->stream)};
+  GCAP_RETURN_IF_ERROR(gcap_graph_rehearse(&run, &resources, &runtime->options.graph.capture, &retained, plan));
   if (runtime->options.share_graph_memory) {
     r->retained[r->num_retained++] = retained;
   } else {
@@ -83,6 +90,9 @@ gcap_status_t gcap_runtime_rehearse(gcap_runtime_t* runtime, const int* graph_id
                                     gcap_status_t (*work)(void* user, size_t index), void* user,
                                     gcap_graph_plan_t* plan) {
   if (num_ids == 0) return NULL;
+  if (runtime->own == NULL) {
+    return GCAP_STATUS(GCAP_UNIMPLEMENTED, "a plan: the runtime has graphs of its own, of which gcap knows nothing");
+  }
   GCAP_AT_SCOPE_END(end)
   rehearsals_t r = {.runtime = runtime, .work = work, .user = user, .graph_ids = graph_ids};
   GCAP_RETURN_IF_ERROR(begin(&r, num_ids));
@@ -97,35 +107,42 @@ gcap_status_t gcap_runtime_rehearse(gcap_runtime_t* runtime, const int* graph_id
 
 typedef struct planned_runs {
   gcap_runtime_t* runtime;
-  const gcap_runtime_planned_run_t* runs;
+  const gcap_run_t* runs;
   gcap_run_resources_t resources;
 } planned_runs_t;
 
+static void free_addresses(void*** addresses) { free(*addresses); }
+
 static gcap_status_t run_in_scope(void* user, size_t index) {
   const planned_runs_t* planned = user;
-  const gcap_runtime_planned_run_t* run = &planned->runs[index];
-  return gcap_runtime_run_once(planned->runtime, &planned->resources, GCAP_GRAPH_ID_NONE, run->work, run->user,
-                               /*synchronize=*/false);
-}
-
-static gcap_status_t check_run(const gcap_runtime_planned_run_t* runs, size_t index) {
-  if (runs[index].graph_id < 0) {
-    return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "runs[%zu].graph_id is %d, allowed are ids >= 0", index,
-                       runs[index].graph_id);
-  }
-  if (runs[index].work == NULL) return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "runs[%zu].work is NULL", index);
-  return NULL;
+  gcap_run_copy_t copy;
+  const gcap_run_t* given = NULL;
+  GCAP_RETURN_IF_ERROR(gcap_planned_run_read(planned->runs, index, &copy, &given));
+  gcap_run_t run = *given;
+  run.id = GCAP_GRAPH_ID_NONE;
+  run.synchronize = false;
+  run.result = NULL;
+  gcap_run_resources_t resources = planned->resources;
+  // The work may not return.
+  GCAP_AT_SCOPE_END(free_addresses) void** addresses = NULL;
+  if (run.buffers != NULL) GCAP_RETURN_IF_ERROR(gcap_graph_buffers_copy_addresses(run.buffers, &addresses));
+  resources.addresses = addresses;
+  resources.num_addresses = run.buffers != NULL ? run.buffers->count : 0;
+  gcap_graph_run_kind_t kind = GCAP_GRAPH_RUN_EAGER;
+  return gcap_runtime_run_once(planned->runtime, &run, &resources, &kind);
 }
 
 static void free_ids(int** ids) { free(*ids); }
 
-static gcap_status_t plan_runs(gcap_runtime_t* runtime, const gcap_runtime_planned_run_t* runs, size_t num_runs,
+static gcap_status_t plan_runs(gcap_runtime_t* runtime, const gcap_run_t* runs, size_t num_runs,
                                gcap_graph_plan_t* plan) {
   GCAP_AT_SCOPE_END(free_ids) int* ids = calloc(num_runs > 0 ? num_runs : 1, sizeof(*ids));
   if (ids == NULL) return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory for a plan");
   for (size_t i = 0; i < num_runs; ++i) {
-    GCAP_RETURN_IF_ERROR(check_run(runs, i));
-    ids[i] = runs[i].graph_id;
+    gcap_run_copy_t copy;
+    const gcap_run_t* run = NULL;
+    GCAP_RETURN_IF_ERROR(gcap_planned_run_read(runs, i, &copy, &run));
+    ids[i] = run->id;
   }
   planned_runs_t planned = {.runtime = runtime, .runs = runs};
   GCAP_RETURN_IF_ERROR(gcap_runtime_get_resources(runtime, &planned.resources));
@@ -134,7 +151,7 @@ static gcap_status_t plan_runs(gcap_runtime_t* runtime, const gcap_runtime_plann
   return gcap_runtime_rehearse(runtime, ids, num_runs, run_in_scope, &planned, plan);
 }
 
-gcap_status_t gcap_runtime_plan(gcap_runtime_t* runtime, const gcap_runtime_planned_run_t* runs, size_t num_runs,
+gcap_status_t gcap_runtime_plan(gcap_runtime_t* runtime, const gcap_run_t* runs, size_t num_runs,
                                 gcap_graph_plan_t* out_plan) {
   gcap_graph_plan_t plan;
   GCAP_RETURN_IF_ERROR(gcap_graph_plan_begin(out_plan, &plan));

@@ -5,6 +5,7 @@
 #ifndef GCAP_LIB_RUNTIME_PLAN_H_
 #define GCAP_LIB_RUNTIME_PLAN_H_
 
+#include "gcap/graph_plan.h"
 #include "gcap/runtime.h"
 
 // As gcap_runtime_plan, in the caller's turn; `plan` is of this version. `work` is called with the id of each run that

@@ -1,129 +1,44 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
-// The runtime: allocator, scratch and thread contexts together. graph_memory.c has what a captured run keeps of the
-// scratch.
+// Runtimes as their callers see them: what all tables need checked, then one call of the table, or the default of an
+// absent member. own.c has gcap's own table.
 //
-// Order of ending: contexts (graphs, then streams), forked streams' work, scratch, allocators, forked streams. Before
-// anything ends, all are asked whether they can; what cannot end all the same is kept, and so is all that it uses.
-//
-// Locking: if threads share one context, `turns` is held over a whole gcap_runtime_run, also while the caller's work
-// runs. All other mutable state belongs to the calling thread's context or to a module that locks.
+// Locking: none. Whether a runtime was warned of is an atomic.
 
 #include "gcap/runtime.h"
 
-#include <pthread.h>
 #include <stdlib.h>
 
-#include "gcap/capture.h"
-#include "gcap/external_allocator.h"
 #include "gcap/log.h"
-#include "gcap/thread_context.h"
-#include "lib/allocator/trace_file.h"
-#include "lib/capture/fail_once.h"
-#include "lib/context/check_end.h"
-#include "lib/graph/open_run.h"
 #include "lib/graph/options.h"
 #include "lib/internal/capture_check.h"
 #include "lib/internal/check_argument.h"
-#include "lib/internal/cuda_guard.h"
 #include "lib/internal/forked.h"
-#include "lib/internal/kept.h"
-#include "lib/internal/unwind.h"
-#include "lib/options/options.h"
-#include "lib/runtime/forks.h"
+#include "lib/runtime/copy_check.h"
 #include "lib/runtime/runtime_internal.h"
-#include "lib/scratch/check_end.h"
+#include "lib/runtime/table.h"
 
-static gcap_status_t forget_stream(void* user, gcap_stream_t* stream) {
-  gcap_runtime_t* runtime = user;
-  return gcap_scratch_forget_stream(runtime->scratch, stream);
+// --- Life -----------------------------------------------------------------------------------------------------------
+
+void gcap_runtime_init(gcap_runtime_t* runtime, const gcap_runtime_ops_t* ops) {
+  runtime->ops = *ops;
+  runtime->supports_concurrent_runs =
+      ops->is_concurrent_run_supported != NULL && ops->is_concurrent_run_supported(ops->self);
+  runtime->missing_to_capture = gcap_runtime_ops_missing_to_capture(ops);
+  atomic_init(&runtime->warned, false);
 }
 
-static gcap_status_t create_allocator(const gcap_options_t* options, gcap_allocator_t** out_allocator) {
-  if (options->use_mempool) {
-    gcap_pool_allocator_options_t pool = options->mempool;
-    pool.device_id = options->device_id;
-    return gcap_pool_allocator_create(&pool, out_allocator);
-  }
-  if (options->external_alloc == NULL) return gcap_device_allocator_create(options->device_id, out_allocator);
-  gcap_external_allocator_options_t external;
-  gcap_external_allocator_options_init(&external);
-  external.device_id = options->device_id;
-  external.alloc = options->external_alloc;
-  external.free = options->external_free;
-  external.empty_cache = options->external_empty_cache;
-  return gcap_external_allocator_create(&external, out_allocator);
-}
-
-static gcap_status_t create_scratch(gcap_runtime_t* runtime) {
-  gcap_scratch_options_t arena = runtime->options.arena;
-  if (runtime->options.trace_file[0] != '\0') {
-    GCAP_RETURN_IF_ERROR(gcap_trace_file_create(runtime->options.trace_file, &runtime->trace_file));
-    arena.on_event = gcap_trace_file_on_event;
-    arena.user = runtime->trace_file;
-  }
-  return gcap_scratch_create(runtime->allocator, &arena, &runtime->scratch);
-}
-
-static gcap_status_t create_contexts(gcap_runtime_t* runtime) {
-  const gcap_options_t* options = &runtime->options;
-  gcap_thread_contexts_options_t contexts;
-  gcap_thread_contexts_options_init(&contexts);
-  contexts.device_id = options->device_id;
-  contexts.shared = options->graph_scope == GCAP_GRAPH_SCOPE_SESSION;
-  contexts.has_user_stream = options->has_user_stream;
-  contexts.user_stream = (cudaStream_t)options->user_stream;
-  contexts.graph = options->graph;
-  contexts.on_end = forget_stream;
-  contexts.user = runtime;
-  return gcap_thread_contexts_create(&contexts, &runtime->contexts);
-}
-
-static gcap_status_t create_parts(gcap_runtime_t* runtime) {
-  GCAP_RETURN_IF_ERROR(create_allocator(&runtime->options, &runtime->allocator));
-  GCAP_RETURN_IF_ERROR(create_scratch(runtime));
-  gcap_graph_memory_init(&runtime->graph_memory, runtime->scratch, runtime->options.share_graph_memory);
-  GCAP_RETURN_IF_ERROR(gcap_stream_pool_create(runtime->options.device_id, &runtime->streams));
-  GCAP_RETURN_IF_ERROR(gcap_forks_create(runtime));
-  return create_contexts(runtime);
-}
-
-// Ends what there is of a runtime that can end.
-static gcap_status_t end(gcap_runtime_t* runtime) {
-  gcap_status_t status = gcap_thread_contexts_destroy(runtime->contexts);
-  status = gcap_status_join(status, gcap_affine_destroy(runtime->forks));
-  if (status == NULL) status = gcap_stream_pool_destroy(runtime->streams);
-  if (status == NULL) status = gcap_scratch_destroy(runtime->scratch);
-  if (status != NULL) {
-    if (runtime->trace_file != NULL) gcap_trace_file_flush(runtime->trace_file);
-    gcap_keep_for_ever(&runtime->kept);
-    return gcap_status_annotate(status, GCAP_LEAKED, "the memory of the runtime may still be in use and is kept");
-  }
-  status = gcap_trace_file_destroy(runtime->trace_file);
-  if (status != NULL) gcap_log(GCAP_LOG_ERROR, "%s", gcap_status_message(status));
-  gcap_status_ignore(status);  // the runtime ended well
-  gcap_graph_memory_deinit(&runtime->graph_memory);
-  pthread_mutex_destroy(&runtime->turns);
-  gcap_allocator_destroy(runtime->allocator);
-  gcap_allocator_destroy(atomic_load_explicit(&runtime->pinned, memory_order_relaxed));
-  free(runtime);
-  return NULL;
-}
-
-gcap_status_t gcap_runtime_create(const gcap_options_t* options, gcap_runtime_t** out_runtime) {
+gcap_status_t gcap_runtime_create_from(const gcap_runtime_ops_t* ops, gcap_runtime_t** out_runtime) {
   GCAP_RETURN_IF_NULL(out_runtime);
   *out_runtime = NULL;
+  GCAP_RETURN_IF_NULL(ops);
   GCAP_RETURN_IF_ERROR(gcap_check_not_forked(__func__));
-  gcap_options_t known;
-  GCAP_RETURN_IF_ERROR(gcap_options_read(options, &known));
-  GCAP_RETURN_IF_ERROR(gcap_options_check(&known));
-  gcap_options_derive(&known);
+  gcap_runtime_ops_t known;
+  GCAP_RETURN_IF_ERROR(gcap_runtime_ops_read(ops, &known));
   gcap_runtime_t* runtime = calloc(1, sizeof(*runtime));
   if (runtime == NULL) return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory for a runtime");
-  runtime->options = known;
+  gcap_runtime_init(runtime, &known);
   pthread_mutex_init(&runtime->turns, NULL);
-  gcap_status_t status = create_parts(runtime);
-  if (status != NULL) return gcap_status_join(status, end(runtime));
   *out_runtime = runtime;
   return NULL;
 }
@@ -131,194 +46,277 @@ gcap_status_t gcap_runtime_create(const gcap_options_t* options, gcap_runtime_t*
 gcap_status_t gcap_runtime_destroy(gcap_runtime_t* runtime) {
   if (runtime == NULL) return NULL;
   GCAP_RETURN_IF_ERROR(gcap_check_thread_not_capturing("gcap_runtime_destroy"));
-  GCAP_RETURN_IF_ERROR(gcap_thread_contexts_check_end(runtime->contexts));
-  GCAP_RETURN_IF_ERROR(gcap_scratch_check_end(runtime->scratch));
-  return end(runtime);
+  const gcap_runtime_ops_t* ops = &runtime->ops;
+  if (runtime->own == NULL && atomic_load(&runtime->num_inside) > 0) {
+    return GCAP_STATUS(GCAP_FAILED_PRECONDITION, "gcap_runtime_destroy: a gcap_runtime_run has not returned yet");
+  }
+  if (runtime->own != NULL) return ops->destroy(ops->self);  // `self` has the runtime in it
+  gcap_status_t status = ops->destroy != NULL ? ops->destroy(ops->self) : NULL;
+  if (status != NULL && gcap_status_code(status) != GCAP_LEAKED) return status;
+  pthread_mutex_destroy(&runtime->turns);
+  free(runtime);
+  return status;
 }
 
-bool gcap_runtime_supports_concurrent_runs(const gcap_runtime_t* runtime) {
-  return runtime->options.graph_scope == GCAP_GRAPH_SCOPE_THREAD;  // as derived
+// --- What a runtime is ----------------------------------------------------------------------------------------------
+
+bool gcap_runtime_supports_concurrent_runs(const gcap_runtime_t* runtime) { return runtime->supports_concurrent_runs; }
+
+// Tells once that a runtime wants to capture and cannot. The warning is about the table, so the second one has no news.
+static void warn_that_it_cannot_capture(const gcap_runtime_t* runtime) {
+  atomic_bool* warned = (atomic_bool*)&runtime->warned;
+  if (atomic_exchange_explicit(warned, true, memory_order_relaxed)) return;
+  gcap_log(GCAP_LOG_WARNING, "a runtime says that it captures graphs, but its table has no %s; it runs without capture",
+           runtime->missing_to_capture);
 }
 
-bool gcap_runtime_is_graph_capture_enabled(const gcap_runtime_t* runtime) { return runtime->options.enable_cuda_graph; }
+// Whether the runtime wants to capture and cannot: no host replays its graphs. One that does not say that it captures
+// may keep graphs of its own by id.
+static bool must_not_capture(const gcap_runtime_t* runtime) {
+  const gcap_runtime_ops_t* ops = &runtime->ops;
+  if (runtime->missing_to_capture == NULL || ops->is_graph_capture_enabled == NULL) return false;
+  if (!ops->is_graph_capture_enabled(ops->self)) return false;
+  warn_that_it_cannot_capture(runtime);
+  return true;
+}
 
-gcap_scratch_t* gcap_runtime_scratch(gcap_runtime_t* runtime) { return runtime->scratch; }
+bool gcap_runtime_is_graph_capture_enabled(const gcap_runtime_t* runtime) {
+  const gcap_runtime_ops_t* ops = &runtime->ops;
+  if (ops->is_graph_capture_enabled == NULL || !ops->is_graph_capture_enabled(ops->self)) return false;
+  return !must_not_capture(runtime);
+}
 
-gcap_status_t gcap_runtime_get_resources(gcap_runtime_t* runtime, gcap_run_resources_t* out_resources) {
+static const gcap_sized_type_t resources_type = {.name = "gcap_run_resources", .bytes = sizeof(gcap_run_resources_t)};
+
+// The table's answer, completed.
+static gcap_status_t get_resources(gcap_runtime_t* runtime, gcap_run_resources_t* out_resources) {
+  gcap_run_resources_init(out_resources);
+  gcap_status_t status = runtime->ops.get_resources(runtime->ops.self, out_resources);
+  if (status != NULL) gcap_run_resources_init(out_resources);
+  if (out_resources->cuda_stream == NULL && out_resources->stream != NULL) {
+    out_resources->cuda_stream = gcap_stream_handle(out_resources->stream);
+  }
+  return status;
+}
+
+gcap_status_t gcap_runtime_read_resources(gcap_runtime_t* runtime, gcap_run_resources_t* out_resources) {
   GCAP_RETURN_IF_NULL(out_resources);
-  *out_resources = (gcap_run_resources_t){0};
+  if (out_resources->struct_size < 2 * sizeof(size_t)) {
+    return GCAP_STATUS(GCAP_INVALID_ARGUMENT,
+                       "gcap_run_resources_t: struct_size is %zu, which is no version's: fill the struct with "
+                       "gcap_run_resources_init",
+                       out_resources->struct_size);
+  }
+  gcap_run_resources_t known;
+  gcap_run_resources_init(&known);
+  gcap_sized_write(&resources_type, &known, out_resources);
   GCAP_RETURN_IF_NULL(runtime);
   GCAP_RETURN_IF_ERROR(gcap_check_not_forked(__func__));
+  gcap_status_t status = get_resources(runtime, &known);
+  gcap_sized_write(&resources_type, &known, out_resources);
+  return status;
+}
+
+gcap_scratch_t* gcap_runtime_scratch(gcap_runtime_t* runtime) {
+  if (runtime->own != NULL) return runtime->own->scratch;
+  gcap_run_resources_t resources;
+  gcap_status_ignore(get_resources(runtime, &resources));  // a thread without resources has no scratch
+  return resources.scratch;
+}
+
+gcap_status_t gcap_runtime_graphs(gcap_runtime_t* runtime, gcap_graph_manager_t** out_graphs) {
+  GCAP_RETURN_IF_NULL(out_graphs);
+  *out_graphs = NULL;
+  GCAP_RETURN_IF_NULL(runtime);
+  if (runtime->own == NULL) {
+    return GCAP_STATUS(GCAP_UNIMPLEMENTED, "%s: the runtime has graphs of its own, and no graph manager", __func__);
+  }
   gcap_thread_context_t* context = NULL;
-  GCAP_RETURN_IF_ERROR(gcap_thread_contexts_get(runtime->contexts, &context));
-  out_resources->stream = gcap_thread_context_stream(context);
-  out_resources->scratch = runtime->scratch;
-  out_resources->allocator = runtime->allocator;
+  GCAP_RETURN_IF_ERROR(gcap_thread_contexts_get(runtime->own->contexts, &context));
+  *out_graphs = gcap_thread_context_graphs(context);
   return NULL;
-}
-
-// --- Runs -----------------------------------------------------------------------------------------------------------
-
-// Opens the run of scratch that ends with the run. One that was left open, as the manager's was, ends first.
-static gcap_status_t begin_scratch_run(gcap_runtime_t* runtime, gcap_stream_t* stream) {
-  gcap_status_t status = gcap_scratch_begin_run(runtime->scratch, stream);
-  if (gcap_status_code(status) != GCAP_ALREADY_EXISTS) return status;
-  gcap_status_ignore(status);  // the manager says that a run was left open
-  GCAP_RETURN_IF_ERROR(gcap_scratch_end_run(runtime->scratch, stream));
-  return gcap_scratch_begin_run(runtime->scratch, stream);
-}
-
-// How a run is begun.
-typedef struct beginning {
-  int graph_id;
-  const gcap_graph_buffers_t* buffers;  // NULL: none
-  gcap_graph_run_kind_t* out_kind;
-  void** out_addresses;  // with buffers
-} beginning_t;
-
-// Opens the manager's run, and where it is a capture or a rehearsal the reservation of its graph.
-static gcap_status_t begin_graph_run(gcap_runtime_t* runtime, gcap_graph_manager_t* graphs, int id,
-                                     gcap_stream_t* stream, const beginning_t* how) {
-  const cudaStream_t handle = gcap_stream_handle(stream);
-  if (how->buffers != NULL) {
-    GCAP_RETURN_IF_ERROR(
-        gcap_graph_manager_begin_run_on(graphs, id, handle, how->buffers, how->out_kind, how->out_addresses));
-  } else {
-    GCAP_RETURN_IF_ERROR(gcap_graph_manager_begin_run(graphs, id, handle, how->out_kind));
-  }
-  if (*how->out_kind == GCAP_GRAPH_RUN_EAGER) return NULL;
-  // A failure here lost nothing yet: it latches, the run's end reports it, and the run is done again eagerly.
-  gcap_capture_t* capture = gcap_capture_current();
-  gcap_status_t status = gcap_graph_memory_reserve(&runtime->graph_memory, stream, id, capture);
-  gcap_capture_fail_once(capture, status);
-  gcap_status_free(status);
-  return NULL;
-}
-
-static gcap_status_t begin_run(gcap_runtime_t* runtime, const beginning_t* how) {
-  gcap_thread_context_t* context = NULL;
-  GCAP_RETURN_IF_ERROR(gcap_thread_contexts_get(runtime->contexts, &context));
-  gcap_stream_t* stream = gcap_thread_context_stream(context);
-  gcap_graph_manager_t* graphs = gcap_thread_context_graphs(context);
-  int id = runtime->options.enable_cuda_graph ? how->graph_id : GCAP_GRAPH_ID_NONE;
-  gcap_graph_info_t info;
-  gcap_graph_manager_get_info(graphs, id, &info);
-  if (info.captures_next) {
-    gcap_graph_memory_prepare(&runtime->graph_memory, stream);
-    gcap_forks_prepare(runtime);
-  }
-  GCAP_RETURN_IF_ERROR(gcap_forks_end_left_run(runtime, stream));
-  GCAP_RETURN_IF_ERROR(begin_scratch_run(runtime, stream));
-  gcap_status_t status = begin_graph_run(runtime, graphs, id, stream, how);
-  return status == NULL ? NULL : gcap_status_join(status, gcap_scratch_end_run(runtime->scratch, stream));
-}
-
-gcap_status_t gcap_runtime_begin_run(gcap_runtime_t* runtime, int graph_id) {
-  GCAP_RETURN_IF_NULL(runtime);
-  GCAP_RETURN_IF_ERROR(gcap_check_not_forked(__func__));
-  gcap_graph_run_kind_t kind = GCAP_GRAPH_RUN_EAGER;
-  const beginning_t how = {.graph_id = graph_id, .out_kind = &kind};
-  return begin_run(runtime, &how);
-}
-
-gcap_status_t gcap_runtime_begin_run_on(gcap_runtime_t* runtime, int graph_id, const gcap_graph_buffers_t* buffers,
-                                        gcap_graph_run_kind_t* out_kind, void** out_addresses) {
-  GCAP_RETURN_IF_NULL(out_kind);
-  *out_kind = GCAP_GRAPH_RUN_EAGER;
-  GCAP_RETURN_IF_NULL(runtime);
-  GCAP_RETURN_IF_NULL(buffers);
-  GCAP_RETURN_IF_ERROR(gcap_check_not_forked(__func__));
-  const beginning_t how = {graph_id, buffers, out_kind, out_addresses};
-  return begin_run(runtime, &how);
-}
-
-// Frees what the run left, of its own stream and of those that it forked.
-static gcap_status_t end_scratch_runs(gcap_runtime_t* runtime, gcap_stream_t* stream) {
-  return gcap_status_join(gcap_scratch_end_run(runtime->scratch, stream), gcap_forks_end_scratch_runs(runtime));
-}
-
-gcap_status_t gcap_runtime_end_run(gcap_runtime_t* runtime, gcap_status_t run_status, bool synchronize) {
-  GCAP_RETURN_JOINED_IF_NULL(run_status, runtime);
-  if (gcap_is_forked()) return gcap_status_join(run_status, gcap_refuse_forked(__func__));
-  gcap_thread_context_t* context = NULL;
-  gcap_status_t status = gcap_thread_contexts_get(runtime->contexts, &context);
-  if (status != NULL) return gcap_status_join(run_status, status);
-  gcap_stream_t* stream = gcap_thread_context_stream(context);
-  gcap_graph_manager_t* graphs = gcap_thread_context_graphs(context);
-  const bool has_run = gcap_graph_manager_has_own_run(graphs);
-  // What the run left is freed into its graph's reservation. A run that failed makes no graph, and its capture may be
-  // broken, in which memory cannot be looked at: there the capture ends first.
-  if (has_run) run_status = gcap_forks_close(runtime, stream, run_status);
-  const bool frees_first = has_run && run_status == NULL;
-  if (frees_first) run_status = end_scratch_runs(runtime, stream);
-  status = gcap_graph_manager_end_run(graphs, run_status, /*synchronize=*/false);
-  if (has_run && !frees_first) status = gcap_status_join(status, end_scratch_runs(runtime, stream));
-  if (gcap_status_code(status) == GCAP_CAPTURE_INVALIDATED) return status;  // nothing was issued
-  return gcap_status_join(status, gcap_stream_end_run(stream, synchronize));
-}
-
-bool gcap_runtime_is_captured(gcap_runtime_t* runtime, int graph_id) {
-  gcap_thread_context_t* context = NULL;
-  gcap_status_t status = gcap_thread_contexts_get(runtime->contexts, &context);
-  gcap_status_ignore(status);  // a thread without a context has no graph
-  return context != NULL && gcap_graph_manager_is_captured(gcap_thread_context_graphs(context), graph_id);
-}
-
-gcap_status_t gcap_runtime_replay(gcap_runtime_t* runtime, int graph_id, const gcap_graph_replay_options_t* options,
-                                  bool* out_replayed) {
-  if (out_replayed != NULL) *out_replayed = false;
-  GCAP_RETURN_IF_NULL(runtime);
-  gcap_graph_replay_options_t launch;
-  bool synchronize = false;
-  if (options != NULL && (options->synchronize || options->struct_size != sizeof(*options))) {
-    GCAP_RETURN_IF_ERROR(gcap_graph_replay_options_read(options, &launch));
-    options = &launch;
-    // The thread's own wrapper waits, which also runs what was deferred on it. A user stream may have other wrappers.
-    synchronize = launch.synchronize && !launch.on_stream;
-    if (synchronize) launch.synchronize = false;
-  }
-  gcap_thread_context_t* context = NULL;
-  GCAP_RETURN_IF_ERROR(gcap_thread_contexts_get(runtime->contexts, &context));
-  bool replayed = false;
-  GCAP_RETURN_IF_ERROR(gcap_graph_manager_replay(gcap_thread_context_graphs(context), graph_id, options,
-                                                 out_replayed != NULL ? &replayed : NULL));
-  if (out_replayed != NULL) *out_replayed = replayed;
-  if (out_replayed != NULL && !replayed) return NULL;
-  return gcap_stream_end_run(gcap_thread_context_stream(context), synchronize);
-}
-
-gcap_status_t gcap_runtime_sign(gcap_runtime_t* runtime, const gcap_graph_binding_t* bindings, size_t num_bindings) {
-  GCAP_RETURN_IF_NULL(runtime);
-  gcap_thread_context_t* context = NULL;
-  GCAP_RETURN_IF_ERROR(gcap_thread_contexts_get(runtime->contexts, &context));
-  return gcap_graph_manager_sign(gcap_thread_context_graphs(context), bindings, num_bindings);
-}
-
-gcap_status_t gcap_runtime_explain(gcap_runtime_t* runtime, int graph_id, gcap_graph_question_t question) {
-  GCAP_RETURN_IF_NULL(runtime);
-  gcap_thread_context_t* context = NULL;
-  GCAP_RETURN_IF_ERROR(gcap_thread_contexts_get(runtime->contexts, &context));
-  return gcap_graph_manager_explain(gcap_thread_context_graphs(context), graph_id, question);
-}
-
-gcap_status_t gcap_runtime_release(gcap_runtime_t* runtime, int graph_id) {
-  GCAP_RETURN_IF_NULL(runtime);
-  gcap_thread_context_t* context = NULL;
-  GCAP_RETURN_IF_ERROR(gcap_thread_contexts_get(runtime->contexts, &context));
-  return gcap_graph_manager_release(gcap_thread_context_graphs(context), graph_id);
 }
 
 gcap_status_t gcap_runtime_synchronize(gcap_runtime_t* runtime) {
   GCAP_RETURN_IF_NULL(runtime);
-  gcap_thread_context_t* context = NULL;
-  GCAP_RETURN_IF_ERROR(gcap_thread_contexts_get(runtime->contexts, &context));
-  return gcap_stream_synchronize(gcap_thread_context_stream(context));
+  return runtime->ops.synchronize(runtime->ops.self);
 }
 
-void gcap_runtime_read_graph_info(gcap_runtime_t* runtime, int graph_id, gcap_graph_info_t* out_info) {
-  gcap_thread_context_t* context = NULL;
-  gcap_status_t status = gcap_thread_contexts_get(runtime->contexts, &context);
-  gcap_status_ignore(status);  // a thread without a context has no graph: zeros
-  gcap_graph_manager_t* graphs = context != NULL ? gcap_thread_context_graphs(context) : NULL;
-  gcap_graph_manager_read_info(graphs, graph_id, out_info);
+// --- Runs -----------------------------------------------------------------------------------------------------------
+
+static gcap_status_t cannot_move(void) {
+  return GCAP_STATUS(GCAP_FAILED_PRECONDITION,
+                     "the run has buffers that move, and the table of the runtime does not say moves_buffers");
+}
+
+static gcap_status_t cannot_check_bindings(void) {
+  return GCAP_STATUS(GCAP_FAILED_PRECONDITION,
+                     "the run has bindings to check, and the table of the runtime does not say checks_bindings");
+}
+
+// What the table would not follow. A run that needs no begin is eager, on the buffers as they are.
+static inline gcap_status_t check_follows(const gcap_runtime_ops_t* ops, const gcap_run_t* run) {
+  if (run->buffers != NULL && !ops->moves_buffers && ops->begin_run != NULL) return cannot_move();
+  return run->bindings != NULL && !ops->checks_bindings ? cannot_check_bindings() : NULL;
+}
+
+static gcap_status_t begin(gcap_runtime_t* runtime, const gcap_run_t* run, gcap_graph_run_kind_t* out_kind,
+                           void** out_addresses) {
+  const gcap_runtime_ops_t* ops = &runtime->ops;
+  if (ops->begin_run == NULL) {
+    const size_t count = run->buffers != NULL ? run->buffers->count : 0;
+    for (size_t i = 0; i < count; ++i) out_addresses[i] = run->buffers->items[i].address;
+    return NULL;
+  }
+  gcap_run_t eager = *run;
+  if (must_not_capture(runtime)) {
+    eager.id = GCAP_GRAPH_ID_NONE;
+    run = &eager;
+  }
+  return ops->begin_run(ops->self, run, out_kind, out_addresses);
+}
+
+gcap_status_t gcap_runtime_begin_run(gcap_runtime_t* runtime, const gcap_run_t* run, gcap_graph_run_kind_t* out_kind,
+                                     void** out_addresses) {
+  gcap_graph_run_kind_t kind = GCAP_GRAPH_RUN_EAGER;
+  if (out_kind != NULL) *out_kind = kind;
+  GCAP_RETURN_IF_NULL(runtime);
+  GCAP_RETURN_IF_NULL(run);
+  GCAP_RETURN_IF_ERROR(gcap_check_not_forked(__func__));
+  gcap_run_copy_t copy;
+  GCAP_RETURN_IF_ERROR(gcap_run_read(run, &copy, &run));
+  if (run->buffers != NULL) GCAP_RETURN_IF_NULL(out_kind);
+  if (run->buffers != NULL && run->buffers->count > 0) GCAP_RETURN_IF_NULL(out_addresses);
+  if (run->stream != GCAP_RUN_OWN_STREAM) {
+    return GCAP_STATUS(GCAP_INVALID_ARGUMENT,
+                       "%s: run->stream is %p; a runtime has a stream for each thread, and only a replay may be "
+                       "launched on another one",
+                       __func__, (void*)run->stream);
+  }
+  GCAP_RETURN_IF_ERROR(check_follows(&runtime->ops, run));
+  return begin(runtime, run, out_kind != NULL ? out_kind : &kind, out_addresses);
+}
+
+gcap_status_t gcap_runtime_end_run(gcap_runtime_t* runtime, const gcap_run_t* run, gcap_status_t run_status) {
+  GCAP_RETURN_JOINED_IF_NULL(run_status, runtime);
+  if (gcap_is_forked()) return gcap_status_join(run_status, gcap_refuse_forked(__func__));
+  gcap_run_t known;
+  gcap_status_t bad = gcap_run_read_end(run, &known);
+  const gcap_runtime_ops_t* ops = &runtime->ops;
+  gcap_status_t status = run_status;
+  if (ops->end_run != NULL) {
+    status = ops->end_run(ops->self, &known, run_status);
+  } else if (known.synchronize) {
+    status = gcap_status_join(run_status, ops->synchronize(ops->self));
+  }
+  return gcap_status_join(status, bad);
+}
+
+// Why a graph was not replayed, for a caller who counts on it.
+static gcap_status_t not_replayed(gcap_runtime_t* runtime, const gcap_run_t* run) {
+  gcap_status_t why = NULL;
+  if (run->buffers != NULL) why = gcap_runtime_explain(runtime, run->id, GCAP_GRAPH_WHY_NOT_MOVABLE);
+  if (why != NULL) return why;
+  if (gcap_runtime_is_captured(runtime, run->id)) {
+    return GCAP_STATUS(GCAP_FAILED_PRECONDITION, "graph id %d cannot be moved to the buffers of the run", run->id);
+  }
+  return GCAP_STATUS(GCAP_NOT_FOUND, "graph id %d is not captured", run->id);
+}
+
+gcap_status_t gcap_runtime_replay(gcap_runtime_t* runtime, const gcap_run_t* run, bool* out_replayed) {
+  bool replayed = false;
+  if (out_replayed != NULL) *out_replayed = false;
+  GCAP_RETURN_IF_NULL(runtime);
+  GCAP_RETURN_IF_NULL(run);
+  gcap_run_copy_t copy;
+  GCAP_RETURN_IF_ERROR(gcap_run_read(run, &copy, &run));
+  const gcap_runtime_ops_t* ops = &runtime->ops;
+  GCAP_RETURN_IF_ERROR(check_follows(ops, run));
+  const bool may_replay = ops->replay != NULL && (run->buffers == NULL || ops->moves_buffers);
+  gcap_status_t status = may_replay ? ops->replay(ops->self, run, &replayed) : NULL;
+  if (out_replayed != NULL) *out_replayed = replayed;
+  if (status != NULL) return status;
+  return replayed || out_replayed != NULL ? NULL : not_replayed(runtime, run);
+}
+
+// --- Graphs of the calling thread -----------------------------------------------------------------------------------
+
+bool gcap_runtime_is_captured(gcap_runtime_t* runtime, int graph_id) {
+  return runtime->ops.is_captured != NULL && runtime->ops.is_captured(runtime->ops.self, graph_id);
+}
+
+gcap_status_t gcap_runtime_explain(gcap_runtime_t* runtime, int graph_id, gcap_graph_question_t question) {
+  GCAP_RETURN_IF_NULL(runtime);
+  return runtime->ops.explain != NULL ? runtime->ops.explain(runtime->ops.self, graph_id, question) : NULL;
+}
+
+gcap_status_t gcap_runtime_release(gcap_runtime_t* runtime, int graph_id) {
+  GCAP_RETURN_IF_NULL(runtime);
+  if (runtime->ops.release != NULL) return runtime->ops.release(runtime->ops.self, graph_id);
+  return GCAP_STATUS(GCAP_FAILED_PRECONDITION, "%s: the runtime cannot release graph id %d: its table has no release",
+                     __func__, graph_id);
+}
+
+// --- Copies, streams, memory ----------------------------------------------------------------------------------------
+
+bool gcap_runtime_can_copy(const gcap_runtime_t* runtime, gcap_memory_t src, gcap_memory_t dst) {
+  return runtime->ops.can_copy != NULL && runtime->ops.can_copy(runtime->ops.self, src, dst);
+}
+
+gcap_status_t gcap_runtime_copy_tensors(gcap_runtime_t* runtime, const gcap_copy_t* copies, size_t count) {
+  GCAP_RETURN_IF_NULL(runtime);
+  GCAP_RETURN_IF_ERROR(gcap_check_not_forked(__func__));
+  if (count == 0) return NULL;
+  GCAP_RETURN_IF_NULL(copies);
+  if (runtime->ops.copy_tensors != NULL) return runtime->ops.copy_tensors(runtime->ops.self, copies, count);
+  return gcap_copy_refuse_memory(copies, 0, "a runtime whose table has no copy_tensors");
+}
+
+bool gcap_runtime_copies_in_default_stream(const gcap_runtime_t* runtime) {
+  return runtime->ops.copies_in_default_stream == NULL || runtime->ops.copies_in_default_stream(runtime->ops.self);
+}
+
+static gcap_status_t lacks(const char* operation, const char* member) {
+  return GCAP_STATUS(GCAP_UNIMPLEMENTED, "%s: the table of the runtime has no %s", operation, member);
+}
+
+gcap_status_t gcap_runtime_create_stream(gcap_runtime_t* runtime, gcap_stream_t** out_stream) {
+  GCAP_RETURN_IF_NULL(out_stream);
+  *out_stream = NULL;
+  GCAP_RETURN_IF_NULL(runtime);
+  GCAP_RETURN_IF_ERROR(gcap_check_not_forked(__func__));
+  if (runtime->ops.create_stream == NULL) return lacks(__func__, "create_stream");
+  return runtime->ops.create_stream(runtime->ops.self, out_stream);
+}
+
+gcap_status_t gcap_runtime_get_allocator(gcap_runtime_t* runtime, gcap_memory_kind_t kind,
+                                         gcap_allocator_t** out_allocator) {
+  GCAP_RETURN_IF_NULL(out_allocator);
+  *out_allocator = NULL;
+  GCAP_RETURN_IF_NULL(runtime);
+  GCAP_RETURN_IF_ERROR(gcap_check_not_forked(__func__));
+  if (runtime->ops.get_allocator != NULL) return runtime->ops.get_allocator(runtime->ops.self, kind, out_allocator);
+  if (kind != GCAP_MEMORY_DEVICE) return lacks(__func__, "get_allocator");
+  gcap_run_resources_t resources;
+  GCAP_RETURN_IF_ERROR(get_resources(runtime, &resources));
+  *out_allocator = resources.allocator;
+  return resources.allocator != NULL ? NULL : lacks(__func__, "get_allocator");
+}
+
+// --- More streams in a run ------------------------------------------------------------------------------------------
+
+gcap_status_t gcap_runtime_fork(gcap_runtime_t* runtime, size_t count, gcap_stream_t** out_streams) {
+  if (count > 0) GCAP_RETURN_IF_NULL(out_streams);
+  for (size_t i = 0; i < count; ++i) out_streams[i] = NULL;
+  GCAP_RETURN_IF_NULL(runtime);
+  GCAP_RETURN_IF_ERROR(gcap_check_not_forked(__func__));
+  if (runtime->ops.fork == NULL) return lacks(__func__, "fork");
+  return runtime->ops.fork(runtime->ops.self, count, out_streams);
+}
+
+gcap_status_t gcap_runtime_join(gcap_runtime_t* runtime) {
+  GCAP_RETURN_IF_NULL(runtime);
+  GCAP_RETURN_IF_ERROR(gcap_check_not_forked(__func__));
+  if (runtime->ops.join == NULL) return lacks(__func__, "join");
+  return runtime->ops.join(runtime->ops.self);
 }

@@ -7,14 +7,26 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-#include "gcap/runtime.h"
-#include "gcap/thread_context.h"
+#include "gcap/runtime_ops.h"
 #include "lib/allocator/trace_file.h"
 #include "lib/internal/affine.h"
 #include "lib/internal/kept.h"
 #include "lib/runtime/graph_memory.h"
+#include "lib/runtime/thread_context.h"
 
 struct gcap_runtime {
+  gcap_runtime_ops_t ops;          // checked, in the library's layout
+  bool supports_concurrent_runs;   // as the table answered when the runtime was made
+  const char* missing_to_capture;  // a member without which a host cannot capture; NULL: all are there
+  atomic_bool warned;              // of missing_to_capture
+  struct gcap_own_runtime* own;    // NULL: the table is not gcap's own
+  pthread_mutex_t turns;           // of gcap_runtime_run on a stream that all threads share
+  atomic_size_t num_inside;        // calls of gcap_runtime_run that call their work
+};
+
+// gcap's own runtime: the `self` of its table.
+typedef struct gcap_own_runtime {
+  gcap_runtime_t base;
   gcap_options_t options;
   gcap_allocator_t* allocator;
   gcap_trace_file_t* trace_file;  // NULL: none
@@ -24,13 +36,26 @@ struct gcap_runtime {
   gcap_stream_pool_t* streams;        // of forks, and of copies that are not ordered with the runs
   gcap_affine_t* forks;               // each thread's gcap_forks_t
   _Atomic(gcap_allocator_t*) pinned;  // NULL until first used
-  pthread_mutex_t turns;              // of gcap_runtime_run on a stream that all threads share
   gcap_kept_t kept;                   // once somebody may still use its memory
-};
+} gcap_own_runtime_t;
 
-// One run of the work, without a replay and without another try. In the caller's turn.
-gcap_status_t gcap_runtime_run_once(gcap_runtime_t* runtime, const gcap_run_resources_t* resources, int graph_id,
-                                    gcap_runtime_work_t work, void* user, bool synchronize) GCAP_NODISCARD;
+// Fills in `runtime` from a table that gcap_runtime_ops_read gave.
+void gcap_runtime_init(gcap_runtime_t* runtime, const gcap_runtime_ops_t* ops);
+
+// Members of gcap's own table, of which own.c has the others.
+bool gcap_own_runtime_can_copy(const void* self, gcap_memory_t src, gcap_memory_t dst);
+gcap_status_t gcap_own_runtime_copy_tensors(void* self, const gcap_copy_t* copies, size_t count) GCAP_NODISCARD;
+gcap_status_t gcap_own_runtime_create_stream(void* self, gcap_stream_t** out_stream) GCAP_NODISCARD;
+gcap_status_t gcap_own_runtime_get_allocator(void* self, gcap_memory_kind_t kind,
+                                             gcap_allocator_t** out_allocator) GCAP_NODISCARD;
+gcap_status_t gcap_own_runtime_fork(void* self, size_t count, gcap_stream_t** out_streams) GCAP_NODISCARD;
+gcap_status_t gcap_own_runtime_join(void* self) GCAP_NODISCARD;
+
+// One run of the work, without a replay and without another try. In the caller's turn. `resources` is what the work
+// gets; its addresses, if the run has buffers, are written.
+gcap_status_t gcap_runtime_run_once(gcap_runtime_t* runtime, const gcap_run_t* run,
+                                    const gcap_run_resources_t* resources,
+                                    gcap_graph_run_kind_t* out_kind) GCAP_NODISCARD;
 
 // The turn on a stream that all threads share, for a scope; NULL: none is needed.
 //   GCAP_AT_SCOPE_END(gcap_runtime_end_turn) gcap_runtime_t* turn = gcap_runtime_begin_turn(runtime);

@@ -1,12 +1,12 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
-// A run in one call: a replay, or the work, and once more the work after a failed capture. All by the public functions.
+// A run of a runtime in one call: the engine's steps, by the public functions, so of any runtime.
 //
 // Locking: the turns of a runtime whose threads share one stream, over the whole run.
 
 #include <stdlib.h>
 
-#include "gcap/log.h"
+#include "lib/graph/engine.h"
 #include "lib/graph/open_run.h"
 #include "lib/graph/options.h"
 #include "lib/internal/capture_check.h"
@@ -15,99 +15,99 @@
 #include "lib/internal/unwind.h"
 #include "lib/runtime/runtime_internal.h"
 
+typedef struct whole_run {
+  gcap_runtime_t* runtime;
+  gcap_run_t run;  // in the library's layout
+  gcap_run_resources_t resources;
+  void** addresses;            // [buffers->count]; NULL: without buffers
+  gcap_graph_manager_t* held;  // of gcap's own: used after the work and the log sink, so neither may destroy it
+  bool is_inside;              // the same of the runtime
+} whole_run_t;
+
 // A run whose work is being called.
 typedef struct unfinished_run {
   gcap_runtime_t* runtime;  // NULL: the work returned
-  int previous_device;
+  int device_id, previous_device;
 } unfinished_run_t;
 
 static void end_run_on_unwind(unfinished_run_t* run) {
   if (run->runtime == NULL) return;
-  gcap_status_t status = gcap_runtime_end_run(run->runtime, GCAP_STATUS_OF_UNWINDING(), /*synchronize=*/false);
-  status = gcap_status_join(status, gcap_device_pop(run->runtime->options.device_id, run->previous_device));
+  gcap_status_t status = gcap_runtime_end_run(run->runtime, /*run=*/NULL, GCAP_STATUS_OF_UNWINDING());
+  status = gcap_status_join(status, gcap_device_pop(run->device_id, run->previous_device));
   gcap_status_ignore(status);  // the exception tells
 }
 
-// The work of a run, on buffers or not.
-typedef struct job {
-  gcap_runtime_work_t work;             // NULL: `work_on`
-  gcap_runtime_work_on_t work_on;       // with `buffers`
-  const gcap_graph_buffers_t* buffers;  // in the library's layout; NULL: none
-  void** addresses;                     // [buffers->count]
-  void* user;
-  bool synchronize;
-} job_t;
-
-static gcap_status_t issue(const job_t* job, const gcap_run_resources_t* resources) {
-  if (job->work != NULL) return job->work(job->user, resources);
-  return job->work_on(job->user, resources, job->addresses);
+static gcap_status_t issue_on_device(const gcap_runtime_t* runtime, const gcap_run_t* run,
+                                     const gcap_run_resources_t* resources, int previous_device) {
+  GCAP_AT_SCOPE_END(end_run_on_unwind)
+  unfinished_run_t unfinished = {(gcap_runtime_t*)runtime, gcap_stream_device(resources->stream), previous_device};
+  gcap_status_t status = run->work(run->user, resources);
+  unfinished.runtime = NULL;
+  return status;
 }
 
-static gcap_status_t begin(gcap_runtime_t* runtime, int graph_id, const job_t* job, gcap_graph_run_kind_t* out_kind) {
-  if (job->work != NULL) return gcap_runtime_begin_run(runtime, graph_id);
-  return gcap_runtime_begin_run_on(runtime, graph_id, job->buffers, out_kind, job->addresses);
-}
-
-static gcap_status_t run_job_once(gcap_runtime_t* runtime, const gcap_run_resources_t* resources, int graph_id,
-                                  const job_t* job, gcap_graph_run_kind_t* out_kind) {
+gcap_status_t gcap_runtime_run_once(gcap_runtime_t* runtime, const gcap_run_t* run,
+                                    const gcap_run_resources_t* resources, gcap_graph_run_kind_t* out_kind) {
+  const int device_id = gcap_stream_device(resources->stream);
   int previous = 0;
-  GCAP_RETURN_IF_ERROR(gcap_device_push(runtime->options.device_id, &previous));
-  gcap_status_t status = begin(runtime, graph_id, job, out_kind);
+  GCAP_RETURN_IF_ERROR(gcap_device_push(device_id, &previous));
+  gcap_status_t status = gcap_runtime_begin_run(runtime, run, out_kind, (void**)resources->addresses);
   if (status == NULL) {
-    GCAP_AT_SCOPE_END(end_run_on_unwind) unfinished_run_t unfinished = {runtime, previous};
-    gcap_status_t issued = issue(job, resources);
-    unfinished.runtime = NULL;
-    status = gcap_runtime_end_run(runtime, issued, job->synchronize);
+    status = issue_on_device(runtime, run, resources, previous);
+    status = gcap_runtime_end_run(runtime, run, status);
   }
-  return gcap_status_join(status, gcap_device_pop(runtime->options.device_id, previous));
+  return gcap_status_join(status, gcap_device_pop(device_id, previous));
 }
 
-gcap_status_t gcap_runtime_run_once(gcap_runtime_t* runtime, const gcap_run_resources_t* resources, int graph_id,
-                                    gcap_runtime_work_t work, void* user, bool synchronize) {
-  gcap_graph_run_kind_t kind = GCAP_GRAPH_RUN_EAGER;
-  const job_t job = {.work = work, .user = user, .synchronize = synchronize};
-  return run_job_once(runtime, resources, graph_id, &job, &kind);
+// --- The steps ------------------------------------------------------------------------------------------------------
+
+static gcap_status_t replay_step(void* self, gcap_run_result_t* result, bool* out_replayed) {
+  whole_run_t* whole = self;
+  if (whole->run.result != NULL) whole->run.result = result;  // nobody asks: the shorter way
+  gcap_status_t status = gcap_runtime_replay(whole->runtime, &whole->run, out_replayed);
+  if (*out_replayed) result->was_issued = true;
+  if (*out_replayed && status == NULL) result->outcome = GCAP_RUN_REPLAYED;
+  return status;
 }
 
-static void let_go(gcap_graph_manager_t** held) { gcap_graph_manager_let_go(*held); }
-
-// Runs, after the rehearsals if there are any, and once more, eagerly, after a failed capture.
-static gcap_status_t run_job(gcap_runtime_t* runtime, const gcap_run_resources_t* resources, int graph_id,
-                             const job_t* job) {
-  gcap_graph_run_kind_t kind = GCAP_GRAPH_RUN_EAGER;
-  gcap_status_t status = NULL;
-  do {
-    status = run_job_once(runtime, resources, graph_id, job, &kind);
-  } while (status == NULL && kind == GCAP_GRAPH_RUN_REHEARSAL);
-  const bool failed = gcap_status_code(status) == GCAP_CAPTURE_INVALIDATED;
-  if (!failed || !runtime->options.graph.rerun_failed_capture) return status;
-  gcap_log(GCAP_LOG_WARNING, "graph id %d is run again, eagerly: %s", graph_id, gcap_status_message(status));
-  gcap_status_free(status);  // gcap_runtime_explain has a copy
-  return run_job_once(runtime, resources, GCAP_GRAPH_ID_NONE, job, &kind);
-}
-
-// The runtime is used after the work and the log sink: with the graphs held, neither can destroy it.
-static gcap_status_t replay_or_run(gcap_runtime_t* runtime, int graph_id, const job_t* job) {
-  bool replayed = false;
-  gcap_graph_replay_options_t replay;
-  gcap_graph_replay_options_init(&replay);
-  replay.synchronize = job->synchronize;
-  replay.addresses = job->addresses;
-  replay.num_addresses = job->buffers != NULL ? job->buffers->count : 0;
-  gcap_thread_context_t* context = NULL;
-  GCAP_RETURN_IF_ERROR(gcap_thread_contexts_get(runtime->contexts, &context));
-  if (job->buffers != NULL) {
-    gcap_graph_manager_t* graphs = gcap_thread_context_graphs(context);
-    GCAP_RETURN_IF_ERROR(gcap_graph_manager_check_buffers(graphs, graph_id, job->buffers));
+// Before the first run that is begun.
+static gcap_status_t get_resources(whole_run_t* whole) {
+  if (whole->resources.stream != NULL) return NULL;
+  GCAP_RETURN_IF_ERROR(gcap_runtime_get_resources(whole->runtime, &whole->resources));
+  if (whole->resources.stream == NULL) {
+    return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "get_resources of the runtime's table left `stream` NULL");
   }
-  GCAP_RETURN_IF_ERROR(gcap_runtime_replay(runtime, graph_id, &replay, &replayed));
-  if (replayed) return NULL;
-  gcap_run_resources_t resources;
-  GCAP_RETURN_IF_ERROR(gcap_runtime_get_resources(runtime, &resources));
-  GCAP_AT_SCOPE_END(let_go) gcap_graph_manager_t* held = gcap_thread_context_graphs(context);
-  gcap_graph_manager_hold(held);
-  return run_job(runtime, &resources, graph_id, job);
+  whole->resources.addresses = whole->addresses;
+  whole->resources.num_addresses = whole->run.buffers != NULL ? whole->run.buffers->count : 0;
+  atomic_fetch_add(&whole->runtime->num_inside, 1);
+  whole->is_inside = true;
+  if (whole->runtime->own == NULL) return NULL;
+  GCAP_RETURN_IF_ERROR(gcap_runtime_graphs(whole->runtime, &whole->held));
+  gcap_graph_manager_hold(whole->held);
+  return NULL;
 }
+
+// The result of a run whose runtime's table wrote none: what the run's kind and its status say.
+static void complete(gcap_run_result_t* result, gcap_graph_run_kind_t kind, gcap_status_t status) {
+  if (kind == GCAP_GRAPH_RUN_REHEARSAL) return;
+  const gcap_run_outcome_t done = kind == GCAP_GRAPH_RUN_CAPTURE ? GCAP_RUN_CAPTURED : GCAP_RUN_EAGER;
+  if (status == NULL) result->outcome = done;
+  result->was_issued = gcap_status_code(status) != GCAP_CAPTURE_INVALIDATED;
+}
+
+static gcap_status_t issue_step(void* self, int id, gcap_run_result_t* result, gcap_graph_run_kind_t* out_kind) {
+  whole_run_t* whole = self;
+  *result = (gcap_run_result_t){.struct_size = sizeof(*result)};
+  GCAP_RETURN_IF_ERROR(get_resources(whole));
+  gcap_run_t run = whole->run;
+  run.id = id;
+  run.result = result;
+  gcap_status_t status = gcap_runtime_run_once(whole->runtime, &run, &whole->resources, out_kind);
+  if (whole->runtime->own == NULL && result->outcome == GCAP_RUN_NOT_DONE) complete(result, *out_kind, status);
+  return status;
+}
+
+// --- The whole ------------------------------------------------------------------------------------------------------
 
 gcap_runtime_t* gcap_runtime_begin_turn(gcap_runtime_t* runtime) {
   if (gcap_runtime_supports_concurrent_runs(runtime)) return NULL;
@@ -119,35 +119,36 @@ void gcap_runtime_end_turn(gcap_runtime_t** turn) {
   if (*turn != NULL) pthread_mutex_unlock(&(*turn)->turns);
 }
 
-static gcap_status_t run_in_turn(gcap_runtime_t* runtime, int graph_id, const job_t* job) {
+static void end(whole_run_t* whole) {
+  if (whole->held != NULL) gcap_graph_manager_let_go(whole->held);
+  if (whole->is_inside) atomic_fetch_sub(&whole->runtime->num_inside, 1);
+  free(whole->addresses);
+}
+
+static gcap_status_t run_in_turn(gcap_runtime_t* runtime, const gcap_run_t* run, gcap_run_result_t* result) {
   GCAP_AT_SCOPE_END(gcap_runtime_end_turn) gcap_runtime_t* turn = gcap_runtime_begin_turn(runtime);
   (void)turn;
-  return replay_or_run(runtime, graph_id, job);
-}
-
-gcap_status_t gcap_runtime_run(gcap_runtime_t* runtime, int graph_id, gcap_runtime_work_t work, void* user,
-                               bool synchronize) {
-  GCAP_RETURN_IF_NULL(runtime);
-  GCAP_RETURN_IF_NULL(work);
-  GCAP_RETURN_IF_ERROR(gcap_check_thread_not_capturing(__func__));
-  const job_t job = {.work = work, .user = user, .synchronize = synchronize};
-  return run_in_turn(runtime, graph_id, &job);
-}
-
-static void free_addresses(void*** addresses) { free(*addresses); }
-
-gcap_status_t gcap_runtime_run_on(gcap_runtime_t* runtime, int graph_id, const gcap_graph_buffers_t* buffers,
-                                  gcap_runtime_work_on_t work, void* user, bool synchronize) {
-  GCAP_RETURN_IF_NULL(runtime);
-  GCAP_RETURN_IF_NULL(buffers);
-  GCAP_RETURN_IF_NULL(work);
-  GCAP_RETURN_IF_ERROR(gcap_check_thread_not_capturing(__func__));
-  gcap_graph_buffers_t known;
-  GCAP_RETURN_IF_ERROR(gcap_graph_buffers_read(buffers, &known));
   // The work may not return.
-  GCAP_AT_SCOPE_END(free_addresses) void** addresses = NULL;
-  GCAP_RETURN_IF_ERROR(gcap_graph_buffers_copy_addresses(&known, &addresses));
-  const job_t job = {
-      .work_on = work, .buffers = &known, .addresses = addresses, .user = user, .synchronize = synchronize};
-  return run_in_turn(runtime, graph_id, &job);
+  GCAP_AT_SCOPE_END(end) whole_run_t whole = {.runtime = runtime, .run = *run};
+  if (run->buffers != NULL) GCAP_RETURN_IF_ERROR(gcap_graph_buffers_copy_addresses(run->buffers, &whole.addresses));
+  const bool is_own = runtime->own != NULL;
+  const gcap_run_steps_t steps = {.self = &whole,
+                                  .replay = replay_step,
+                                  .issue = issue_step,
+                                  .id = run->id,
+                                  .reruns_failed_capture = !is_own || runtime->own->options.graph.rerun_failed_capture};
+  return gcap_run_by_steps(&steps, result);
+}
+
+gcap_status_t gcap_runtime_run(gcap_runtime_t* runtime, const gcap_run_t* run) {
+  GCAP_RETURN_IF_NULL(runtime);
+  GCAP_RETURN_IF_NULL(run);
+  gcap_run_copy_t copy;
+  GCAP_RETURN_IF_ERROR(gcap_run_read(run, &copy, &run));
+  GCAP_RETURN_IF_ERROR(gcap_check_thread_not_capturing(__func__));
+  GCAP_RETURN_IF_NULL(run->work);
+  gcap_run_result_t result = {.struct_size = sizeof(result)};
+  gcap_status_t status = run_in_turn(runtime, run, &result);
+  gcap_run_give_result(run, &result);
+  return status;
 }

@@ -16,6 +16,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/internal/grow.h"
+
 void gcap_scratch_store_init(gcap_scratch_store_t* store) { gcap_scratch_pages_init(&store->pages); }
 
 void gcap_scratch_store_deinit(gcap_scratch_store_t* store) {
@@ -56,13 +58,8 @@ void gcap_scratch_region_destroy(gcap_scratch_store_t* store, gcap_scratch_regio
 }
 
 gcap_status_t gcap_scratch_make_region_places(gcap_scratch_store_t* store, size_t num_regions) {
-  if (num_regions <= store->region_capacity) return NULL;
-  size_t capacity = store->region_capacity == 0 ? 8 : 2 * store->region_capacity;
-  gcap_scratch_region_t** regions = realloc(store->regions, capacity * sizeof(gcap_scratch_region_t*));
-  if (regions == NULL) return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory for the table of scratch regions");
-  store->regions = regions;
-  store->region_capacity = capacity;
-  return NULL;
+  if (gcap_grow(&store->regions, &store->region_capacity, num_regions, sizeof(gcap_scratch_region_t*))) return NULL;
+  return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory for the table of scratch regions");
 }
 
 void gcap_scratch_list_region(gcap_scratch_store_t* store, gcap_scratch_region_t* region) {

@@ -144,7 +144,7 @@ static gcap_status_t check_may_end(const gcap_stream_t* stream) {
   }
   gcap_status_t status = gcap_stream_check_not_capturing(stream, "gcap_stream_destroy");
   if (gcap_status_code(status) == GCAP_FAILED_PRECONDITION) return status;
-  return gcap_status_annotate(status, GCAP_CUDA_ERROR, "stream %p is kept", (void*)stream->handle);
+  return gcap_status_annotate(status, gcap_status_code(status), "stream %p is kept", (void*)stream->handle);
 }
 
 // Drains the stream and runs its releases, then drains the work that these issued and runs those that they deferred,

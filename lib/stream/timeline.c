@@ -21,6 +21,7 @@
 
 #include <stdlib.h>
 
+#include "lib/internal/grow.h"
 #include "lib/stream/stream_internal.h"
 
 enum { kFirstCapacity = 8 };
@@ -81,12 +82,7 @@ void gcap_timeline_copy_known(const gcap_stream_t* stream, gcap_timeline_points_
   const gcap_timeline_knowledge_t* known = known_of(stream);
   size_t count = count_of(known);
   out_points->count = 0;
-  if (count > out_points->capacity) {
-    gcap_timeline_point_t* grown = realloc(out_points->points, known->capacity * sizeof(*grown));
-    if (grown == NULL) return;
-    out_points->points = grown;
-    out_points->capacity = known->capacity;
-  }
+  if (!gcap_grow(&out_points->points, &out_points->capacity, count, sizeof(*out_points->points))) return;
   for (size_t i = 0; i < count; ++i) out_points->points[i] = get_point(known, i);
   out_points->count = count;
 }

@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "gcap/kit/ops/cublas.h"
 #include "gcap/log.h"
-#include "gcap/ops/cublas.h"
 #include "lib/internal/capture_check.h"
 #include "lib/internal/check_argument.h"
 #include "ops/handles/idle_handle.h"

@@ -4,7 +4,7 @@
 // unless somebody captures then (ops/handles).
 #include <stdlib.h>
 
-#include "gcap/ops/cublaslt.h"
+#include "gcap/kit/ops/cublaslt.h"
 #include "lib/internal/check_argument.h"
 #include "ops/cublaslt/cublaslt_status.h"
 #include "ops/handles/idle_handle.h"

@@ -3,7 +3,7 @@
 // Matrix product by cuBLASLt: plans come and go, and runs. A plan does not change after creation. The library takes the
 // address of the bias from the operation descriptor, so a run with a bias makes a copy of the descriptor on its stack,
 // which cublasLt.h declares as plain memory, and sets the address there: no lock.
-#include "gcap/ops/matmul.h"
+#include "gcap/kit/ops/matmul.h"
 
 #include <stdlib.h>
 

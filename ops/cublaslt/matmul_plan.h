@@ -6,7 +6,7 @@
 
 #include <stdbool.h>
 
-#include "gcap/ops/matmul.h"
+#include "gcap/kit/ops/matmul.h"
 
 // What cuBLASLt demands of a workspace.
 enum { GCAP_MATMUL_WORKSPACE_ALIGNMENT = 256 };

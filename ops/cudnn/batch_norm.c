@@ -2,7 +2,7 @@
 //
 // Batch normalization for inference by cuDNN, planned once for a shape. A plan does not change after creation, so there
 // is no lock; the handle that run uses is the stream's own.
-#include "gcap/ops/batch_norm.h"
+#include "gcap/kit/ops/batch_norm.h"
 
 #include <stdlib.h>
 

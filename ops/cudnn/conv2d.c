@@ -7,7 +7,7 @@
 //
 // The math type of F32 is CUDNN_FMA_MATH: the default lets the library round inputs to TF32, three decimal digits, on
 // tensor cores.
-#include "gcap/ops/conv2d.h"
+#include "gcap/kit/ops/conv2d.h"
 
 #include <stdlib.h>
 

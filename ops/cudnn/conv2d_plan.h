@@ -7,7 +7,7 @@
 #include <cudnn.h>
 #include <stdbool.h>
 
-#include "gcap/ops/conv2d.h"
+#include "gcap/kit/ops/conv2d.h"
 #include "ops/kernels/direct_conv.h"
 
 // Of each part of a workspace.

@@ -6,7 +6,7 @@
 
 #include <stdbool.h>
 
-#include "gcap/ops/cudnn.h"
+#include "gcap/kit/ops/cudnn.h"
 #include "gcap/tensor.h"
 
 // Of a checked type and layout.

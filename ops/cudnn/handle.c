@@ -6,7 +6,7 @@
 //
 // cudnnCreate inside a capture fails and breaks the capture; attachments are not made while the thread captures
 // anything, also on another stream.
-#include "gcap/ops/cudnn.h"
+#include "gcap/kit/ops/cudnn.h"
 #include "lib/internal/check_argument.h"
 #include "ops/cudnn/cudnn_status.h"
 

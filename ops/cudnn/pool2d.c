@@ -4,7 +4,7 @@
 // stands behind the last window is of no matter, so pads that differ are fine as long as there are as many windows.
 // What is left does the kernel. A plan does not change after creation, so there is no lock; the handle that run uses is
 // the stream's own.
-#include "gcap/ops/pool2d.h"
+#include "gcap/kit/ops/pool2d.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
 // Operators of two inputs with broadcasting: checks, the index map, the launch. No state.
-#include "gcap/ops/elementwise.h"
+#include "gcap/kit/ops/elementwise.h"
 #include "lib/internal/check_argument.h"
 #include "ops/kernels/binary_kernels.h"
 #include "ops/kernels/broadcast.h"

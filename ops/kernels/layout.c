@@ -1,7 +1,7 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
 // Operators that move elements: checks, and where each element goes. No state.
-#include "gcap/ops/layout.h"
+#include "gcap/kit/ops/layout.h"
 
 #include <inttypes.h>
 #include <stdbool.h>

@@ -1,7 +1,7 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
 // Softmax, layer normalization and local response normalization: checks and launches. No state.
-#include "gcap/ops/normalize.h"
+#include "gcap/kit/ops/normalize.h"
 
 #include <inttypes.h>
 

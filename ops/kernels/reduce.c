@@ -1,7 +1,7 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
 // Reductions: checks, the axes that stay and those that go, the launch. No state.
-#include "gcap/ops/reduce.h"
+#include "gcap/kit/ops/reduce.h"
 
 #include <inttypes.h>
 #include <string.h>

@@ -4,7 +4,7 @@
 #include <inttypes.h>
 #include <math.h>
 
-#include "gcap/ops/elementwise.h"
+#include "gcap/kit/ops/elementwise.h"
 #include "lib/internal/check_argument.h"
 #include "ops/kernels/op_check.h"
 #include "ops/kernels/op_launch.h"

@@ -1,7 +1,7 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
 // The choice between two inputs, with broadcasting: checks and the launch. No state.
-#include "gcap/ops/elementwise.h"
+#include "gcap/kit/ops/elementwise.h"
 #include "lib/internal/check_argument.h"
 #include "ops/kernels/broadcast.h"
 #include "ops/kernels/op_check.h"

@@ -2,7 +2,7 @@
 //
 // BatchNormalization for inference, of any number of axes behind the channels: they are one axis for cuDNN.
 
-#include "gcap/ops/batch_norm.h"
+#include "gcap/kit/ops/batch_norm.h"
 #include "ops/nodes/op.h"
 
 #define NUM_PARAMETERS 4

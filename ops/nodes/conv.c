@@ -5,9 +5,9 @@
 
 #include <stdlib.h>
 
-#include "gcap/ops/conv2d.h"
-#include "gcap/ops/elementwise.h"
-#include "gcap/shape_inference.h"
+#include "gcap/kit/ops/conv2d.h"
+#include "gcap/kit/ops/elementwise.h"
+#include "gcap/kit/shape_inference.h"
 #include "ops/nodes/op.h"
 
 // Of an algorithm that may not have any: ONNX Runtime's limit for cudnn_conv_use_max_workspace = 0.

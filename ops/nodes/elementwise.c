@@ -6,7 +6,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "gcap/ops/elementwise.h"
+#include "gcap/kit/ops/elementwise.h"
 #include "ops/kernels/half.h"
 #include "ops/nodes/op.h"
 

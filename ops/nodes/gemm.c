@@ -5,7 +5,7 @@
 
 #include <stdlib.h>
 
-#include "gcap/ops/matmul.h"
+#include "gcap/kit/ops/matmul.h"
 #include "ops/nodes/op.h"
 
 #define MAX_WORKSPACE_BYTES ((size_t)32 << 20)  // as in matmul.c

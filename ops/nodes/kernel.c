@@ -5,8 +5,8 @@
 
 #include <stdlib.h>
 
-#include "gcap/shape_inference.h"
-#include "lib/ep/node_copy.h"
+#include "gcap/kit/shape_inference.h"
+#include "kit/model/node_copy.h"
 #include "ops/nodes/op.h"
 
 // --- Computing ------------------------------------------------------------------------------------------------------

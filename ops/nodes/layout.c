@@ -3,12 +3,12 @@
 // Operators that move elements. Those that change the shape alone copy all elements: a host gives each value memory of
 // its own. What the host reads (shapes, axes, parts) decided the shapes before, so that most is not read here again.
 
-#include "gcap/ops/layout.h"
+#include "gcap/kit/ops/layout.h"
 
 #include <cuda_runtime_api.h>
 
-#include "gcap/ops/elementwise.h"
-#include "gcap/shape_inference.h"
+#include "gcap/kit/ops/elementwise.h"
+#include "gcap/kit/shape_inference.h"
 #include "ops/nodes/op.h"
 
 #define STREAM(context) ((context)->resources.stream)

@@ -6,7 +6,7 @@
 
 #include <stdlib.h>
 
-#include "gcap/ops/matmul.h"
+#include "gcap/kit/ops/matmul.h"
 #include "ops/nodes/op.h"
 
 // What cuBLASLt's fast algorithms want on current devices.

@@ -5,11 +5,11 @@
 // Locking: none; nothing changes after the creation. cuBLASLt's handle may plan on several threads at once. That of
 // cuDNN may not, and is the planning thread's own (conv.c).
 
-#include "gcap/ops/nodes.h"
+#include "gcap/kit/ops/nodes.h"
 
 #include <stdlib.h>
 
-#include "gcap/ops/cublaslt.h"
+#include "gcap/kit/ops/cublaslt.h"
 #include "lib/internal/check_argument.h"
 #include "lib/options/options.h"
 #include "ops/nodes/op.h"
@@ -78,7 +78,7 @@ gcap_status_t gcap_node_kernels_create_kernel(const gcap_node_kernels_t* kernels
   const gcap_node_op_t* op = op_of(kernels, model, node);
   if (op == NULL) {
     return GCAP_STATUS(GCAP_INVALID_ARGUMENT,
-                       "node '%s' (%s) is not supported with its types, ranks and attributes; see gcap/ops/nodes.h",
+                       "node '%s' (%s) is not supported with its types, ranks and attributes; see gcap/kit/ops/nodes.h",
                        node->name != NULL ? node->name : "(null)", node->op_type != NULL ? node->op_type : "(null)");
   }
   return gcap_node_kernel_create(kernels, resources, op, model, node, out_kernel);

@@ -7,7 +7,7 @@
 #include <cublasLt.h>
 #include <stdbool.h>
 
-#include "gcap/ops/nodes.h"
+#include "gcap/kit/ops/nodes.h"
 
 typedef struct gcap_node_op gcap_node_op_t;
 

@@ -5,9 +5,9 @@
 
 #include <string.h>
 
-#include "gcap/ops/elementwise.h"
-#include "gcap/ops/pool2d.h"
-#include "gcap/ops/reduce.h"
+#include "gcap/kit/ops/elementwise.h"
+#include "gcap/kit/ops/pool2d.h"
+#include "gcap/kit/ops/reduce.h"
 #include "ops/nodes/op.h"
 
 #define BIT(dtype) (1u << (dtype))

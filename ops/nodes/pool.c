@@ -5,8 +5,8 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "gcap/ops/pool2d.h"
-#include "gcap/shape_inference.h"
+#include "gcap/kit/ops/pool2d.h"
+#include "gcap/kit/shape_inference.h"
 #include "ops/nodes/op.h"
 
 static bool has_rank(const gcap_value_t* x) { return x->rank == 3 || x->rank == 4; }

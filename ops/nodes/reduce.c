@@ -2,10 +2,10 @@
 //
 // Operators along axes: reductions, softmax, layer normalization and local response normalization.
 
-#include "gcap/ops/reduce.h"
+#include "gcap/kit/ops/reduce.h"
 
-#include "gcap/ops/normalize.h"
-#include "gcap/shape_inference.h"
+#include "gcap/kit/ops/normalize.h"
+#include "gcap/kit/shape_inference.h"
 #include "ops/nodes/op.h"
 
 #define STREAM(context) ((context)->resources.stream)

@@ -8,17 +8,11 @@
 
 #include "cuda_runtime_api.h"
 #include "sim/api/handle.h"
-#include "sim/base/die.h"
 #include "sim/base/heap.h"
 #include "sim/graph/graph.h"
 
 void gcap_sim_edges_push(gcap_sim_edges_t* edges, gcap_sim_node_t* node, cudaGraphEdgeData data) {
-  if (edges->count == edges->capacity) {
-    // Most nodes have one edge or two at an end, so the first step is short.
-    edges->capacity = edges->capacity ? edges->capacity * 2 : 2;
-    edges->items = realloc(edges->items, edges->capacity * sizeof(gcap_sim_edge_t));
-    if (edges->items == NULL) gcap_sim_die("the machine has no memory left for the simulator");
-  }
+  gcap_sim_reserve(&edges->items, &edges->capacity, edges->count + 1, sizeof(gcap_sim_edge_t));
   edges->items[edges->count++] = (gcap_sim_edge_t){.node = node, .data = data};
 }
 

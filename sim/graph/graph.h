@@ -27,7 +27,7 @@ struct gcap_sim_node {
   gcap_sim_edges_t in;      // whom it comes after, in the order in which it was told
   gcap_sim_edges_t out;
   cudaLaunchAttribute* attributes;  // of a kernel node: those that are not at their defaults
-  size_t num_attributes;
+  size_t num_attributes, attribute_capacity;
   bool detached;   // in an open capture: taken out of its stream's dependencies, so nobody has to join it
   bool disabled;   // in an executable's copy
   uint64_t visit;  // scratch of graph walks

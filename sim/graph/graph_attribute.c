@@ -7,7 +7,6 @@
 // updates and launches compare some of them. Locking: the global mutex.
 #include "sim/graph/graph_attribute.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "cuda_runtime_api.h"
@@ -15,6 +14,7 @@
 #include "sim/api/api.h"
 #include "sim/api/handle.h"
 #include "sim/base/die.h"
+#include "sim/base/heap.h"
 #include "sim/base/thread.h"
 #include "sim/bridge/task_access.h"
 #include "sim/device/kernel.h"
@@ -45,8 +45,8 @@ void gcap_sim_node_set_attribute(gcap_sim_node_t* node, cudaLaunchAttributeID id
                                  const cudaLaunchAttributeValue* value) {
   cudaLaunchAttribute* attribute = find(node, id);
   if (attribute == NULL) {
-    node->attributes = realloc(node->attributes, (node->num_attributes + 1) * sizeof(cudaLaunchAttribute));
-    if (node->attributes == NULL) gcap_sim_die("the machine has no memory left for the simulator");
+    gcap_sim_reserve(&node->attributes, &node->attribute_capacity, node->num_attributes + 1,
+                     sizeof(cudaLaunchAttribute));
     attribute = &node->attributes[node->num_attributes++];
   }
   *attribute = (cudaLaunchAttribute){.id = id, .val = *value};

@@ -16,7 +16,7 @@
 
 #include "gcap/capture.h"
 #include "gcap/external_allocator.h"
-#include "gcap/session.h"
+#include "gcap/kit/session.h"
 #include "gtest/gtest.h"
 #include "test/session/session_test.h"
 #include "test/support/device_test.h"
@@ -144,7 +144,7 @@ class ExternalSession : public DeviceTest {
   static void ExpectRightRuns(ChainRig* rig, int runs = 4, int graph_id = 0) {
     DeviceFloats x(Floats(6)), y(Floats(6));
     for (int run = 0; run < runs; ++run) rig->ExpectRightRun(&x, &y, 10.0f * static_cast<float>(run), graph_id);
-    GCAP_EXPECT_OK(gcap_ep_release_captured_graph(rig->ep->get(), graph_id));  // bound to these tensors
+    GCAP_EXPECT_OK(gcap_runtime_release(rig->ep->runtime(), graph_id));  // bound to these tensors
   }
 
   Pool& first_ = Callbacks<0>::pool;
@@ -366,7 +366,7 @@ TEST_F(ExternalSession, CallbackMayUseTheVeryScratchThatItServes) {
       const auto outer = std::exchange(first_.on_alloc, nullptr);  // what follows may need memory too
       ++calls;
       gcap_run_resources_t run;
-      GCAP_EXPECT_OK(gcap_ep_get_run_resources(rig.ep->get(), &run));
+      GCAP_EXPECT_OK(gcap_runtime_get_resources(rig.ep->runtime(), &run));
       void* block = nullptr;
       GCAP_EXPECT_OK(gcap_scratch_alloc(scratch, kManyBytes, run.stream, &block));
       GCAP_EXPECT_FAILS(gcap_scratch_destroy(scratch), GCAP_FAILED_PRECONDITION, "blocks are handed out");

@@ -48,6 +48,33 @@ TEST(ShortMemory, ExternalBlockInUseStaysWithItsOwner) {
   gcap_allocator_destroy(allocator);
 }
 
+TEST(ShortMemory, ExternalBlockThatCannotBeNotedGoesBack) {
+  gcap_external_allocator_options_t options;
+  gcap_external_allocator_options_init(&options);
+  options.alloc = SameMemory;
+  options.free = CountFree;
+  int failed = 0;
+  for (int hits = 1; hits > 0; failed += hits) {
+    gcap_allocator_t* allocator = nullptr;
+    GCAP_ASSERT_OK(gcap_external_allocator_create(&options, &allocator));
+    num_frees = 0;
+    void* block = nullptr;
+    Outcome outcome(nullptr);
+    {
+      const HeapFailure no_memory(1, failed);
+      outcome = Outcome(gcap_allocator_alloc(allocator, 256, &block));
+      hits = no_memory.hits();
+    }
+    EXPECT_EQ(outcome.code, hits > 0 ? GCAP_RESOURCE_EXHAUSTED : GCAP_OK) << outcome.message;
+    EXPECT_EQ(num_frees, hits);
+    EXPECT_EQ(block != nullptr, hits == 0);
+    if (hits > 0) GCAP_EXPECT_OK(gcap_allocator_alloc(allocator, 256, &block));
+    GCAP_EXPECT_OK(gcap_allocator_free(allocator, block));
+    gcap_allocator_destroy(allocator);
+  }
+  EXPECT_GE(failed, 2) << "its place, and its note";
+}
+
 gcap_status_t GiveSame(void*, size_t, void** out_ptr) {
   *out_ptr = memory;
   return nullptr;

@@ -55,6 +55,16 @@ TEST(TraceFile, LinesAreInTheOrderOfTheirNumbers) {
   EXPECT_EQ(ContentOf(TracePath()), "a 1 8 0\na 2 16 0\na 3 24 0\n");
 }
 
+// A child process that exits would write again what is still in the buffer.
+TEST(TraceFile, ALineIsInTheFileAtOnce) {
+  gcap_trace_file_t* file = nullptr;
+  GCAP_ASSERT_OK(gcap_trace_file_create(TracePath().c_str(), &file));
+  const gcap_allocator_event_t event = Alloc(1);
+  gcap_trace_file_on_event(file, &event);
+  EXPECT_EQ(ContentOf(TracePath()), "a 1 8 0\n");
+  GCAP_EXPECT_OK(gcap_trace_file_destroy(file));
+}
+
 TEST(TraceFile, ANumberOf64BitsIsWrittenWhole) {
   gcap_trace_file_t* file = nullptr;
   GCAP_ASSERT_OK(gcap_trace_file_create(TracePath().c_str(), &file));

@@ -117,7 +117,7 @@ check "the server outside, Bazel's links and the mounts" "" "$(diff "$work/befor
 # look: prints what a program here sees of things that a bare machine lacks, and of "other" ones beside them.
 look() {
     local name
-    for name in nvcc ptxas other; do ! command -v "$name" >/dev/null || echo "program $name"; done
+    for name in nvcc ptxas git other; do ! command -v "$name" >/dev/null || echo "program $name"; done
     for name in nvidia cupy torch onnxruntime other; do
         ! python3 -c "import $name" 2>/dev/null || echo "package $name"
     done
@@ -135,7 +135,7 @@ look() {
 }
 
 mkdir -p "$work/bin" "$work/cache/gcap/ort-1.0.0"
-for name in nvcc ptxas other; do
+for name in nvcc ptxas git other; do
     printf '#!/bin/sh\n' >"$work/bin/$name"
     chmod +x "$work/bin/$name"
 done

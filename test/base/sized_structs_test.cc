@@ -22,16 +22,18 @@
 #include <string>
 #include <vector>
 
-#include "gcap/gcap.h"
-#include "gcap/ops/batch_norm.h"
-#include "gcap/ops/conv2d.h"
-#include "gcap/ops/matmul.h"
-#include "gcap/ops/pool2d.h"
+#include "gcap/kit/kit.h"
+#include "gcap/kit/ops/batch_norm.h"
+#include "gcap/kit/ops/conv2d.h"
+#include "gcap/kit/ops/matmul.h"
+#include "gcap/kit/ops/pool2d.h"
 #include "gtest/gtest.h"
 #include "test/base/device_work.h"
 #include "test/session/session_test.h"
 #include "test/support/device_test.h"
 #include "test/support/expect_status.h"
+#include "test/support/plain_runs.h"
+#include "test/support/runs.h"
 
 namespace gcap {
 namespace testing {
@@ -127,7 +129,7 @@ class SizedStructs : public DeviceTest {
     GCAP_ASSERT_OK(gcap_stream_pool_create(0, &pool_));
     GCAP_ASSERT_OK(gcap_graph_manager_create(nullptr, &manager_));
     for (int run = 0; run < 3; ++run) {
-      GCAP_ASSERT_OK(gcap_graph_manager_run(manager_, kId, stream_.get(), IssueJob, &job_, /*synchronize=*/true));
+      GCAP_ASSERT_OK(RunPlain(manager_, kId, stream_.get(), IssueJob, &job_, /*synchronize=*/true));
     }
   }
   void TearDown() override {
@@ -142,7 +144,6 @@ class SizedStructs : public DeviceTest {
   void AddGraphManager(std::vector<Reader>* all);
   void AddReplay(std::vector<Reader>* all);
   void AddAllocators(std::vector<Reader>* all);
-  void AddThreadContexts(std::vector<Reader>* all);
   void AddOptions(std::vector<Reader>* all);
   void AddRun(std::vector<Reader>* all);
   void AddSession(std::vector<Reader>* all);
@@ -212,7 +213,7 @@ void SizedStructs::AddGraphManager(std::vector<Reader>* all) {
       gcap_status_free(cause);
       return nullptr;
     };
-    GCAP_EXPECT_OK(gcap_graph_manager_run(manager, 0, stream_.get(), work, &num_works, /*synchronize=*/true));
+    GCAP_EXPECT_OK(RunPlain(manager, 0, stream_.get(), work, &num_works, /*synchronize=*/true));
     EXPECT_EQ(num_works, 2);
     GCAP_EXPECT_OK(gcap_graph_manager_destroy(manager));
     return outcome;
@@ -225,28 +226,15 @@ void SizedStructs::AddGraphManager(std::vector<Reader>* all) {
 }
 
 void SizedStructs::AddReplay(std::vector<Reader>* all) {
-  using T = gcap_graph_replay_options_t;
-  Reader r{"gcap_graph_replay_options", "gcap_graph_manager_replay", {}, {}};
-  r.good = Filled<T>(gcap_graph_replay_options_init, [](T* o) { o->synchronize = true; });
-  r.older_bytes = offsetof(T, stream);
+  using T = gcap_run_t;
+  Reader r{"gcap_run", "gcap_graph_manager_replay", {}, {}};
+  r.good = Filled<T>(gcap_run_init, [](T* run) {
+    run->id = kId;
+    run->synchronize = true;
+  });
+  r.older_bytes = offsetof(T, bindings);
   r.read = [this](void* given) {
-    return Outcome(gcap_graph_manager_replay(manager_, kId, As<T>(given), /*out_replayed=*/nullptr));
-  };
-  all->push_back(r);
-  r.function = "gcap_runtime_replay";
-  r.read = [this](void* given) {
-    bool replayed = true;
-    const Outcome outcome(gcap_runtime_replay(rig_.ep->runtime(), kId, As<T>(given), &replayed));
-    EXPECT_FALSE(replayed);
-    return outcome;
-  };
-  all->push_back(r);
-  r.function = "gcap_ep_replay_graph";
-  r.read = [this](void* given) {
-    bool replayed = true;
-    const Outcome outcome(gcap_ep_replay_graph(rig_.ep->get(), kId, As<T>(given), &replayed));
-    EXPECT_FALSE(replayed);
-    return outcome;
+    return Outcome(gcap_graph_manager_replay(manager_, As<T>(given), /*out_replayed=*/nullptr));
   };
   all->push_back(r);
 }
@@ -341,32 +329,6 @@ void SizedStructs::AddAllocators(std::vector<Reader>* all) {
   all->push_back(external);
 }
 
-void SizedStructs::AddThreadContexts(std::vector<Reader>* all) {
-  using T = gcap_thread_contexts_options_t;
-  Reader r{"gcap_thread_contexts_options", "gcap_thread_contexts_create", {}, {}};
-  r.good = Filled<T>(gcap_thread_contexts_options_init, [](T* o) { o->shared = true; });
-  // By default two runs are eager, so the first is not captured.
-  r.read = [](void* given) {
-    gcap_thread_contexts_t* contexts = nullptr;
-    Outcome outcome(gcap_thread_contexts_create(As<T>(given), &contexts));
-    if (!outcome.ok()) return outcome;
-    gcap_thread_context_t* context = nullptr;
-    GCAP_EXPECT_OK(gcap_thread_contexts_get(contexts, &context));
-    gcap_graph_info_t info;
-    gcap_graph_manager_get_info(gcap_thread_context_graphs(context), 0, &info);
-    EXPECT_FALSE(info.captures_next);
-    GCAP_EXPECT_OK(gcap_thread_contexts_destroy(contexts));
-    return outcome;
-  };
-  r.older_bytes = offsetof(T, graph);
-  r.older_fields = {GCAP_FIELD(T, device_id),   GCAP_FIELD(T, shared), GCAP_FIELD(T, has_user_stream),
-                    GCAP_FIELD(T, user_stream), GCAP_FIELD(T, on_end), GCAP_FIELD(T, user)};
-  r.set_defaults = Setter(gcap_thread_contexts_options_set_defaults);
-  r.parts = {{"gcap_graph_manager_options", {0, offsetof(T, graph)}, offsetof(gcap_graph_manager_options_t, policy)},
-             {"gcap_capture_options", {0, offsetof(T, graph), offsetof(T, graph.capture)}, 0}};
-  all->push_back(r);
-}
-
 void SizedStructs::AddOptions(std::vector<Reader>* all) {
   using T = gcap_options_t;
   Reader r{"gcap_options", "gcap_runtime_create", {}, {}};
@@ -378,8 +340,7 @@ void SizedStructs::AddOptions(std::vector<Reader>* all) {
     if (!outcome.ok()) return outcome;
     gcap_run_resources_t resources;
     GCAP_EXPECT_OK(gcap_runtime_get_resources(runtime, &resources));
-    gcap_graph_info_t info;
-    gcap_runtime_get_graph_info(runtime, 0, &info);
+    const gcap_graph_info_t info = GraphInfo(runtime, 0);
     EXPECT_FALSE(info.captures_next);
     GCAP_EXPECT_OK(gcap_runtime_destroy(runtime));
     return outcome;
@@ -541,7 +502,6 @@ std::vector<Reader> SizedStructs::Readers() {
   AddGraphManager(&all);
   AddReplay(&all);
   AddAllocators(&all);
-  AddThreadContexts(&all);
   AddOptions(&all);
   AddRun(&all);
   AddSession(&all);
@@ -650,6 +610,8 @@ class WrittenStructs : public SizedStructs {
     using Info = gcap_graph_info_t;
     using Stats = gcap_allocator_stats_t;
     using Pool = gcap_stream_pool_stats_t;
+    using Resources = gcap_run_resources_t;
+    using Result = gcap_run_result_t;
     const std::vector<Field> of_info = {GCAP_FIELD(Info, state), GCAP_FIELD(Info, eager_runs),
                                         GCAP_FIELD(Info, captures), GCAP_FIELD(Info, nodes),
                                         GCAP_FIELD(Info, evictions)};
@@ -659,8 +621,24 @@ class WrittenStructs : public SizedStructs {
     return {
         {"gcap_graph_info", "gcap_graph_manager_read_info", sizeof(Info), older_info,
          [this](void* given) { gcap_graph_manager_read_info(manager_, kId, As<Info>(given)); }, of_info},
-        {"gcap_graph_info", "gcap_runtime_read_graph_info", sizeof(Info), older_info,
-         [this](void* given) { gcap_runtime_read_graph_info(rig_.ep->runtime(), kId, As<Info>(given)); }, of_info},
+        {"gcap_run_resources",
+         "gcap_runtime_read_resources",
+         sizeof(Resources),
+         offsetof(Resources, scratch),
+         [this](void* given) {
+           gcap_status_free(gcap_runtime_read_resources(rig_.ep->runtime(), As<Resources>(given)));
+         },
+         {GCAP_FIELD(Resources, cuda_stream), GCAP_FIELD(Resources, stream), GCAP_FIELD(Resources, scratch)}},
+        {"gcap_run_result",
+         "gcap_graph_manager_replay",
+         sizeof(Result),
+         offsetof(Result, was_issued),
+         [this](void* given) {
+           gcap_run_t run = RunOf(kId, GCAP_RUN_OWN_STREAM, /*synchronize=*/true);
+           run.result = As<Result>(given);
+           gcap_status_free(gcap_graph_manager_replay(manager_, &run, nullptr));
+         },
+         {GCAP_FIELD(Result, outcome), GCAP_FIELD(Result, was_issued)}},
         {"gcap_allocator_stats", "gcap_allocator_read_stats", sizeof(Stats), older_stats,
          [this](void* given) { gcap_allocator_read_stats(device_, As<Stats>(given)); }, of_stats},
         {"gcap_allocator_stats", "gcap_scratch_read_stats", sizeof(Stats), older_stats,
@@ -723,10 +701,11 @@ TEST_F(WrittenStructs, WithoutASizeAreLeftAlone) {
 
 // --- The headers ----------------------------------------------------------------------------------------------------
 
-// The first member of each struct of options, infos or stats that the text defines, by the struct's name without "_t".
+// The first member of each struct of options, infos, stats, resources or results, and of a run, that the text defines,
+// by the struct's name without "_t".
 std::map<std::string, std::string> FirstMembers(const std::string& text) {
   static const std::regex definition(
-      R"(typedef\s+struct(?:\s+\w+)?\s*\{\s*([^;]*?)\s*;[^}]*\}\s*(\w+_(?:options|info|stats))_t\s*;)");
+      R"(typedef\s+struct(?:\s+\w+)?\s*\{\s*([^;]*?)\s*;[^}]*\}\s*(gcap_run|\w+_(?:options|info|stats|resources|result))_t\s*;)");
   std::map<std::string, std::string> found;
   for (std::sregex_iterator at(text.begin(), text.end(), definition), end; at != end; ++at) {
     found[(*at)[2]] = (*at)[1];
@@ -760,7 +739,9 @@ TEST_F(WrittenStructs, EveryStructOfOptionsInfosOrStatsBeginsWithItsSizeAndIsTri
   }
   for (const Writer& writer : Writers()) tried.insert(writer.name);
   std::set<std::string> declared;
-  for (const auto& struct_and_member : FirstMembers(HeadersOf("include/gcap") + HeadersOf("include/gcap/ops"))) {
+  const std::string headers =
+      HeadersOf("include/gcap") + HeadersOf("include/gcap/kit") + HeadersOf("include/gcap/kit/ops");
+  for (const auto& struct_and_member : FirstMembers(headers)) {
     EXPECT_EQ(struct_and_member.second, "size_t struct_size") << struct_and_member.first;
     declared.insert(struct_and_member.first);
   }

@@ -12,14 +12,16 @@
 #include "gcap/capture.h"
 #include "gcap/external_allocator.h"
 #include "gcap/graph.h"
-#include "gcap/ops/conv2d.h"
+#include "gcap/graph_plan.h"
+#include "gcap/kit/ops/conv2d.h"
 #include "gcap/scratch.h"
 #include "gcap/stream.h"
-#include "gcap/thread_context.h"
 #include "gtest/gtest.h"
+#include "lib/runtime/thread_context.h"
 #include "test/base/device_work.h"
 #include "test/support/device_test.h"
 #include "test/support/expect_status.h"
+#include "test/support/plain_runs.h"
 #include "test/support/replays.h"
 
 namespace gcap {
@@ -138,7 +140,7 @@ void CaptureAndReplayGraphs() {
   gcap_graph_manager_t* manager = nullptr;
   GCAP_ASSERT_OK(gcap_graph_manager_create(&options, &manager));
   const auto run = [&](int id) {
-    GCAP_EXPECT_OK(gcap_graph_manager_run(manager, id, stream.get(), IssueJob, nullptr, /*synchronize=*/true));
+    GCAP_EXPECT_OK(RunPlain(manager, id, stream.get(), IssueJob, nullptr, /*synchronize=*/true));
   };
   for (const int id : {0, 0, 1, 1}) run(id);  // eager, then captured
   GCAP_EXPECT_OK(Replay(manager, 0, /*synchronize=*/true));

@@ -226,6 +226,18 @@ TEST_F(CaptureFork, JoinedByHandLastOfAllIsNotListed) {
   EXPECT_TRUE(End(capture).Names(kNever + Named(second.get()) + " (rule R6"));
 }
 
+TEST_F(CaptureFork, JoinedByHandBeforeMoreWorkIsNotListed) {
+  const RawStream origin, first, second;
+  const cudaStream_t streams[] = {first.get(), second.get()};
+  const CopyJob jobs[3];
+  gcap_capture_t* capture = Begin(origin.get());
+  GCAP_EXPECT_OK(gcap_capture_fork(capture, streams, 2));
+  for (size_t i = 0; i < 2; ++i) GCAP_EXPECT_CUDA(jobs[i].Issue(streams[i]));
+  Order(first.get(), origin.get());
+  GCAP_EXPECT_CUDA(jobs[2].Issue(origin.get()));
+  EXPECT_TRUE(End(capture).Names(kNever + Named(second.get()) + " (rule R6"));
+}
+
 TEST_F(CaptureFork, OnlyPartlyJoinedIsListedAlone) {
   const RawStream origin, first, second;
   const cudaStream_t streams[] = {first.get(), second.get()};

@@ -7,6 +7,8 @@
 #include <unistd.h>
 
 #include <cstring>
+#include <fstream>
+#include <iterator>
 #include <memory>
 #include <string>
 #include <thread>
@@ -18,6 +20,7 @@
 #include "rules/rules.h"
 #include "test/base/device_work.h"
 #include "test/capture/scope_test.h"
+#include "test/rules/event_texts.h"
 #include "test/support/expect_status.h"
 
 namespace gcap {
@@ -25,9 +28,9 @@ namespace testing {
 namespace {
 
 struct Destroy {
-  void operator()(gcap_recording_t* recording) const { gcap_recording_destroy(recording); }
+  void operator()(gcap_doctor_recording_t* recording) const { gcap_doctor_recording_destroy(recording); }
 };
-using Recording = std::unique_ptr<gcap_recording_t, Destroy>;
+using Recording = std::unique_ptr<gcap_doctor_recording_t, Destroy>;
 
 class CaptureEvents : public ScopeTest {
  protected:
@@ -40,7 +43,7 @@ class CaptureEvents : public ScopeTest {
   Recording Read() const {
     FILE* file = fopen(path_.c_str(), "r");
     if (file == nullptr) return nullptr;
-    Recording recording(gcap_recording_read(file, path_.c_str()));
+    Recording recording(gcap_doctor_recording_read(file, path_.c_str()));
     fclose(file);
     EXPECT_EQ(recording->damage.lines, 0u) << recording->damage.reason;
     EXPECT_EQ(recording->num_threads, 1u);
@@ -62,9 +65,9 @@ class CaptureEvents : public ScopeTest {
   const std::string path_;
 };
 
-void ExpectPlace(const Recording& recording, const gcap_event_call_t& call, int line) {
+void ExpectPlace(const Recording& recording, const gcap_doctor_event_call_t& call, int line) {
   ASSERT_LT(call.stack, recording->num_stacks);
-  const uint32_t frame = gcap_recording_c_frame(recording.get(), call.stack);
+  const uint32_t frame = gcap_doctor_recording_c_frame(recording.get(), call.stack);
   ASSERT_LT(frame, recording->num_frames);
   EXPECT_STREQ(recording->frames[frame].file, __FILE__);
   EXPECT_EQ(recording->frames[frame].line, static_cast<uint32_t>(line));
@@ -84,10 +87,10 @@ TEST_F(CaptureEvents, OfABrokenCaptureHaveTheCulpritAndItsPlace) {
   EXPECT_STREQ(recording->source, "events");
   EXPECT_EQ(recording->pid, static_cast<uint64_t>(getpid()));
   ASSERT_EQ(recording->num_calls, 4u);
-  const gcap_event_call_t* calls = recording->calls;
+  const gcap_doctor_event_call_t* calls = recording->calls;
 
   EXPECT_STREQ(calls[0].function, "cudaStreamBeginCapture");
-  EXPECT_EQ(calls[0].mode, GCAP_MODE_THREAD_LOCAL);
+  EXPECT_EQ(calls[0].mode, GCAP_DOCTOR_MODE_THREAD_LOCAL);
   EXPECT_STREQ(calls[0].says, "begins capture 1");
   EXPECT_STREQ(calls[1].function, "my kernel<<<1, 32>>>");
   EXPECT_STREQ(calls[1].arguments, "");
@@ -98,18 +101,34 @@ TEST_F(CaptureEvents, OfABrokenCaptureHaveTheCulpritAndItsPlace) {
   EXPECT_STREQ(calls[2].function, "cudaMalloc");
   EXPECT_STREQ(calls[2].arguments, "&memory, 64");
   EXPECT_EQ(calls[2].result, 900);
-  EXPECT_EQ(calls[2].stream, GCAP_NONE);
+  EXPECT_EQ(calls[2].stream, GCAP_DOCTOR_NONE);
   ExpectPlace(recording, calls[2], line);
   const gcap_rule_t* rule = gcap_rule_of_call(calls[2].function, calls[2].result);
   ASSERT_NE(rule, nullptr);
   EXPECT_STREQ(rule->id, "R26");
 
   EXPECT_STREQ(calls[3].function, "a\tlater\\call");
-  ASSERT_NE(calls[3].stream, GCAP_NONE);
+  ASSERT_NE(calls[3].stream, GCAP_DOCTOR_NONE);
   EXPECT_STREQ(recording->streams[calls[3].stream].what, "legacy");
   EXPECT_FALSE(recording->ended);
   EXPECT_EQ(recording->num_notes, 1u);  // that it had not ended
   EXPECT_FALSE(End(capture).ok());
+}
+
+// Whatever a program's texts are, the file is UTF-8, and a line of it is a line.
+TEST_F(CaptureEvents, WriteTextsAsTheFormatSays) {
+  const RawStream stream;
+  gcap_capture_t* capture = Begin(stream.get());
+  for (const EventText& row : kEventTexts) GCAP_CAPTURE_NOTE(row.text, nullptr);
+  GCAP_EXPECT_OK(gcap_capture_write_events(capture, path_.c_str()));
+  std::ifstream file(path_);
+  const std::string whole((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+  for (const EventText& row : kEventTexts) {
+    const std::string field = std::string("\tfunction=") + row.written + "\tresult=";
+    EXPECT_NE(whole.find(field), std::string::npos) << row.written;
+  }
+  EXPECT_NE(Read(), nullptr);
+  EXPECT_TRUE(End(capture).ok());
 }
 
 // What broke it is kept although the ledger has dropped it.
@@ -146,10 +165,10 @@ TEST_F(CaptureEvents, TellNoPlaceThatIsUnknownAndNoStreamBeyondTheSixtyFourth) {
   const Recording recording = Read();
   ASSERT_NE(recording, nullptr);
   ASSERT_EQ(recording->num_calls, 4 + others.size());
-  for (const size_t i : {2, 3}) EXPECT_EQ(recording->calls[i].stack, GCAP_NONE);
+  for (const size_t i : {2, 3}) EXPECT_EQ(recording->calls[i].stack, GCAP_DOCTOR_NONE);
   EXPECT_EQ(recording->num_streams, 64u);
   for (size_t i = 0; i < others.size(); ++i) {
-    EXPECT_EQ(recording->calls[4 + i].stream == GCAP_NONE, i >= 63) << "its own stream is the first: " << i;
+    EXPECT_EQ(recording->calls[4 + i].stream == GCAP_DOCTOR_NONE, i >= 63) << "its own stream is the first: " << i;
   }
   EXPECT_FALSE(End(capture).ok());
 }
@@ -195,8 +214,8 @@ TEST_F(CaptureEvents, FromACloseStepHaveTheEnd) {
     const Recording recording = Read();
     ASSERT_NE(recording, nullptr);
     EXPECT_TRUE(recording->ended);
-    EXPECT_EQ(recording->calls[0].mode, GCAP_MODE_GLOBAL);
-    const gcap_event_call_t& end = recording->calls[recording->num_calls - 1];
+    EXPECT_EQ(recording->calls[0].mode, GCAP_DOCTOR_MODE_GLOBAL);
+    const gcap_doctor_event_call_t& end = recording->calls[recording->num_calls - 1];
     EXPECT_STREQ(end.function, "cudaStreamEndCapture");
     EXPECT_EQ(end.result, breaks ? 901 : 0);
     EXPECT_EQ(end.stream, recording->calls[0].stream);

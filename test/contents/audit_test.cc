@@ -114,6 +114,34 @@ TEST_F(Audit, AWordOfTwoArgumentsIsNoPointer) {
   gcap_graph_notes_destroy(notes);
 }
 
+TEST_F(Audit, EachArgumentsPointerIsNoted) {
+  Contents contents({{{Pack(At(0)), Pack(At(1))}}});
+  gcap_audit_subject_t subject = {};
+  subject.contents = contents.get();
+  gcap_graph_notes_t* notes = nullptr;
+  GCAP_ASSERT_OK(gcap_notes_make(&subject, &notes));
+  EXPECT_EQ(Owners(notes), "0:FOREIGN ; 0:FOREIGN ; ");
+  for (const int piece : {1, 0}) {
+    GCAP_EXPECT_CUDA(cudaFree(memory_[piece]));
+    memory_[piece] = nullptr;
+    size_t findings = 77;
+    GCAP_EXPECT_OK(gcap_graph_audit(notes, nullptr, nullptr, &findings));
+    EXPECT_EQ(findings, piece == 1 ? 1u : 2u);
+  }
+  gcap_graph_notes_destroy(notes);
+}
+
+// As of a copy from an array, whose source is no address.
+TEST_F(Audit, APointerToNothingIsNotNoted) {
+  Contents contents({{{Pack(cudaMemsetParams{})}, cudaGraphNodeTypeMemset}});
+  gcap_audit_subject_t subject = {};
+  subject.contents = contents.get();
+  gcap_graph_notes_t* notes = nullptr;
+  GCAP_ASSERT_OK(gcap_notes_make(&subject, &notes));
+  EXPECT_EQ(Owners(notes), "");
+  gcap_graph_notes_destroy(notes);
+}
+
 // --- Graphs ---------------------------------------------------------------------------------------------------------
 
 class AuditOfAGraph : public Audit {
@@ -199,6 +227,18 @@ TEST_F(AuditOfAGraph, MemoryOfTheGraphsOwnNodesIsNoFinding) {
   EXPECT_EQ(told_at_once_, "1 the destination GRAPH; ");
   EXPECT_EQ(Told(), "1 the destination GRAPH; ") << "the graph is gone";
   ExpectMemory("memory of an allocation node");
+}
+
+// As much memory of its own as it has nodes.
+TEST_F(AuditOfAGraph, AGraphOfAllocationNodesAloneHasNoPointer) {
+  Note([&](cudaStream_t stream) {
+    for (int i = 0; i < 40; ++i) {
+      void* memory = nullptr;
+      GCAP_EXPECT_CUDA(cudaMallocAsync(&memory, 4096, stream));
+    }
+  });
+  EXPECT_EQ(told_at_once_, "");
+  GCAP_EXPECT_OK(gcap_notes_check(notes_));
 }
 
 TEST_F(AuditOfAGraph, AnotherHandOutOfABlockIsAFinding) {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "gcap/graph_contents.h"
+#include "gcap_sim.h"
 #include "gtest/gtest.h"
 #include "test/base/device_work.h"
 #include "test/base/heap_failure.h"
@@ -125,6 +126,67 @@ TEST_F(ContentsSim, AFailedQuestionLeavesTheAnswerUnknown) {
   });
   EXPECT_EQ(walked.functions.count("cudaGraphGetNodes"), 1u);
   EXPECT_EQ(walked.functions.count("cuGraphKernelNodeGetParams"), 1u);
+}
+
+// A graph that allocates, fills and frees memory of its own.
+cudaGraph_t CaptureOfOwnMemory() {
+  const RawStream stream;
+  cudaGraph_t graph = nullptr;
+  void* memory = nullptr;
+  GCAP_EXPECT_CUDA(cudaStreamBeginCapture(stream.get(), cudaStreamCaptureModeThreadLocal));
+  GCAP_EXPECT_CUDA(cudaMallocAsync(&memory, 4096, stream.get()));
+  GCAP_EXPECT_CUDA(cudaMemsetAsync(memory, 0, 16, stream.get()));
+  GCAP_EXPECT_CUDA(cudaFreeAsync(memory, stream.get()));
+  GCAP_EXPECT_CUDA(cudaStreamEndCapture(stream.get(), &graph));
+  return graph;
+}
+
+// Contents may lack what the driver does not tell; notes may not, which would take the graph's memory for nobody's.
+TEST_F(ContentsSim, NotesOfAllocationsThatTheDriverDoesNotTellAreRefused) {
+  cudaGraph_t graph = CaptureOfOwnMemory();
+  const Walked walked = WalkFaults([graph](Fault& fault) {
+    gcap_graph_notes_t* notes = nullptr;
+    const Outcome outcome = fault.During([&] { return gcap_graph_notes_create(graph, nullptr, nullptr, &notes); });
+    EXPECT_TRUE(outcome.ok() || fault.Explains(outcome)) << outcome.message;
+    EXPECT_EQ(notes != nullptr, outcome.ok());
+    size_t findings = 77;
+    if (outcome.ok()) {
+      GCAP_EXPECT_OK(gcap_graph_audit(notes, nullptr, nullptr, &findings));
+      EXPECT_EQ(findings, 0u) << fault.function();
+    }
+    gcap_graph_notes_destroy(notes);
+  });
+  EXPECT_EQ(walked.functions.count("cudaGraphMemAllocNodeGetParams"), 1u);
+  GCAP_EXPECT_CUDA(cudaGraphDestroy(graph));
+}
+
+TEST_F(ContentsSim, AllocationsThatFindNoHostMemoryAreNotRead) {
+  cudaGraph_t graph = CaptureOfOwnMemory();
+  for (int failed = 0, hits = 1; hits > 0; ++failed) {
+    ASSERT_LT(failed, 100);
+    gcap_contents_t contents = {};
+    Outcome outcome(nullptr);
+    {
+      const HeapFailure no_memory(1, failed);
+      outcome = Outcome(gcap_contents_read(graph, true, &contents));
+      hits = no_memory.hits();
+    }
+    EXPECT_EQ(outcome.code, hits > 0 ? GCAP_RESOURCE_EXHAUSTED : GCAP_OK) << outcome.message;
+    gcap_contents_free(&contents);
+  }
+  GCAP_EXPECT_CUDA(cudaGraphDestroy(graph));
+}
+
+// It comes and goes with the launches.
+TEST_F(ContentsSim, TheMemoryOfTheGraphsOwnNodesIsNotLookedAt) {
+  cudaGraph_t graph = CaptureOfOwnMemory();
+  const uint64_t looks = gcap_sim_calls("cuPointerGetAttributes");
+  gcap_graph_notes_t* notes = nullptr;
+  GCAP_ASSERT_OK(gcap_graph_notes_create(graph, nullptr, nullptr, &notes));
+  GCAP_EXPECT_OK(gcap_graph_audit(notes, nullptr, nullptr, nullptr));
+  EXPECT_EQ(gcap_sim_calls("cuPointerGetAttributes"), looks);
+  gcap_graph_notes_destroy(notes);
+  GCAP_EXPECT_CUDA(cudaGraphDestroy(graph));
 }
 
 TEST_F(ContentsSim, ARelocationOfWhatIsUnknownIsRefused) {

@@ -28,6 +28,15 @@ TEST_F(Diff, TellsTheNumberOfNodesFirst) {
   EXPECT_EQ(texts[0], "the graph: nodes: 2 -> 3");
   EXPECT_NE(texts[1].find("node 0 of 3, kernel gcap_kernel_add_scalar: argument 2"), std::string::npos);
   EXPECT_EQ(texts[2], "node 1 of 3, memset: type: kernel -> memset");
+  const Work three = [&](cudaStream_t stream) {
+    two(stream);
+    Add()(stream);
+  };
+  const Work four = [&](cudaStream_t stream) {
+    other(stream);
+    Add({}, 2)(stream);
+  };
+  EXPECT_EQ(TextsOf(three, four).size(), 3u) << ::testing::PrintToString(TextsOf(three, four));
 }
 
 TEST_F(Diff, ComparesTheNodesBehindOneThatDiffers) {

@@ -152,6 +152,20 @@ TEST(DiffOfMadeContents, TellsArgumentsOfAnotherShapeByTheirBytes) {
   EXPECT_EQ(told, "arguments: 8 bytes -> 12 bytes");
 }
 
+TEST(DiffOfMadeContents, TellsWhatTheDriverDoesNotTell) {
+  std::string told;
+  const auto tell = [](void* user, const gcap_graph_difference_t* d) {
+    *static_cast<std::string*>(user) += std::string(d->field) + ": " + d->before + " -> " + d->after;
+  };
+  Contents before({{{Pack(uint64_t{1})}}}), after({{{Pack(uint64_t{1})}}});
+  after.get()->nodes[0].is_known = false;
+  EXPECT_EQ(gcap_contents_diff(before.get(), after.get(), tell, &told), 1u);
+  EXPECT_EQ(told, "attributes: told -> not told by the driver");
+  told.clear();
+  EXPECT_EQ(gcap_contents_diff(after.get(), before.get(), tell, &told), 1u);
+  EXPECT_EQ(told, "attributes: not told by the driver -> told");
+}
+
 // --- Other nodes ----------------------------------------------------------------------------------------------------
 
 TEST_F(Diff, TellsCopies) {

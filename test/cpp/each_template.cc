@@ -1,8 +1,8 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
-// Each template of gcap.hpp once, for compile_test.sh: nothing of it runs.
+// Each template of gcap.hpp once, with the owners of kit.hpp, for compile_test.sh: nothing of it runs.
 
-#include "gcap/gcap.hpp"
+#include "gcap/kit/kit.hpp"
 
 template class gcap::owner<gcap_allocator_destroy>;
 template class gcap::owner<gcap_capture_abort>;
@@ -17,7 +17,6 @@ template class gcap::owner<gcap_scratch_reservation_release>;
 template class gcap::owner<gcap_session_destroy>;
 template class gcap::owner<gcap_stream_destroy>;
 template class gcap::owner<gcap_stream_pool_destroy>;
-template class gcap::owner<gcap_thread_contexts_destroy>;
 template class gcap::lease<gcap_allocator_free>;
 template class gcap::lease<gcap_scratch_free>;
 template class gcap::lease<gcap_stream_pool_release>;
@@ -35,19 +34,16 @@ gcap::status use(gcap_graph_manager_t* graphs, gcap_runtime_t* runtime, cudaStre
   auto ended = gcap::end_capture(*scope);
   if (!ended) return std::move(ended).failure();
 
-  const auto options = gcap::filled_by<gcap_graph_replay_options_init>();
-  GCAP_RETURN_IF_ERROR(gcap_graph_manager_replay(graphs, 0, &options, nullptr));
+  gcap::run_args how(0);
+  GCAP_RETURN_IF_ERROR(gcap_graph_manager_replay(graphs, &how, nullptr));
   const auto info = gcap::filled_by<gcap_graph_manager_get_info>(graphs, 0);
   const gcap_tensor_t x = gcap::tensor(data, {static_cast<int64_t>(info.nodes), 3}), y = gcap::tensor(data);
   const gcap_graph_binding_t bindings[] = {gcap::binding_of("x", x), gcap::binding_of("y", y)};
-  GCAP_RETURN_IF_ERROR(gcap_graph_manager_sign(graphs, bindings, 2));
-
-  gcap::status outcome = gcap::run(graphs, 0, stream, [&](cudaStream_t) { *data = 1; });
-  if (!outcome.ok()) return outcome;
-  const auto buffers = gcap::filled_by<gcap_graph_buffers_init>();
-  outcome = gcap::run_on(graphs, 1, stream, buffers, [](cudaStream_t, void* const*) {});
-  if (!outcome.ok()) return outcome;
-  return gcap::run(
-      runtime, 0, [](const gcap_run_resources_t& resources) { return gcap_stream_synchronize(resources.stream); },
-      /*synchronize=*/true);
+  how.bindings = bindings;
+  how.num_bindings = 2;
+  how.stream = stream;
+  GCAP_RETURN_IF_ERROR(gcap::run(graphs, how, [&](cudaStream_t) { *data = 1; }));
+  GCAP_RETURN_IF_ERROR(gcap::run(graphs, {1, stream}, [] {}));
+  return gcap::run(runtime, 0,
+                   [](const gcap_run_resources_t& resources) { return gcap_stream_synchronize(resources.stream); });
 }

@@ -32,7 +32,7 @@ status RunThrice(gcap_graph_manager_t* graphs, int* out_calls) {
   auto byte = own<gcap_allocator_alloc>(device->get(), size_t{1});
   if (!byte) return std::move(byte).failure();
   for (int i = 0; i < 3; ++i) {
-    status outcome = run(graphs, 0, gcap_stream_handle(on->get()), [&](cudaStream_t stream) {
+    status outcome = run(graphs, {0, gcap_stream_handle(on->get())}, [&](cudaStream_t stream) {
       ++*out_calls;
       return GCAP_CUDA(cudaMemsetAsync(byte->get(), 1, 1, stream));
     });

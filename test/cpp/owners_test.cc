@@ -8,7 +8,7 @@
 #include <type_traits>
 #include <utility>
 
-#include "gcap/gcap.hpp"
+#include "gcap/kit/kit.hpp"
 #include "gtest/gtest.h"
 #include "test/support/device_test.h"
 #include "test/support/expect_status.h"
@@ -97,10 +97,6 @@ TEST_F(Owners, OfStreamsMoveAndEnd) {
   ExpectOwned([] { return own<gcap_stream_create>(0).value_or_throw(); });
   ExpectOwned([&] { return own<gcap_notification_create>(stand.on.get()).value_or_throw(); });
   ExpectOwned([] { return own<gcap_stream_pool_create>(0).value_or_throw(); });
-  ExpectOwned([] {
-    auto options = filled_by<gcap_thread_contexts_options_init>();
-    return own<gcap_thread_contexts_create>(&options).value_or_throw();
-  });
 }
 
 TEST_F(Owners, OfMemoryMoveAndEnd) {

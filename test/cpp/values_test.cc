@@ -80,7 +80,7 @@ TEST(Result, HasAValueOrAFailure) {
 
 TEST(FilledBy, HasTheDefaults) {
   EXPECT_EQ(filled_by<gcap_graph_manager_options_init>().min_num_runs_before_capture, 2u);
-  EXPECT_EQ(filled_by<gcap_graph_replay_options_init>().struct_size, sizeof(gcap_graph_replay_options_t));
+  EXPECT_EQ(filled_by<gcap_run_init>().struct_size, sizeof(gcap_run_t));
 }
 
 TEST(Tensor, HasTheTypeOfItsElements) {

@@ -49,7 +49,7 @@ class Work : public DeviceTest {
   gcap_graph_info_t Info() { return filled_by<gcap_graph_manager_get_info>(graphs_.get(), kId); }
   template <class Callable>
   status Run(Callable&& work) {
-    return run(graphs_.get(), kId, handle(), work);
+    return run(graphs_.get(), {kId, handle()}, work);
   }
   void ExpectFill(int value) {
     const status outcome = Run([&](cudaStream_t) { return Fill(value); });
@@ -86,11 +86,11 @@ TEST_F(Work, IsWarmedUpCapturedAndReplayed) {
 }
 
 TEST_F(Work, ReturnsNothingOrAStatusOfEitherKind) {
-  EXPECT_TRUE(run(graphs_.get(), GCAP_GRAPH_ID_NONE, handle(), [&](cudaStream_t) { check(Fill(1)); }).ok());
+  EXPECT_TRUE(run(graphs_.get(), {GCAP_GRAPH_ID_NONE, handle()}, [&](cudaStream_t) { check(Fill(1)); }).ok());
   EXPECT_EQ(Byte(), 1);
-  EXPECT_TRUE(run(graphs_.get(), GCAP_GRAPH_ID_NONE, handle(), [&](cudaStream_t) { return status(Fill(2)); }).ok());
+  EXPECT_TRUE(run(graphs_.get(), {GCAP_GRAPH_ID_NONE, handle()}, [&](cudaStream_t) { return status(Fill(2)); }).ok());
   EXPECT_EQ(Byte(), 2);
-  status failed = run(graphs_.get(), GCAP_GRAPH_ID_NONE, handle(),
+  status failed = run(graphs_.get(), {GCAP_GRAPH_ID_NONE, handle()},
                       [&](cudaStream_t) -> status { return GCAP_STATUS(GCAP_NOT_FOUND, "no layer 3"); });
   GCAP_EXPECT_FAILS(failed.release(), GCAP_NOT_FOUND, "no layer 3");
 }
@@ -197,7 +197,9 @@ TEST_F(Work, OfARuntimeHasItsResources) {
     check(GCAP_CUDA(cudaMemsetAsync(block.get(), 8, 64, stream)));
     check(GCAP_CUDA(cudaMemcpyAsync(byte_.get(), block.get(), 1, cudaMemcpyDeviceToDevice, stream)));
   };
-  for (int i = 0; i < 3; ++i) check(run(engine.get(), 0, work, /*synchronize=*/true));
+  run_args how(0);
+  how.synchronize = true;
+  for (int i = 0; i < 3; ++i) check(run(engine.get(), how, work));
   EXPECT_EQ(calls, 2);
   EXPECT_EQ(Byte(), 8);
   EXPECT_THROW((void)run(engine.get(), 1, [](const gcap_run_resources_t&) { throw 17; }), int);
@@ -243,7 +245,10 @@ class WorkOnBuffers : public Work {
     item_ = {"byte", place.get(), 1, 1};
     buffers_.items = &item_;
     buffers_.count = 1;
-    return run_on(graphs_.get(), kId, handle(), buffers_, work, /*synchronize=*/true);
+    run_args how(kId, handle());
+    how.buffers = &buffers_;
+    how.synchronize = true;
+    return run(graphs_.get(), how, work);
   }
 
   memory other_;
@@ -253,9 +258,9 @@ class WorkOnBuffers : public Work {
 
 TEST_F(WorkOnBuffers, IsCapturedAndReplayedElsewhere) {
   int calls = 0;
-  const auto work = [&](cudaStream_t stream, void* const* addresses) {
+  const auto work = [&](const gcap_run_resources_t& at) {
     ++calls;
-    return GCAP_CUDA(cudaMemsetAsync(addresses[0], 7, 1, stream));
+    return GCAP_CUDA(cudaMemsetAsync(at.addresses[0], 7, 1, at.cuda_stream));
   };
   for (int i = 0; i < 2; ++i) check(RunAt(other_, work));
   EXPECT_EQ(calls, 3) << "eager, a rehearsal, the capture";
@@ -267,15 +272,14 @@ TEST_F(WorkOnBuffers, IsCapturedAndReplayedElsewhere) {
 }
 
 TEST_F(WorkOnBuffers, MayReturnNothingAndThrow) {
-  check(RunAt(byte_, [&](cudaStream_t, void* const* addresses) {
-    EXPECT_EQ(addresses[0], byte_.get());
+  check(RunAt(byte_, [&](const gcap_run_resources_t& at) {
+    EXPECT_EQ(at.addresses[0], byte_.get());
     check(Fill(3));
   }));
   EXPECT_EQ(Byte(), 3);
-  const status failed = RunAt(byte_, [](cudaStream_t, void* const*) { check(GCAP_STATUS(GCAP_LIBRARY_ERROR, "no")); });
+  const status failed = RunAt(byte_, [] { check(GCAP_STATUS(GCAP_LIBRARY_ERROR, "no")); });
   EXPECT_EQ(failed.code(), GCAP_LIBRARY_ERROR) << failed.message();
-  EXPECT_THROW((void)RunAt(byte_, [](cudaStream_t, void* const*) { throw std::runtime_error("thrown"); }),
-               std::runtime_error);
+  EXPECT_THROW((void)RunAt(byte_, [] { throw std::runtime_error("thrown"); }), std::runtime_error);
   ExpectIdle();
 }
 

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "gcap/cpu_ep.h"
+#include "gcap/kit/cpu_ep.h"
 #include "gtest/gtest.h"
 #include "test/shape/onnx_node.h"
 #include "test/support/expect_status.h"

@@ -1,7 +1,7 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
 // Each operator by hand: the examples of ONNX's operator documentation (onnx.ai/onnx/operators) where a case names one,
-// and what that text leaves open as gcap/cpu_ep.h says it.
+// and what that text leaves open as gcap/kit/cpu_ep.h says it.
 
 #include <cmath>
 #include <limits>

@@ -33,18 +33,19 @@ compare() {
 }
 
 sources() {
-  find -L lib ops include -name '*.[ch]' | sort
+  find -L lib kit ops include -name '*.[ch]' | sort
 }
 
 cd "$TEST_SRCDIR/$TEST_WORKSPACE"
 tmp=$TEST_TMPDIR
 [ "$(sources | grep -c '^lib/')" -gt 50 ] || fail "there are no sources to read"
 
-# Modules: "name: dependencies", as enforced.
-sed -e 's|lib/||g' -e 's/: $/: nothing/' "$modules" | sort >"$tmp/modules.tree"
+# Modules: "name storey: dependencies", as enforced.
+sed -E -e 's#^lib/([a-z_]+)#\1 core#' -e 's#^kit/([a-z_]+)#\1 kit#' -e 's#^rules#rules none#' -e 's#(lib|kit)/##g' \
+  -e 's/: $/: nothing/' "$modules" | sort >"$tmp/modules.tree"
 table Modules | awk -F'|' '
   $1 == "ops" || $1 == "ort" || $1 == "sim" { next }
-  { gsub(",", "", $4); print $1 ": " $4 }' | sort >"$tmp/modules.page"
+  { gsub(",", "", $5); print $1 " " $2 ": " $5 }' | sort >"$tmp/modules.page"
 compare "the module table" "$tmp/modules.tree" "$tmp/modules.page"
 
 # gcap-doctor: "folder: folders", in the order of the alphabet.
@@ -71,14 +72,14 @@ while read -r number where source; do
 done <"$tmp/citations"
 
 # Files that the page cites by their whole path.
-grep -oE '(lib|ops|include)/[a-z_/]+\.[ch]\b' "$page" | sort -u >"$tmp/cited"
+grep -oE '(lib|kit/[a-z_]+|ops|include)/[a-z_/]+\.[ch]\b' "$page" | sort -u >"$tmp/cited"
 while read -r cited; do
   [ -e "$cited" ] || fail "the page cites $cited, which does not exist"
 done <"$tmp/cited"
 
 # Locks, as "module name".
 for source in $(sources | grep -v '^include/'); do
-  module=$(echo "$source" | sed -e 's|^lib/||' -e 's|/.*||')
+  module=$(echo "$source" | sed -E -e 's#^(lib|kit)/##' -e 's#/.*##')
   sed -n 's/.*pthread_mutex_t \([a-z_]*\)\( =.*\)\{0,1\};.*/\1/p' "$source" | sed "s/^/$module /"
 done | sort -u >"$tmp/locks.tree"
 table "Order of locks" | awk -F'|' '{
@@ -92,7 +93,7 @@ compare "the table of locks" "$tmp/locks.tree" "$tmp/locks.page"
 
 # Types: a comment that begins "// Noun: " and has a line "// Thread:".
 table Glossary | sed -e 's/|.*//' -e 's/(s)//' | tr ',' '\n' | sed 's/^ *//' | tr '[:upper:]' '[:lower:]' >"$tmp/glossary"
-for header in $(find -L include/gcap -maxdepth 1 -name '*.h' | sort); do
+for header in $(find -L include/gcap include/gcap/kit -maxdepth 1 -name '*.h' | sort); do
   awk '
     !/^\/\// { noun = "" }
     /^\/\/ [A-Z][A-Za-z ]*: / && noun == "" { noun = $0; sub(/^\/\/ /, "", noun); sub(/: .*/, "", noun) }

@@ -58,7 +58,7 @@ problems() {
       for (i in quoted) {
         if (quoted[i] ~ /^(gcap|GCAP)_[A-Za-z0-9_]+$/) {
           if (!(quoted[i] in known)) print "row " row " names " quoted[i] ", which no public header has"
-        } else if (quoted[i] ~ /^[a-z_]+\.h$/) {
+        } else if (quoted[i] ~ /^(kit\/)?[a-z_]+\.h$/) {
           print "path include/gcap/" quoted[i]
         } else if (quoted[i] ~ /\//) {
           print "path " quoted[i]
@@ -119,6 +119,7 @@ check_the_check() {
   expect_found "names gcap_nonsense, which no public header has" "$whole; s/gcap_session_run/gcap_nonsense/"
   expect_found "names nonsense, which is no place" "$whole; s/gcap_session_run/nonsense/"
   expect_found "include/gcap/nonsense.h, which does not exist" "$whole; s/gcap_session_run/nonsense.h/"
+  expect_found "include/gcap/kit/nonsense.h, which does not exist" "$whole; s|gcap_session_run|kit/nonsense.h|"
   expect_found "lib/nonsense, which does not exist" "$whole; s|gcap_session_run|lib/nonsense|"
 }
 

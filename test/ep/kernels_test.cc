@@ -7,8 +7,8 @@
 #include <thread>
 #include <vector>
 
-#include "gcap/ep_ops.h"
-#include "gcap/session.h"
+#include "gcap/kit/ep_ops.h"
+#include "gcap/kit/session.h"
 #include "gtest/gtest.h"
 #include "test/base/device_work.h"
 #include "test/ep/model_builder.h"
@@ -16,12 +16,15 @@
 #include "test/support/device_floats.h"
 #include "test/support/device_test.h"
 #include "test/support/expect_status.h"
+#include "test/support/log_catcher.h"
+#include "test/support/runs.h"
 
 namespace {
 
 using gcap::testing::DeviceFloats;
 using gcap::testing::Gate;
 using gcap::testing::GraphOptions;
+using gcap::testing::LogCatcher;
 using gcap::testing::ModelBuilder;
 
 using Floats = std::vector<float>;
@@ -33,11 +36,11 @@ constexpr size_t kBytes = kCount * sizeof(float);
 // A session of one node, whose kernel is a function of the test.
 class EpKernels : public gcap::testing::DeviceTest {
  protected:
-  // `ops`: members that the EP has beside those that it needs.
-  void Create(const gcap_options_t& options, Compute compute, gcap_ep_ops_t ops = {}) {
+  // `spoil`: what the EP's runtime has in place of gcap's; nullptr: gcap's own.
+  void Create(const gcap_options_t& options, Compute compute, void (*spoil)(gcap_runtime_ops_t*) = nullptr) {
     compute_ = std::move(compute);
-    ops.struct_version = GCAP_EP_OPS_VERSION;
-    ops.struct_bytes = sizeof(ops);
+    gcap_ep_ops_t ops = {};
+    ops.struct_size = sizeof(ops);
     ops.name = "kernels";
     ops.self = &compute_;
     ops.supports = [](void*, const gcap_model_t*, const gcap_node_t*) { return true; };
@@ -49,6 +52,12 @@ class EpKernels : public gcap::testing::DeviceTest {
       return gcap_status_t(nullptr);
     };
     GCAP_ASSERT_OK(gcap_runtime_create(&options, &ops.runtime));
+    if (spoil != nullptr) {
+      own_ = ops.runtime;
+      gcap_runtime_ops_t table = ForwardingOps::Runs(own_);
+      spoil(&table);
+      GCAP_ASSERT_OK(gcap_runtime_create_from(&table, &ops.runtime));
+    }
     GCAP_ASSERT_OK(gcap_ep_create(&ops, &ep_));
     ModelBuilder m;
     const int x = m.Value("x", {kCount}), y = m.Value("y", {kCount});
@@ -61,6 +70,8 @@ class EpKernels : public gcap::testing::DeviceTest {
   void TearDown() override {
     GCAP_EXPECT_OK(gcap_session_destroy(session_));
     GCAP_EXPECT_OK(gcap_ep_destroy(ep_));
+    GCAP_EXPECT_OK(gcap_runtime_destroy(own_));
+    own_ = nullptr;
   }
 
   gcap_status_t Run(const DeviceFloats& x, const DeviceFloats& y, int graph_id, bool synchronize) {
@@ -77,6 +88,7 @@ class EpKernels : public gcap::testing::DeviceTest {
   }
 
   Compute compute_;
+  gcap_runtime_t* own_ = nullptr;  // behind a table of the test's
   gcap_ep_t* ep_ = nullptr;
   gcap_session_t* session_ = nullptr;
 };
@@ -105,7 +117,7 @@ TEST_F(EpKernels, ScratchThatIsAskedBeforeTheStreamIsTagged) {
   EXPECT_NE(block, of_first) << "the first stream has not come to its work yet";
   EXPECT_EQ(second.Get(), x.Get());
   gate.Open();
-  GCAP_EXPECT_OK(gcap_ep_synchronize(ep_));
+  GCAP_EXPECT_OK(gcap_runtime_synchronize(gcap_ep_runtime(ep_)));
   EXPECT_EQ(first.Get(), x.Get());
 }
 
@@ -114,17 +126,19 @@ TEST_F(EpKernels, OfAnEpThatAlwaysWaitsAreDoneWhateverTheFlag) {
   static std::vector<bool> flags;
   static cudaStream_t stream;
   flags.clear();
-  gcap_ep_ops_t ops = {};
-  ops.begin_run = [](void*, int) { return gcap_status_t(nullptr); };
-  ops.end_run = [](void*, gcap_status_t run_status, bool synchronize) {
-    flags.push_back(synchronize);
-    return gcap_status_join(run_status, GCAP_CUDA(cudaStreamSynchronize(stream)));
+  const auto waits = [](gcap_runtime_ops_t* ops) {
+    ops->is_graph_capture_enabled = nullptr;
+    ops->begin_run = [](void*, const gcap_run_t*, gcap_graph_run_kind_t*, void**) { return gcap_status_t(nullptr); };
+    ops->end_run = [](void*, const gcap_run_t* run, gcap_status_t run_status) {
+      flags.push_back(run->synchronize);
+      return gcap_status_join(run_status, GCAP_CUDA(cudaStreamSynchronize(stream)));
+    };
   };
   const auto compute = [](const gcap_kernel_context_t& context) {
     stream = gcap_stream_handle(context.resources.stream);
     return Copy(context.resources.stream, context.outputs[0].data, context.inputs[0].data, kBytes);
   };
-  Create(GraphOptions(), compute, ops);
+  Create(GraphOptions(), compute, waits);
   DeviceFloats x({1, 2, 3, 4, 5, 6, 7, 8});
   for (const bool synchronize : {false, true, false}) {
     DeviceFloats y((Floats(kCount)));
@@ -138,20 +152,21 @@ TEST_F(EpKernels, OfAnEpThatAlwaysWaitsAreDoneWhateverTheFlag) {
 TEST_F(EpKernels, OfAnEpWithGraphsOfItsOwnRunEachTimeAndNothingIsReplayed) {
   static int replays;
   replays = 0;
-  gcap_ep_ops_t ops = {};
-  ops.is_graph_capture_enabled = [](const void*) { return false; };
-  ops.is_graph_captured = [](void*, int) { return true; };
-  ops.replay_graph = [](void*, int, const gcap_graph_replay_options_t*, bool* out_replayed) {
-    ++replays;
-    *out_replayed = true;
-    return gcap_status_t(nullptr);
+  const auto has_graphs = [](gcap_runtime_ops_t* ops) {
+    ops->is_graph_capture_enabled = [](const void*) { return false; };
+    ops->is_captured = [](void*, int) { return true; };
+    ops->replay = [](void*, const gcap_run_t*, bool* out_replayed) {
+      ++replays;
+      *out_replayed = true;
+      return gcap_status_t(nullptr);
+    };
   };
   int computes = 0;
   const auto compute = [&computes](const gcap_kernel_context_t& context) {
     ++computes;
     return Copy(context.resources.stream, context.outputs[0].data, context.inputs[0].data, kBytes);
   };
-  Create(GraphOptions(1), compute, ops);
+  Create(GraphOptions(1), compute, has_graphs);
   DeviceFloats x((Floats(kCount))), y((Floats(kCount)));
   for (int run = 1; run <= 4; ++run) {
     x.Set(Floats(kCount, static_cast<float>(run)));
@@ -162,17 +177,56 @@ TEST_F(EpKernels, OfAnEpWithGraphsOfItsOwnRunEachTimeAndNothingIsReplayed) {
   EXPECT_EQ(replays, 0);
 }
 
-TEST_F(EpKernels, ForkAndJoinThroughTheirEp) {
+// ONNX Runtime's host warns and disables capture too.
+TEST_F(EpKernels, OfARuntimeThatSaysThatItCapturesAndCannotRunWithoutCapture) {
+  int computes = 0;
+  const auto compute = [&computes](const gcap_kernel_context_t& context) {
+    ++computes;
+    return Copy(context.resources.stream, context.outputs[0].data, context.inputs[0].data, kBytes);
+  };
+  const LogCatcher log;
+  Create(GraphOptions(1), compute, [](gcap_runtime_ops_t* ops) { ops->is_captured = nullptr; });
+  DeviceFloats x((Floats(kCount))), y((Floats(kCount)));
+  for (int run = 1; run <= 4; ++run) {
+    x.Set(Floats(kCount, static_cast<float>(run)));
+    GCAP_EXPECT_OK(Run(x, y, 0, /*synchronize=*/true));
+    EXPECT_EQ(y.Get(), x.Get());
+    EXPECT_EQ(computes, run);
+  }
+  EXPECT_EQ(GraphInfo(own_, 0).captures, 0u);
+  EXPECT_EQ(log.text(),
+            "a runtime says that it captures graphs, but its table has no is_captured; it runs without capture")
+      << "exactly one warning";
+}
+
+TEST_F(EpKernels, OfARuntimeThatCannotCheckBindingsAreRefusedWithThem) {
+  Create(
+      GraphOptions(1),
+      [](const gcap_kernel_context_t& context) {
+        return Copy(context.resources.stream, context.outputs[0].data, context.inputs[0].data, kBytes);
+      },
+      [](gcap_runtime_ops_t*) {});
+  DeviceFloats x((Floats(kCount))), y((Floats(kCount)));
+  gcap_tensor_t input = {x.get(), GCAP_DTYPE_F32, 1, {kCount}}, output = {y.get(), GCAP_DTYPE_F32, 1, {kCount}};
+  gcap_run_options_t options;
+  gcap_run_options_init(&options);
+  options.check_bindings = true;
+  GCAP_EXPECT_FAILS(gcap_session_run(session_, &options, &input, &output), GCAP_FAILED_PRECONDITION, "checks_bindings");
+  for (int run = 0; run < 3; ++run) GCAP_EXPECT_OK(Run(x, y, 0, /*synchronize=*/true));
+  EXPECT_EQ(GraphInfo(own_, 0).captures, 1u);
+}
+
+TEST_F(EpKernels, ForkAndJoinThroughTheirRuntime) {
   Create(GraphOptions(1), [](const gcap_kernel_context_t& context) {
     gcap_stream_t* streams[2];
     const size_t half = kCount / 2;
-    GCAP_RETURN_IF_ERROR(gcap_ep_fork(context.ep, 2, streams));
+    GCAP_RETURN_IF_ERROR(gcap_runtime_fork(gcap_ep_runtime(context.ep), 2, streams));
     for (size_t i = 0; i < 2; ++i) {
       const float* from = static_cast<const float*>(context.inputs[0].data) + i * half;
       float* to = static_cast<float*>(context.outputs[0].data) + (1 - i) * half;
       GCAP_RETURN_IF_ERROR(Copy(streams[i], to, from, half * sizeof(float)));
     }
-    return gcap_ep_join(context.ep);
+    return gcap_runtime_join(gcap_ep_runtime(context.ep));
   });
   DeviceFloats x((Floats(kCount))), y((Floats(kCount)));
   for (float round = 1; round <= 4; ++round) {
@@ -181,7 +235,7 @@ TEST_F(EpKernels, ForkAndJoinThroughTheirEp) {
     GCAP_EXPECT_OK(Run(x, y, 0, /*synchronize=*/true));
     EXPECT_EQ(y.Get(), Floats({5, 6, 7, 8, round, 2, 3, 4}));
   }
-  EXPECT_TRUE(gcap_ep_is_graph_captured(ep_, 0));
+  EXPECT_TRUE(gcap_runtime_is_captured(gcap_ep_runtime(ep_), 0));
 }
 
 // ONNX Runtime's kernels read the same option (DoCopyOnDefaultStream).
@@ -193,7 +247,7 @@ TEST_F(EpKernels, AskWhetherCopiesAreInTheDefaultStream) {
     GCAP_ASSERT_OK(gcap_options_parse(&options, &key, &value, 1));
     bool seen = !in_default_stream;
     Create(options, [&seen](const gcap_kernel_context_t& context) {
-      seen = gcap_ep_copies_in_default_stream(context.ep);
+      seen = gcap_runtime_copies_in_default_stream(gcap_ep_runtime(context.ep));
       return Copy(context.resources.stream, context.outputs[0].data, context.inputs[0].data, kBytes);
     });
     DeviceFloats x((Floats(kCount))), y((Floats(kCount)));

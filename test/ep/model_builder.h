@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "gcap/ep.h"
+#include "gcap/kit/ep.h"
 
 namespace gcap {
 namespace testing {

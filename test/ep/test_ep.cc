@@ -12,7 +12,9 @@
 #include <vector>
 
 #include "gcap/capture.h"
+#include "gcap/runtime_ops.h"
 #include "test/support/expect_status.h"
+#include "test/support/runs.h"
 
 namespace gcap {
 namespace testing {
@@ -180,24 +182,44 @@ struct TestEpOps {
 
   static gcap_graph_node_policy_t Policy(const void* self) { return Ep(self)->config_.policy; }
 
-  static gcap_status_t GetRunResources(void* self, gcap_run_resources_t* out_resources) {
-    return gcap_runtime_get_resources(Ep(self)->runtime_, out_resources);
-  }
-  static gcap_status_t Synchronize(void* self) { return gcap_runtime_synchronize(Ep(self)->runtime_); }
-
-  static gcap_status_t BeginRun(void* self, int graph_id) {
+  static gcap_status_t BeginRun(void* self, const gcap_run_t* run, gcap_graph_run_kind_t* out_kind,
+                                void** out_addresses) {
     ++Ep(self)->begun_runs_;
-    return gcap_runtime_begin_run(Ep(self)->runtime_, graph_id);
+    return gcap_runtime_begin_run(Ep(self)->runtime_, run, out_kind, out_addresses);
   }
-  static gcap_status_t EndRun(void* self, gcap_status_t run_status, bool synchronize) {
+  static gcap_status_t EndRun(void* self, const gcap_run_t* run, gcap_status_t run_status) {
     ++Ep(self)->ended_runs_;
-    return gcap_runtime_end_run(Ep(self)->runtime_, run_status, synchronize);
+    return gcap_runtime_end_run(Ep(self)->runtime_, run, run_status);
+  }
+
+  // The table of a runtime around that of the EP.
+  static gcap_runtime_ops_t OuterTable(TestEp* ep) {
+    gcap_runtime_ops_t ops = {};
+    ops.struct_size = sizeof(ops);
+    ops.self = ep;
+    ops.get_resources = [](void* self, gcap_run_resources_t* out) {
+      return gcap_runtime_get_resources(Ep(self)->runtime_, out);
+    };
+    ops.synchronize = [](void* self) { return gcap_runtime_synchronize(Ep(self)->runtime_); };
+    ops.is_concurrent_run_supported = [](const void* self) {
+      return gcap_runtime_supports_concurrent_runs(Ep(self)->runtime_);
+    };
+    if (!ep->config_.counts_runs) return ops;
+    ops.begin_run = BeginRun;
+    ops.end_run = EndRun;
+    ops.is_captured = [](void* self, int id) { return gcap_runtime_is_captured(Ep(self)->runtime_, id); };
+    ops.replay = [](void* self, const gcap_run_t* run, bool* out_replayed) {
+      return gcap_runtime_replay(Ep(self)->runtime_, run, out_replayed);
+    };
+    ops.is_graph_capture_enabled = [](const void* self) {
+      return gcap_runtime_is_graph_capture_enabled(Ep(self)->runtime_);
+    };
+    return ops;
   }
 
   static gcap_ep_ops_t Table(TestEp* ep) {
     gcap_ep_ops_t ops = {};
-    ops.struct_version = GCAP_EP_OPS_VERSION;
-    ops.struct_bytes = sizeof(gcap_ep_ops_t);
+    ops.struct_size = sizeof(gcap_ep_ops_t);
     ops.name = ep->config_.name.c_str();
     ops.self = ep;
     ops.supports = Supports;
@@ -205,15 +227,8 @@ struct TestEpOps {
     ops.input_place = InputPlace;
     ops.infer_shapes = InferShapes;
     ops.graph_capture_node_assignment_policy = Policy;
-    if (ep->config_.has_run_members) {
-      ops.runtime = ep->runtime_;
-      ops.destroy = [](void*) { return gcap_status_t(nullptr); };  // TestEp ends the runtime
-      if (ep->config_.counts_runs) ops.begin_run = BeginRun, ops.end_run = EndRun;
-    } else {
-      ops.supports_concurrent_runs = gcap_runtime_supports_concurrent_runs(ep->runtime_);
-      ops.get_run_resources = GetRunResources;
-      ops.synchronize = Synchronize;
-    }
+    ops.runtime = ep->outer_ != nullptr ? ep->outer_ : ep->runtime_;
+    ops.destroy = [](void*) { return gcap_status_t(nullptr); };  // TestEp ends the runtime
     return ops;
   }
 };
@@ -221,6 +236,10 @@ struct TestEpOps {
 gcap_status_t TestEp::Create(const gcap_options_t& options, const TestEpConfig& config, std::unique_ptr<TestEp>* out) {
   std::unique_ptr<TestEp> ep(new TestEp(config));
   GCAP_RETURN_IF_ERROR(gcap_runtime_create(&options, &ep->runtime_));
+  if (!config.has_run_members || config.counts_runs) {
+    const gcap_runtime_ops_t outer = TestEpOps::OuterTable(ep.get());
+    GCAP_RETURN_IF_ERROR(gcap_runtime_create_from(&outer, &ep->outer_));
+  }
   const gcap_ep_ops_t ops = TestEpOps::Table(ep.get());
   GCAP_RETURN_IF_ERROR(gcap_ep_create(&ops, &ep->ep_));
   *out = std::move(ep);
@@ -230,6 +249,8 @@ gcap_status_t TestEp::Create(const gcap_options_t& options, const TestEpConfig& 
 gcap_status_t TestEp::End() {
   gcap_status_t status = gcap_ep_destroy(ep_);
   ep_ = nullptr;
+  status = gcap_status_join(status, gcap_runtime_destroy(outer_));
+  outer_ = nullptr;
   status = gcap_status_join(status, gcap_runtime_destroy(runtime_));
   runtime_ = nullptr;
   return status;
@@ -240,11 +261,7 @@ TestEp::~TestEp() {
   EXPECT_EQ(live_kernels_, 0);
 }
 
-gcap_graph_info_t TestEp::Info(int graph_id) const {
-  gcap_graph_info_t info;
-  gcap_runtime_get_graph_info(runtime_, graph_id, &info);
-  return info;
-}
+gcap_graph_info_t TestEp::Info(int graph_id) const { return GraphInfo(runtime_, graph_id); }
 
 gcap_options_t GraphOptions(unsigned min_runs) {
   gcap_options_t options;

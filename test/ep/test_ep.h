@@ -10,8 +10,8 @@
 #include <set>
 #include <string>
 
-#include "gcap/ep.h"
-#include "gcap/ep_ops.h"
+#include "gcap/kit/ep.h"
+#include "gcap/kit/ep_ops.h"
 #include "gcap/options.h"
 
 namespace gcap {
@@ -48,8 +48,8 @@ struct TestEpConfig {
   std::set<std::string> ops = {"Rotate", "Join",   "Fill",  "Bounce", "Count",  "Fail",
                                "Alloc",  "Ignore", "Leave", "Shape",  "Reshape"};
   std::string broken_op;        // the op whose kernel cannot be made
-  bool has_run_members = true;  // false: only what an EP without a runtime must have
-  bool counts_runs = false;     // its begin_run and end_run count, and hand on to the runtime
+  bool has_run_members = true;  // false: its runtime is a table with only what is required
+  bool counts_runs = false;     // its runtime is a table whose begin_run and end_run count
   void (*leave)() = nullptr;    // what Leave calls; it need not return
   gcap_graph_node_policy_t policy = GCAP_GRAPH_ALL_NODES_ON_EP;
 };
@@ -62,7 +62,7 @@ class TestEp {
   gcap_status_t End();
 
   gcap_ep_t* get() const { return ep_; }
-  gcap_runtime_t* runtime() const { return runtime_; }
+  gcap_runtime_t* runtime() const { return runtime_; }  // gcap's own
   const TestEpConfig& config() const { return config_; }
   int live_kernels() const { return live_kernels_; }
   int most_computes_at_once() const { return most_computes_at_once_; }
@@ -79,6 +79,7 @@ class TestEp {
 
   const TestEpConfig config_;
   gcap_runtime_t* runtime_ = nullptr;
+  gcap_runtime_t* outer_ = nullptr;  // what the EP has, if it is not `runtime_`
   gcap_ep_t* ep_ = nullptr;
   std::atomic<int> live_kernels_{0};
   std::atomic<int> computes_now_{0};

@@ -10,18 +10,18 @@
 
 #include "gcap/allocator.h"
 #include "gcap/capture.h"
-#include "gcap/ep_ops.h"
 #include "gcap/graph.h"
+#include "gcap/kit/ep_ops.h"
+#include "gcap/kit/session.h"
 #include "gcap/options.h"
 #include "gcap/runtime.h"
-#include "gcap/session.h"
-#include "gcap/thread_context.h"
 #include "gcap_sim.h"
 #include "gtest/gtest.h"
 #include "test/fault/stream_scene.h"
 #include "test/session/session_test.h"
 #include "test/support/expect_status.h"
 #include "test/support/log_catcher.h"
+#include "test/support/plain_runs.h"
 #include "test/support/replays.h"
 
 namespace {
@@ -44,9 +44,9 @@ class BadInput : public ::testing::Test {
 
   gcap_status_t Begin(int id, cudaStream_t stream) {
     gcap_graph_run_kind_t kind = GCAP_GRAPH_RUN_EAGER;
-    return gcap_graph_manager_begin_run(s_->manager, id, stream, &kind);
+    return BeginPlain(s_->manager, id, stream, &kind);
   }
-  gcap_status_t EndRun() { return gcap_graph_manager_end_run(s_->manager, nullptr, /*synchronize=*/true); }
+  gcap_status_t EndRun() { return EndPlain(s_->manager, nullptr, /*synchronize=*/true); }
   // A captured run whose kernel answers success, whatever `misbehave` did.
   template <typename Misbehave>
   Outcome CaptureOf(Misbehave misbehave) {
@@ -98,11 +98,11 @@ TEST_F(BadInput, BeginOfARunWithinARun) {
   const std::string before = log.text();
   ChainRig rig;
   GCAP_ASSERT_OK(rig.Create(gcap::testing::GraphOptions(0)));
-  GCAP_EXPECT_OK(gcap_ep_begin_run(rig.ep->get(), 7));
-  GCAP_EXPECT_OK(gcap_ep_begin_run(rig.ep->get(), GCAP_GRAPH_ID_NONE));
+  GCAP_EXPECT_OK(BeginRun(rig.ep->runtime(), 7));
+  GCAP_EXPECT_OK(BeginRun(rig.ep->runtime(), GCAP_GRAPH_ID_NONE));
   EXPECT_FALSE(gcap_thread_is_capturing());
-  GCAP_EXPECT_OK(gcap_ep_end_run(rig.ep->get(), nullptr, /*synchronize=*/true));
-  GCAP_EXPECT_FAILS(gcap_ep_end_run(rig.ep->get(), nullptr, true), GCAP_FAILED_PRECONDITION, "no run");
+  GCAP_EXPECT_OK(::EndRun(rig.ep->runtime(), nullptr, /*synchronize=*/true));
+  GCAP_EXPECT_FAILS(::EndRun(rig.ep->runtime(), nullptr, true), GCAP_FAILED_PRECONDITION, "no run");
   EXPECT_NE(log.text().find("id 7 was never ended", before.size()), std::string::npos) << log.text();
 }
 
@@ -198,17 +198,15 @@ TEST_F(BadInput, NullLeavesTheOutputsEmpty) {
   const gcap_model_t model = {};
   const gcap_node_t node = {};
   gcap_kernel_t kernel = {this, nullptr, [](void*) {}};
-  gcap_run_resources_t of_runtime = {s_->stream, nullptr, nullptr}, of_ep = of_runtime;
-  bool runtime_replayed = true, ep_replayed = true;
+  gcap_run_resources_t of_runtime;
+  gcap_run_resources_init(&of_runtime);
+  of_runtime.stream = s_->stream;
+  bool replayed = true;
   gcap_status_free(gcap_runtime_get_resources(nullptr, &of_runtime));
-  gcap_status_free(gcap_ep_get_run_resources(nullptr, &of_ep));
-  gcap_status_free(gcap_runtime_replay(nullptr, 0, nullptr, &runtime_replayed));
-  gcap_status_free(gcap_ep_replay_graph(nullptr, 0, nullptr, &ep_replayed));
+  gcap_status_free(TryReplay(static_cast<gcap_runtime_t*>(nullptr), 0, /*synchronize=*/false, &replayed));
   gcap_status_free(gcap_ep_create_kernel(nullptr, &model, &node, &kernel));
   EXPECT_EQ(of_runtime.stream, nullptr);
-  EXPECT_EQ(of_ep.stream, nullptr);
-  EXPECT_FALSE(runtime_replayed);
-  EXPECT_FALSE(ep_replayed);
+  EXPECT_FALSE(replayed);
   EXPECT_EQ(kernel.self, nullptr);
   EXPECT_EQ(kernel.destroy, nullptr);
 }
@@ -216,9 +214,7 @@ TEST_F(BadInput, NullLeavesTheOutputsEmpty) {
 // The run's own failure comes first; the argument's is joined to it.
 TEST_F(BadInput, NullAtTheEndOfARunLosesNoStatus) {
   const auto failure = [] { return GCAP_STATUS(GCAP_LIBRARY_ERROR, "the kernel gave up"); };
-  const Outcome outcomes[] = {Outcome(gcap_graph_manager_end_run(nullptr, failure(), true)),
-                              Outcome(gcap_runtime_end_run(nullptr, failure(), true)),
-                              Outcome(gcap_ep_end_run(nullptr, failure(), true))};
+  const Outcome outcomes[] = {Outcome(EndPlain(nullptr, failure(), true)), Outcome(::EndRun(nullptr, failure(), true))};
   for (const Outcome& outcome : outcomes) {
     EXPECT_EQ(outcome.code, GCAP_LIBRARY_ERROR);
     EXPECT_TRUE(outcome.Names("the kernel gave up") && outcome.Names("is NULL")) << outcome.message;
@@ -240,13 +236,13 @@ TEST(LostDevice, EveryCallAnswersAndTheNextDeviceWorks) {
     fault.sticky = 1;
     gcap_sim_inject(&fault);
     gcap_graph_run_kind_t kind = GCAP_GRAPH_RUN_EAGER;
-    Outcome first(gcap_graph_manager_begin_run(scene->manager, 5, scene->Handle(), &kind));
-    if (first.ok()) first = Outcome(gcap_graph_manager_end_run(scene->manager, nullptr, true));
+    Outcome first(BeginPlain(scene->manager, 5, scene->Handle(), &kind));
+    if (first.ok()) first = Outcome(EndPlain(scene->manager, nullptr, true));
     const Outcome replay(Replay(scene->manager, StreamScene::kId, true));
-    EXPECT_EQ(replay.code, GCAP_CUDA_ERROR) << replay.message;
+    EXPECT_EQ(replay.code, GCAP_DEVICE_LOST) << replay.message;
     EXPECT_EQ(replay.cuda_error, cudaErrorIllegalAddress);
     const Outcome synchronised(gcap_stream_synchronize(scene->stream));
-    EXPECT_EQ(synchronised.code, GCAP_CUDA_ERROR) << synchronised.message;
+    EXPECT_EQ(synchronised.code, GCAP_DEVICE_LOST) << synchronised.message;
     const Outcome ended(scene->End());
     EXPECT_FALSE(ended.ok());
     EXPECT_TRUE(ended.Names("kept")) << ended.message;

@@ -1,13 +1,15 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
-// Walks over gcap/ep.h and gcap/ep_ops.h.
+// Walks over gcap/kit/ep.h and gcap/kit/ep_ops.h.
 
 #include <string>
 
-#include "gcap/cpu_ep.h"
-#include "gcap/shape_inference.h"
+#include "gcap/graph_plan.h"
+#include "gcap/kit/cpu_ep.h"
+#include "gcap/kit/shape_inference.h"
 #include "test/fault/session_scene.h"
 #include "test/support/replays.h"
+#include "test/support/runs.h"
 
 namespace gcap {
 namespace testing {
@@ -21,64 +23,50 @@ void Captured(S* s) { s->Run(2); }
 // An open run: the first one of an id is eager, the second one a capture. Its work is a fill.
 void Open(S* s, int runs_before) {
   s->Run(runs_before);
-  GCAP_EXPECT_OK(gcap_ep_begin_run(s->Ep(), S::kId));
+  GCAP_EXPECT_OK(BeginRun(s->Runtime(), S::kId));
   gcap_run_resources_t run;
-  GCAP_ASSERT_OK(gcap_ep_get_run_resources(s->Ep(), &run));
+  GCAP_ASSERT_OK(gcap_runtime_get_resources(s->Runtime(), &run));
   EXPECT_EQ(cudaMemsetAsync(s->y.get(), 1, s->y.Bytes(), gcap_stream_handle(run.stream)), cudaSuccess);
 }
 void OpenEager(S* s) { Open(s, 0); }
 void OpenCapture(S* s) { Open(s, 1); }
 
-void EndRun(S* s) { GCAP_EXPECT_OK(gcap_ep_end_run(s->Ep(), nullptr, true)); }
+void EndOpenRun(S* s) { GCAP_EXPECT_OK(EndRun(s->Runtime(), nullptr, true)); }
 // Ends a run in which a call failed, or that was not joined.
-void EndAnyRun(S* s) { gcap_status_free(gcap_ep_end_run(s->Ep(), nullptr, true)); }
-
-gcap_status_t Replay(S* s) {
-  bool replayed = false;
-  const gcap_graph_replay_options_t options = ReplayOptions(/*synchronize=*/true);
-  return gcap_ep_replay_graph(s->Ep(), S::kId, &options, &replayed);
-}
+void EndAnyRun(S* s) { gcap_status_free(EndRun(s->Runtime(), nullptr, true)); }
 
 const int64_t kShape[] = {2, 3};
 const gcap_graph_binding_t kBinding = {"x", kShape, 2, kShape};
 
-gcap_graph_replay_options_t Bound() {
-  gcap_graph_replay_options_t options = ReplayOptions(/*synchronize=*/true);
-  options.check_bindings = true;
-  options.bindings = &kBinding;
-  options.num_bindings = 1;
-  return options;
+gcap_run_t Bound() {
+  gcap_run_t run = RunOf(S::kId, /*synchronize=*/true);
+  run.bindings = &kBinding;
+  run.num_bindings = 1;
+  return run;
+}
+
+gcap_status_t BeginBound(S* s) {
+  const gcap_run_t run = Bound();
+  return gcap_runtime_begin_run(s->Runtime(), &run, nullptr, nullptr);
 }
 
 // A graph that was signed.
 void SignedCapture(S* s) {
-  OpenCapture(s);
-  GCAP_EXPECT_OK(gcap_ep_sign_graph(s->Ep(), &kBinding, 1));
-  EndRun(s);
+  s->Run(1);
+  GCAP_EXPECT_OK(BeginBound(s));
+  EndOpenRun(s);
 }
 
 void AddSignatureWalks(std::vector<Walk>* walks) {
-  walks->push_back(
-      SessionWalk("gcap_ep_sign_graph", "", OpenCapture, [](S* s) { return gcap_ep_sign_graph(s->Ep(), &kBinding, 1); })
-          .MakesNoCall()
-          .Then<S>(EndRun));
-  walks->push_back(SessionWalk("gcap_runtime_sign", "", OpenCapture,
-                               [](S* s) { return gcap_runtime_sign(s->Runtime(), &kBinding, 1); })
-                       .MakesNoCall()
-                       .Then<S>(EndRun));
-  walks->push_back(SessionWalk("gcap_ep_replay_graph", "signed", SignedCapture, [](S* s) {
-    bool replayed = false;
-    const gcap_graph_replay_options_t options = Bound();
-    return gcap_ep_replay_graph(s->Ep(), S::kId, &options, &replayed);
-  }));
+  walks->push_back(SessionWalk(
+                       "gcap_runtime_begin_run", "signed", [](S* s) { s->Run(1); }, BeginBound)
+                       .RecoversFrom({"*"})
+                       .Then<S>(EndOpenRun));
   walks->push_back(SessionWalk("gcap_runtime_replay", "signed", SignedCapture, [](S* s) {
     bool replayed = false;
-    const gcap_graph_replay_options_t options = Bound();
-    return gcap_runtime_replay(s->Runtime(), S::kId, &options, &replayed);
+    const gcap_run_t run = Bound();
+    return gcap_runtime_replay(s->Runtime(), &run, &replayed);
   }));
-  walks->push_back(SessionWalk("gcap_ep_explain", "", Captured, [](S* s) {
-                     return gcap_ep_explain(s->Ep(), S::kId, GCAP_GRAPH_WHY_CAPTURE_FAILED);
-                   }).MakesNoCall());
   walks->push_back(SessionWalk("gcap_runtime_explain", "", Captured, [](S* s) {
                      return gcap_runtime_explain(s->Runtime(), S::kId, GCAP_GRAPH_WHY_CAPTURE_FAILED);
                    }).MakesNoCall());
@@ -87,13 +75,11 @@ void AddSignatureWalks(std::vector<Walk>* walks) {
 // An EP that does nothing.
 gcap_ep_ops_t SmallestTable() {
   gcap_ep_ops_t ops = {};
-  ops.struct_version = GCAP_EP_OPS_VERSION;
-  ops.struct_bytes = sizeof(gcap_ep_ops_t);
+  ops.struct_size = sizeof(gcap_ep_ops_t);
   ops.name = "smallest";
   ops.supports = [](void*, const gcap_model_t*, const gcap_node_t*) { return false; };
   ops.create_kernel = [](void*, const gcap_model_t*, const gcap_node_t*, gcap_kernel_t*) { return gcap_status_t{}; };
-  ops.get_run_resources = [](void*, gcap_run_resources_t*) { return gcap_status_t{}; };
-  ops.synchronize = [](void*) { return gcap_status_t{}; };
+  ops.runs_on_host = true;
   return ops;
 }
 
@@ -130,38 +116,22 @@ void AddEpWalks(std::vector<Walk>* walks) {
                      const gcap_model_t model = {};
                      return gcap_ep_create_kernel(s->Ep(), &model, &node, &s->kernel);
                    }).MakesNoCall());
-  walks->push_back(SessionWalk("gcap_ep_get_run_resources", "", Cold, [](S* s) {
-                     gcap_run_resources_t run;
-                     return gcap_ep_get_run_resources(s->Ep(), &run);
-                   }).MakesNoCall());
   walks->push_back(
-      SessionWalk("gcap_ep_begin_run", "eager", Cold, [](S* s) { return gcap_ep_begin_run(s->Ep(), S::kId); })
+      SessionWalk("gcap_runtime_begin_run", "eager", Cold, [](S* s) { return BeginRun(s->Runtime(), S::kId); })
           .MakesNoCall()
-          .Then<S>(EndRun));
-  walks->push_back(SessionWalk(
-                       "gcap_ep_begin_run", "capture", [](S* s) { s->Run(1); },
-                       [](S* s) { return gcap_ep_begin_run(s->Ep(), S::kId); })
-                       .RecoversFrom({"*"})
-                       .Then<S>(EndRun));
+          .Then<S>(EndOpenRun));
   for (auto open : {OpenEager, OpenCapture}) {
-    walks->push_back(SessionWalk("gcap_ep_end_run", open == OpenEager ? "eager" : "capture", open, [](S* s) {
-                       return gcap_ep_end_run(s->Ep(), nullptr, true);
-                     }).RecoversFrom(kMeasurements));
     walks->push_back(SessionWalk("gcap_runtime_end_run", open == OpenEager ? "eager" : "capture", open, [](S* s) {
-                       return gcap_runtime_end_run(s->Runtime(), nullptr, true);
+                       return EndRun(s->Runtime(), nullptr, true);
                      }).RecoversFrom(kMeasurements));
   }
-  walks->push_back(SessionWalk("gcap_ep_replay_graph", "", Captured, Replay));
-  walks->push_back(SessionWalk("gcap_ep_release_captured_graph", "", Captured,
-                               [](S* s) { return gcap_ep_release_captured_graph(s->Ep(), S::kId); }));
   walks->push_back(SessionWalk("gcap_ep_claim", "", Cold, [](S* s) {
                      gcap_status_t status = gcap_ep_claim(s->Ep());  // the session has it
                      EXPECT_EQ(gcap_status_code(status), GCAP_FAILED_PRECONDITION);
                      gcap_status_free(status);
-                     gcap_ep_unclaim(s->Ep());
+                     gcap_ep_unclaim(s->Ep(), /*has_run=*/false);
                      return gcap_ep_claim(s->Ep());
                    }).MakesNoCall());
-  walks->push_back(SessionWalk("gcap_ep_synchronize", "", Cold, [](S* s) { return gcap_ep_synchronize(s->Ep()); }));
   walks->push_back(SessionWalk(
                        "gcap_ep_trim", "", [](S* s) { s->Run(1); }, [](S* s) { return gcap_ep_trim(s->Ep()); })
                        .RecoversFrom({"cudaThreadExchangeStreamCaptureMode"}));
@@ -223,13 +193,13 @@ gcap_status_t FillY(void* scene, const gcap_run_resources_t* run) {
   return GCAP_CUDA(cudaMemsetAsync(s->y.get(), 1, s->y.Bytes(), gcap_stream_handle(run->stream)));
 }
 
-gcap_status_t RunOnce(S* s) { return gcap_runtime_run(s->Runtime(), S::kId, FillY, s, /*synchronize=*/true); }
+gcap_status_t RunOnce(S* s) { return RunOnRuntime(s->Runtime(), S::kId, FillY, s, /*synchronize=*/true); }
 
 gcap_status_t PlanOnce(S* s) {
-  const gcap_runtime_planned_run_t run = {S::kId, FillY, s};
+  const PlannedWork run = {S::kId, FillY, s};
   gcap_graph_plan_t plan;
   gcap_graph_plan_init(&plan);
-  return gcap_runtime_plan(s->Runtime(), &run, 1, &plan);
+  return PlanOnRuntime(s->Runtime(), &run, 1, &plan);
 }
 
 // The scene's output as the one buffer of a run.
@@ -245,21 +215,13 @@ gcap_status_t OnOutput(S* s, Call call) {
 
 gcap_status_t RunOnceOn(S* s) {
   return OnOutput(s, [s](const gcap_graph_buffers_t* buffers) {
-    return gcap_runtime_run_on(
+    return RunOnRuntime(
         s->Runtime(), S::kId, buffers,
-        [](void* scene, const gcap_run_resources_t* run, void* const* addresses) {
+        [](void* scene, const gcap_run_resources_t* run) {
           const size_t bytes = static_cast<S*>(scene)->y.Bytes();
-          return GCAP_CUDA(cudaMemsetAsync(addresses[0], 1, bytes, gcap_stream_handle(run->stream)));
+          return GCAP_CUDA(cudaMemsetAsync(run->addresses[0], 1, bytes, run->cuda_stream));
         },
         s, /*synchronize=*/true);
-  });
-}
-
-gcap_status_t BeginEpOn(S* s) {
-  return OnOutput(s, [s](const gcap_graph_buffers_t* buffers) {
-    gcap_graph_run_kind_t kind = GCAP_GRAPH_RUN_EAGER;
-    void* address = nullptr;
-    return gcap_ep_begin_run_on(s->Ep(), S::kId, buffers, &kind, &address);
   });
 }
 
@@ -267,28 +229,38 @@ gcap_status_t BeginRuntimeOn(S* s) {
   return OnOutput(s, [s](const gcap_graph_buffers_t* buffers) {
     gcap_graph_run_kind_t kind = GCAP_GRAPH_RUN_EAGER;
     void* address = nullptr;
-    return gcap_runtime_begin_run_on(s->Runtime(), S::kId, buffers, &kind, &address);
+    gcap_run_t run = RunOf(S::kId);
+    run.buffers = buffers;
+    return gcap_runtime_begin_run(s->Runtime(), &run, &kind, &address);
   });
 }
 
 void AddMovingWalks(std::vector<Walk>* walks) {
   const auto warm = [](S* s) { s->Run(1); };
-  walks->push_back(SessionWalk("gcap_ep_begin_run_on", "rehearsal", warm, BeginEpOn)
+  walks->push_back(SessionWalk("gcap_runtime_begin_run", "rehearsal", warm, BeginRuntimeOn)
                        .RecoversFrom({"*"})
                        .WithoutALog()
-                       .Then<S>(EndRun));
-  walks->push_back(SessionWalk("gcap_runtime_begin_run_on", "rehearsal", warm, BeginRuntimeOn)
-                       .RecoversFrom({"*"})
-                       .WithoutALog()
-                       .Then<S>(EndRun));
-  walks->push_back(SessionWalk("gcap_runtime_run_on", "eager", Cold, RunOnceOn));
+                       .Then<S>(EndOpenRun));
+  walks->push_back(SessionWalk("gcap_runtime_run", "eager, on buffers", Cold, RunOnceOn));
   walks->push_back(
-      SessionWalk("gcap_runtime_run_on", "rehearsal and capture", warm, RunOnceOn).RecoversFrom({"*"}).WithoutALog());
+      SessionWalk("gcap_runtime_run", "rehearsal and capture", warm, RunOnceOn).RecoversFrom({"*"}).WithoutALog());
 }
 
 void AddRuntimeWalks(std::vector<Walk>* walks) {
   AddMovingWalks(walks);
   walks->push_back(SessionWalk("gcap_runtime_create", "", Cold, CreateRuntime));
+  walks->push_back(SessionWalk("gcap_runtime_create_from", "", Cold, [](S* s) {
+                     const gcap_runtime_ops_t ops = ForwardingOps::Least(s->Runtime());
+                     return gcap_runtime_create_from(&ops, &s->runtime);
+                   }).MakesNoCall());
+  walks->push_back(SessionWalk("gcap_runtime_get_resources", "", Cold, [](S* s) {
+                     gcap_run_resources_t run;
+                     return gcap_runtime_get_resources(s->Runtime(), &run);
+                   }).MakesNoCall());
+  walks->push_back(SessionWalk("gcap_runtime_graphs", "", Cold, [](S* s) {
+                     gcap_graph_manager_t* graphs = nullptr;
+                     return gcap_runtime_graphs(s->Runtime(), &graphs);
+                   }).MakesNoCall());
   walks->push_back(SessionWalk("gcap_runtime_destroy", "", UsedRuntime,
                                [](S* s) {
                                  gcap_runtime_t* runtime = s->runtime;
@@ -298,16 +270,16 @@ void AddRuntimeWalks(std::vector<Walk>* walks) {
                        .RecoversFrom({"cudaStreamIsCapturing"})
                        .WithoutALog());
   walks->push_back(SessionWalk(
-      "gcap_runtime_get_resources", "first use", [](S* s) { GCAP_EXPECT_OK(CreateRuntime(s)); },
+      "gcap_runtime_read_resources", "first use", [](S* s) { GCAP_EXPECT_OK(CreateRuntime(s)); },
       [](S* s) {
         gcap_run_resources_t run;
         return gcap_runtime_get_resources(s->runtime, &run);
       }));
   walks->push_back(SessionWalk(
                        "gcap_runtime_begin_run", "capture", [](S* s) { s->Run(1); },
-                       [](S* s) { return gcap_runtime_begin_run(s->Runtime(), S::kId); })
+                       [](S* s) { return BeginRun(s->Runtime(), S::kId); })
                        .RecoversFrom({"*"})
-                       .Then<S>(EndRun));
+                       .Then<S>(EndOpenRun));
   walks->push_back(SessionWalk("gcap_runtime_replay", "", Captured, [](S* s) {
     bool replayed = false;
     return TryReplay(s->Runtime(), S::kId, true, &replayed);
@@ -324,18 +296,13 @@ void AddRuntimeWalks(std::vector<Walk>* walks) {
       SessionWalk("gcap_runtime_synchronize", "", Cold, [](S* s) { return gcap_runtime_synchronize(s->Runtime()); }));
 }
 
-// --- Copies, streams and memory, by the EP and by its runtime --------------------------------------------------------
+// --- Copies, streams and memory ---------------------------------------------------------------------------------------
 
-enum class By { kEp, kRuntime };
-
-gcap_status_t CopyInput(S* s, By by, size_t count, gcap_stream_t* stream) {
+gcap_status_t CopyInput(S* s, size_t count, gcap_stream_t* stream) {
   const gcap_tensor_t src = {s->x.get(), GCAP_DTYPE_F32, 1, {kCount}}, dst = {s->y.get(), GCAP_DTYPE_F32, 1, {kCount}};
   const gcap_memory_t device = {GCAP_MEMORY_DEVICE, 0};
   const gcap_copy_t copies[] = {{&src, device, &dst, device, stream}, {&src, device, &dst, device, nullptr}};
-  if (count == 1) {
-    return by == By::kEp ? gcap_ep_copy_tensor(s->Ep(), copies) : gcap_runtime_copy_tensor(s->Runtime(), copies);
-  }
-  return by == By::kEp ? gcap_ep_copy_tensors(s->Ep(), copies, 2) : gcap_runtime_copy_tensors(s->Runtime(), copies, 2);
+  return gcap_runtime_copy_tensors(s->Runtime(), copies, count);
 }
 
 // A runtime of the walk's own that copies on streams of its own.
@@ -346,14 +313,10 @@ void RuntimeWithoutOrder(S* s) {
 }
 
 void AddCopyWalks(std::vector<Walk>* walks) {
-  walks->push_back(
-      SessionWalk("gcap_ep_copy_tensor", "", Cold, [](S* s) { return CopyInput(s, By::kEp, 1, nullptr); }));
-  walks->push_back(
-      SessionWalk("gcap_runtime_copy_tensor", "", Cold, [](S* s) { return CopyInput(s, By::kRuntime, 1, nullptr); }));
-  walks->push_back(SessionWalk("gcap_ep_copy_tensors", "", Cold, [](S* s) {
+  walks->push_back(SessionWalk("gcap_runtime_copy_tensors", "", Cold, [](S* s) {
     gcap_run_resources_t run;
-    GCAP_RETURN_IF_ERROR(gcap_ep_get_run_resources(s->Ep(), &run));
-    return CopyInput(s, By::kEp, 2, run.stream);
+    GCAP_RETURN_IF_ERROR(gcap_runtime_get_resources(s->Runtime(), &run));
+    return CopyInput(s, 2, run.stream);
   }));
   walks->push_back(
       SessionWalk("gcap_runtime_copy_tensors", "outside the default stream", RuntimeWithoutOrder, [](S* s) {
@@ -367,51 +330,39 @@ void AddCopyWalks(std::vector<Walk>* walks) {
                                [](S* s) {
                                  gcap_run_resources_t run;
                                  GCAP_RETURN_IF_ERROR(gcap_runtime_get_resources(s->Runtime(), &run));
-                                 return CopyInput(s, By::kRuntime, 1, run.stream);
+                                 return CopyInput(s, 1, run.stream);
                                })
                        .RecoversFrom({"cudaStreamIsCapturing"})  // the ledger asks
                        .WithoutALog()
                        .AlwaysThen<S>(EndAnyRun));
 }
 
-gcap_status_t MakeStream(S* s, By by) {
-  gcap_stream_t* stream = nullptr;
-  GCAP_RETURN_IF_ERROR(by == By::kEp ? gcap_ep_create_stream(s->Ep(), &stream)
-                                     : gcap_runtime_create_stream(s->Runtime(), &stream));
-  return gcap_stream_destroy(stream);
-}
-
-gcap_status_t GetPinned(S* s, By by) {
-  gcap_allocator_t* pinned = nullptr;
-  return by == By::kEp ? gcap_ep_get_allocator(s->Ep(), GCAP_MEMORY_PINNED, &pinned)
-                       : gcap_runtime_get_allocator(s->Runtime(), GCAP_MEMORY_PINNED, &pinned);
-}
-
 void AddMemoryOfHostWalks(std::vector<Walk>* walks) {
-  walks->push_back(SessionWalk("gcap_ep_create_stream", "", Cold, [](S* s) { return MakeStream(s, By::kEp); }));
-  walks->push_back(
-      SessionWalk("gcap_runtime_create_stream", "", Cold, [](S* s) { return MakeStream(s, By::kRuntime); }));
-  walks->push_back(
-      SessionWalk("gcap_ep_get_allocator", "", Cold, [](S* s) { return GetPinned(s, By::kEp); }).MakesNoCall());
+  walks->push_back(SessionWalk("gcap_runtime_create_stream", "", Cold, [](S* s) {
+    gcap_stream_t* stream = nullptr;
+    GCAP_RETURN_IF_ERROR(gcap_runtime_create_stream(s->Runtime(), &stream));
+    return gcap_stream_destroy(stream);
+  }));
   walks->push_back(SessionWalk("gcap_runtime_get_allocator", "", Cold, [](S* s) {
-                     return GetPinned(s, By::kRuntime);
+                     gcap_allocator_t* pinned = nullptr;
+                     return gcap_runtime_get_allocator(s->Runtime(), GCAP_MEMORY_PINNED, &pinned);
                    }).MakesNoCall());
 }
 
 // --- Forks ----------------------------------------------------------------------------------------------------------
 
-gcap_status_t Fork(S* s, By by) {
+gcap_status_t Fork(S* s) {
   gcap_stream_t* streams[2];
-  GCAP_RETURN_IF_ERROR(by == By::kEp ? gcap_ep_fork(s->Ep(), 2, streams) : gcap_runtime_fork(s->Runtime(), 2, streams));
+  GCAP_RETURN_IF_ERROR(gcap_runtime_fork(s->Runtime(), 2, streams));
   return GCAP_CUDA(cudaMemsetAsync(s->y.get(), 2, s->y.Bytes(), gcap_stream_handle(streams[0])));
 }
 
 // The thread has its streams.
 void WarmForks(S* s) {
   OpenEager(s);
-  GCAP_EXPECT_OK(Fork(s, By::kEp));
-  GCAP_EXPECT_OK(gcap_ep_join(s->Ep()));
-  EndRun(s);
+  GCAP_EXPECT_OK(Fork(s));
+  GCAP_EXPECT_OK(gcap_runtime_join(s->Runtime()));
+  EndOpenRun(s);
 }
 void ForkInCapture(S* s) {
   WarmForks(s);
@@ -419,11 +370,11 @@ void ForkInCapture(S* s) {
 }
 void ForkedEager(S* s) {
   OpenEager(s);
-  GCAP_EXPECT_OK(Fork(s, By::kEp));
+  GCAP_EXPECT_OK(Fork(s));
 }
 void ForkedCapture(S* s) {
   ForkInCapture(s);
-  GCAP_EXPECT_OK(Fork(s, By::kEp));
+  GCAP_EXPECT_OK(Fork(s));
 }
 
 void AddForkWalks(std::vector<Walk>* walks) {
@@ -433,21 +384,14 @@ void AddForkWalks(std::vector<Walk>* walks) {
     void (*forked)(S*);
   } rows[] = {{"eager", OpenEager, ForkedEager}, {"capture", ForkInCapture, ForkedCapture}};
   for (const auto& row : rows) {
-    walks->push_back(SessionWalk("gcap_ep_fork", row.variant, row.open, [](S* s) {
-                       return Fork(s, By::kEp);
-                     }).AlwaysThen<S>(EndAnyRun));
-    walks->push_back(SessionWalk("gcap_runtime_fork", row.variant, row.open, [](S* s) {
-                       return Fork(s, By::kRuntime);
-                     }).AlwaysThen<S>(EndAnyRun));
-    walks->push_back(SessionWalk("gcap_ep_join", row.variant, row.forked, [](S* s) {
-                       return gcap_ep_join(s->Ep());
-                     }).AlwaysThen<S>(EndAnyRun));
+    walks->push_back(
+        SessionWalk("gcap_runtime_fork", row.variant, row.open, [](S* s) { return Fork(s); }).AlwaysThen<S>(EndAnyRun));
     walks->push_back(SessionWalk("gcap_runtime_join", row.variant, row.forked, [](S* s) {
                        return gcap_runtime_join(s->Runtime());
                      }).AlwaysThen<S>(EndAnyRun));
   }
   walks->push_back(SessionWalk("gcap_runtime_end_run", "whose work failed after a fork", ForkedEager, [](S* s) {
-    gcap_status_t status = gcap_runtime_end_run(s->Runtime(), GCAP_STATUS(GCAP_UNAVAILABLE, "the work"), true);
+    gcap_status_t status = EndRun(s->Runtime(), GCAP_STATUS(GCAP_UNAVAILABLE, "the work"), true);
     if (gcap_status_message(status) != std::string("the work")) return status;
     gcap_status_free(status);
     return gcap_status_t(nullptr);
@@ -457,10 +401,10 @@ void AddForkWalks(std::vector<Walk>* walks) {
                        [](S* s) {
                          gcap_stream_t* stream = nullptr;
                          UsedRuntime(s);
-                         GCAP_EXPECT_OK(gcap_runtime_begin_run(s->runtime, GCAP_GRAPH_ID_NONE));
+                         GCAP_EXPECT_OK(BeginRun(s->runtime, GCAP_GRAPH_ID_NONE));
                          GCAP_EXPECT_OK(gcap_runtime_fork(s->runtime, 1, &stream));
                          GCAP_EXPECT_OK(gcap_runtime_join(s->runtime));
-                         GCAP_EXPECT_OK(gcap_runtime_end_run(s->runtime, nullptr, true));
+                         GCAP_EXPECT_OK(EndRun(s->runtime, nullptr, true));
                        },
                        [](S* s) {
                          gcap_runtime_t* runtime = s->runtime;

@@ -14,11 +14,15 @@
 #include <thread>
 #include <vector>
 
-#include "gcap/gcap.h"
+#include "gcap/graph_buffers.h"
+#include "gcap/graph_plan.h"
+#include "gcap/kit/kit.h"
 #include "gtest/gtest.h"
 #include "test/session/session_test.h"
 #include "test/support/expect_status.h"
+#include "test/support/plain_runs.h"
 #include "test/support/replays.h"
+#include "test/support/runs.h"
 
 static std::function<void()> in_dump;
 
@@ -48,6 +52,8 @@ struct World {
     GCAP_EXPECT_OK(gcap_stream_pool_acquire(pool, &idle));
     GCAP_EXPECT_OK(gcap_stream_pool_release(pool, idle));  // what the next acquire gives
     GCAP_EXPECT_OK(gcap_scratch_alloc(resources.scratch, 1000, resources.stream, &block));
+    GCAP_EXPECT_OK(gcap_scratch_reservation_open(resources.scratch, resources.stream, &reservation));
+    gcap_scratch_reservation_close(reservation);
     GCAP_EXPECT_OK(gcap_graph_manager_create(nullptr, &manager));
     GCAP_EXPECT_OK(gcap_notification_create(resources.stream, &notification));
     GCAP_EXPECT_OK(gcap_notification_record(notification));
@@ -55,7 +61,7 @@ struct World {
     GCAP_EXPECT_OK(gcap_graph_notes_create(graph, nullptr, nullptr, &notes));
     EXPECT_EQ(cudaStreamCreateWithFlags(&raw, cudaStreamNonBlocking), cudaSuccess);
     for (int run = 0; run < 3; ++run) {
-      GCAP_EXPECT_OK(gcap_graph_manager_run(manager, 0, raw, NothingOnStream, nullptr, true));
+      GCAP_EXPECT_OK(RunPlain(manager, 0, raw, NothingOnStream, nullptr, true));
     }
   }
   ~World() {
@@ -64,6 +70,7 @@ struct World {
     gcap_graph_notes_destroy(notes);
     EXPECT_EQ(cudaGraphDestroy(graph), cudaSuccess);
     gcap_notification_destroy(notification);
+    gcap_scratch_reservation_release(reservation);
     GCAP_EXPECT_OK(gcap_scratch_free(resources.scratch, block));
     GCAP_EXPECT_OK(gcap_stream_pool_release(pool, pooled));
     GCAP_EXPECT_OK(gcap_stream_pool_destroy(pool));
@@ -77,6 +84,7 @@ struct World {
   gcap_stream_pool_t* pool = nullptr;
   gcap_stream_t* pooled = nullptr;
   void* block = nullptr;
+  gcap_scratch_reservation_t* reservation = nullptr;
   gcap_notification_t* notification = nullptr;
   gcap_graph_manager_t* manager = nullptr;
   cudaStream_t raw = nullptr;
@@ -99,6 +107,21 @@ const Call kCalls[] = {
     {"scratch_validate", [](World* w) { return gcap_scratch_validate(w->resources.scratch); }},
     {"scratch_trim", [](World* w) { return gcap_scratch_trim(w->resources.scratch); }},
     {"scratch_begin_run", [](World* w) { return gcap_scratch_begin_run(w->resources.scratch, w->resources.stream); }},
+    {"scratch_end_run", [](World* w) { return gcap_scratch_end_run(w->resources.scratch, w->resources.stream); }},
+    {"scratch_keep", [](World* w) { return gcap_scratch_keep(w->resources.scratch, w->block); }},
+    {"scratch_forget_stream", [](World* w) { return gcap_scratch_forget_stream(w->resources.scratch, w->pooled); }},
+    {"scratch_create",
+     [](World* w) {
+       gcap_scratch_t* scratch = nullptr;
+       return gcap_scratch_create(w->resources.allocator, nullptr, &scratch);
+     }},
+    {"reservation_open",
+     [](World* w) {
+       gcap_scratch_reservation_t* reservation = nullptr;
+       return gcap_scratch_reservation_open(w->resources.scratch, w->pooled, &reservation);
+     }},
+    {"reservation_prepare", [](World* w) { return gcap_scratch_reservation_prepare(w->resources.scratch, w->pooled); }},
+    {"reservation_reopen", [](World* w) { return gcap_scratch_reservation_reopen(w->reservation); }},
     {"scratch_destroy", [](World* w) { return gcap_scratch_destroy(w->resources.scratch); }},
     {"allocator_alloc",
      [](World* w) {
@@ -143,6 +166,23 @@ const Call kCalls[] = {
        gcap_allocator_t* allocator = nullptr;
        return gcap_device_allocator_create(0, &allocator);
      }},
+    {"pool_allocator_create",
+     [](World*) {
+       gcap_pool_allocator_options_t options;
+       gcap_pool_allocator_options_init(&options);
+       gcap_allocator_t* allocator = nullptr;
+       return gcap_pool_allocator_create(&options, &allocator);
+     }},
+    {"external_allocator_create",
+     [](World*) {
+       gcap_allocator_t* allocator = nullptr;
+       return gcap_external_allocator_create(nullptr, &allocator);
+     }},
+    {"allocator_create",
+     [](World*) {
+       gcap_allocator_t* allocator = nullptr;
+       return gcap_allocator_create(nullptr, &allocator);
+     }},
     {"manager_create",
      [](World*) {
        gcap_graph_manager_t* manager = nullptr;
@@ -179,17 +219,41 @@ const Call kCalls[] = {
        gcap_capture_t* capture = nullptr;
        return gcap_capture_begin(w->raw, nullptr, &capture);
      }},
-    {"manager_run",
-     [](World* w) { return gcap_graph_manager_run(w->manager, 0, w->raw, NothingOnStream, nullptr, true); }},
+    {"capture_end",
+     [](World*) {
+       cudaGraph_t graph = nullptr;
+       gcap_retained_t* retained = nullptr;
+       return gcap_capture_end(gcap_capture_current(), &graph, &retained);
+     }},
+    {"capture_write_events", [](World*) { return gcap_capture_write_events(gcap_capture_current(), "/dev/null"); }},
+    {"manager_run", [](World* w) { return RunPlain(w->manager, 0, w->raw, NothingOnStream, nullptr, true); }},
     {"manager_replay", [](World* w) { return Replay(w->manager, 0, true); }},
     {"manager_release", [](World* w) { return gcap_graph_manager_release(w->manager, 0); }},
     {"manager_destroy", [](World* w) { return gcap_graph_manager_destroy(w->manager); }},
     {"manager_begin_run",
      [](World* w) {
        gcap_graph_run_kind_t kind;
-       return gcap_graph_manager_begin_run(w->manager, 5, w->raw, &kind);
+       return BeginPlain(w->manager, 5, w->raw, &kind);
      }},
-    {"manager_end_run", [](World* w) { return gcap_graph_manager_end_run(w->manager, nullptr, true); }},
+    {"manager_end_run", [](World* w) { return EndPlain(w->manager, nullptr, true); }},
+    {"manager_begin_run_on",
+     [](World* w) {
+       gcap_graph_run_kind_t kind;
+       const gcap_graph_buffers_t none = {};
+       return BeginPlainOn(w->manager, 5, w->raw, &none, &kind, nullptr);
+     }},
+    {"manager_recapture", [](World* w) { return gcap_graph_manager_recapture(w->manager, 0); }},
+    {"manager_explain",
+     [](World* w) { return gcap_graph_manager_explain(w->manager, 0, GCAP_GRAPH_WHY_CAPTURE_FAILED); }},
+    {"manager_dump", [](World* w) { return gcap_graph_manager_dump(w->manager, 0, "/dev/null", 0); }},
+    {"manager_audit", [](World* w) { return gcap_graph_manager_audit(w->manager, 0, nullptr, nullptr, nullptr); }},
+    {"manager_check_moves", [](World* w) { return gcap_graph_manager_check_moves(w->manager, 0); }},
+    {"manager_plan",
+     [](World* w) {
+       gcap_graph_plan_t plan;
+       gcap_graph_plan_init(&plan);
+       return gcap_graph_manager_plan(w->manager, nullptr, 0, &plan);
+     }},
     {"notes_create",
      [](World* w) {
        gcap_graph_notes_t* notes = nullptr;
@@ -213,18 +277,34 @@ const Call kCalls[] = {
        return gcap_runtime_fork(w->runtime, 1, &stream);
      }},
     {"runtime_join", [](World* w) { return gcap_runtime_join(w->runtime); }},
-    {"runtime_run", [](World* w) { return gcap_runtime_run(w->runtime, 0, Nothing, nullptr, true); }},
-    {"runtime_begin_run", [](World* w) { return gcap_runtime_begin_run(w->runtime, 0); }},
-    {"runtime_end_run", [](World* w) { return gcap_runtime_end_run(w->runtime, nullptr, true); }},
-    {"runtime_replay",
+    {"runtime_run", [](World* w) { return RunOnRuntime(w->runtime, 0, Nothing, nullptr, true); }},
+    {"runtime_begin_run", [](World* w) { return BeginRun(w->runtime, 0); }},
+    {"runtime_plan",
      [](World* w) {
-       const gcap_graph_replay_options_t options = ReplayOptions(/*synchronize=*/true);
-       return gcap_runtime_replay(w->runtime, 0, &options, nullptr);
+       gcap_graph_plan_t plan;
+       gcap_graph_plan_init(&plan);
+       return PlanOnRuntime(w->runtime, nullptr, 0, &plan);
      }},
+    {"runtime_end_run", [](World* w) { return EndRun(w->runtime, nullptr, true); }},
+    {"runtime_replay", [](World* w) { return TryReplay(w->runtime, 0, /*synchronize=*/true, nullptr); }},
     {"runtime_destroy", [](World* w) { return gcap_runtime_destroy(w->runtime); }},
     {"session_run", [](World* w) { return w->rig.Run(w->x, w->y); }},
     {"io_binding_destroy", [](World* w) { return gcap_io_binding_destroy(w->binding); }},
     {"session_run_bound", [](World* w) { return gcap_session_run_bound(w->rig.session, nullptr, w->binding); }},
+    {"session_create",
+     [](World*) {
+       const gcap_model_t none = {};
+       gcap_session_t* session = nullptr;
+       return gcap_session_create(&none, nullptr, 0, nullptr, &session);
+     }},
+    {"session_release_captured_graph", [](World* w) { return gcap_session_release_captured_graph(w->rig.session, 0); }},
+    {"session_warm_up", [](World* w) { return gcap_session_warm_up(w->rig.session, nullptr, 0); }},
+    {"session_plan",
+     [](World* w) {
+       gcap_graph_plan_t plan;
+       gcap_graph_plan_init(&plan);
+       return gcap_session_plan(w->rig.session, nullptr, 0, &plan);
+     }},
     {"session_destroy", [](World* w) { return gcap_session_destroy(w->rig.session); }},
     {"ep_destroy", [](World* w) { return gcap_ep_destroy(w->rig.ep->get()); }},
 };
@@ -261,7 +341,7 @@ TEST(Fork, ChildDestroysNoManagerWhoseLockAnotherThreadHolds) {
   GCAP_ASSERT_OK(gcap_graph_manager_create(&options, &manager));
   cudaStream_t stream = nullptr;
   ASSERT_EQ(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), cudaSuccess);
-  GCAP_ASSERT_OK(gcap_graph_manager_run(manager, 0, stream, NothingOnStream, nullptr, true));
+  GCAP_ASSERT_OK(RunPlain(manager, 0, stream, NothingOnStream, nullptr, true));
   std::promise<void> is_inside, may_return;
   in_dump = [&] {
     is_inside.set_value();

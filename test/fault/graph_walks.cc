@@ -2,8 +2,11 @@
 //
 // Walks over gcap/graph.h.
 
+#include "gcap/graph_buffers.h"
 #include "gcap/graph_contents.h"
+#include "gcap/graph_plan.h"
 #include "test/fault/stream_scene.h"
+#include "test/support/plain_runs.h"
 #include "test/support/replays.h"
 
 namespace gcap {
@@ -24,22 +27,22 @@ void TwoCaptured(S* s) {
 
 void OpenRun(S* s) {
   gcap_graph_run_kind_t kind = GCAP_GRAPH_RUN_EAGER;
-  GCAP_EXPECT_OK(gcap_graph_manager_begin_run(s->manager, S::kId, s->Handle(), &kind));
+  GCAP_EXPECT_OK(BeginPlain(s->manager, S::kId, s->Handle(), &kind));
   GCAP_EXPECT_CUDA(s->job.Issue(s->Handle()));
 }
 
 void OpenEagerRun(S* s) {
   gcap_graph_run_kind_t kind = GCAP_GRAPH_RUN_EAGER;
-  GCAP_EXPECT_OK(gcap_graph_manager_begin_run(s->manager, GCAP_GRAPH_ID_NONE, s->Handle(), &kind));
+  GCAP_EXPECT_OK(BeginPlain(s->manager, GCAP_GRAPH_ID_NONE, s->Handle(), &kind));
   GCAP_EXPECT_CUDA(s->job.Issue(s->Handle()));
 }
 
 gcap_status_t Begin(S* s, int id) {
   gcap_graph_run_kind_t kind = GCAP_GRAPH_RUN_EAGER;
-  return gcap_graph_manager_begin_run(s->manager, id, s->Handle(), &kind);
+  return BeginPlain(s->manager, id, s->Handle(), &kind);
 }
 
-void EndRun(S* s) { GCAP_EXPECT_OK(gcap_graph_manager_end_run(s->manager, nullptr, true)); }
+void EndRun(S* s) { GCAP_EXPECT_OK(EndPlain(s->manager, nullptr, true)); }
 
 gcap_status_t Destroy(S* s) {
   gcap_graph_manager_t* manager = s->manager;
@@ -53,13 +56,13 @@ gcap_status_t Work(void* scene, cudaStream_t stream) {
 }
 
 gcap_status_t Plan(S* s) {
-  const gcap_graph_planned_run_t run = {S::kId, Work, s};
+  const PlannedPlain run = {S::kId, Work, s};
   gcap_graph_plan_t plan;
   gcap_graph_plan_init(&plan);
-  return gcap_graph_manager_plan(s->manager, s->Handle(), &run, 1, &plan);
+  return PlanPlain(s->manager, s->Handle(), &run, 1, &plan);
 }
 
-gcap_status_t RunWork(S* s) { return gcap_graph_manager_run(s->manager, S::kId, s->Handle(), Work, s, true); }
+gcap_status_t RunWork(S* s) { return RunPlain(s->manager, S::kId, s->Handle(), Work, s, true); }
 
 // A manager that keeps what it captures, and has captured a run that was signed.
 void SignedCapture(S* s) {
@@ -69,8 +72,9 @@ void SignedCapture(S* s) {
   options.min_num_runs_before_capture = 0;
   options.keep_source = true;
   GCAP_ASSERT_OK(gcap_graph_manager_create(&options, &s->manager));
-  OpenRun(s);
-  GCAP_EXPECT_OK(gcap_graph_manager_sign(s->manager, &kBinding, 1));
+  gcap_graph_run_kind_t kind = GCAP_GRAPH_RUN_EAGER;
+  GCAP_EXPECT_OK(BeginBound(s->manager, S::kId, s->Handle(), &kBinding, 1, &kind));
+  GCAP_EXPECT_CUDA(s->job.Issue(s->Handle()));
   EndRun(s);
 }
 
@@ -85,13 +89,6 @@ void AddQuestions(std::vector<Walk>* walks) {
                    }).MakesNoCall());
   walks->push_back(StreamWalk("gcap_graph_manager_explain", "a refused update", Captured, [](S* s) {
                      return gcap_graph_manager_explain(s->manager, S::kId, GCAP_GRAPH_WHY_NOT_UPDATED);
-                   }).MakesNoCall());
-  walks->push_back(StreamWalk("gcap_graph_manager_sign", "", OpenRun,
-                              [](S* s) { return gcap_graph_manager_sign(s->manager, &kBinding, 1); })
-                       .MakesNoCall()
-                       .Then<S>(EndRun));
-  walks->push_back(StreamWalk("gcap_graph_manager_check_signature", "", SignedCapture, [](S* s) {
-                     return gcap_graph_manager_check_signature(s->manager, S::kId, &kBinding, 1);
                    }).MakesNoCall());
   walks->push_back(StreamWalk("gcap_graph_manager_dump", "", SignedCapture,
                               [](S* s) { return gcap_graph_manager_dump(s->manager, S::kId, "/dev/null", 0); }));
@@ -141,7 +138,7 @@ class MovingScene : public StreamScene {
   }
   gcap_status_t RunOn(int piece) {
     const gcap_graph_buffers_t buffers = Buffers(piece);
-    return gcap_graph_manager_run_on(manager, kId, Handle(), &buffers, Fill, nullptr, true);
+    return RunPlainOn(manager, kId, Handle(), &buffers, Fill, nullptr, true);
   }
   static gcap_status_t Fill(void*, cudaStream_t stream, void* const* addresses) {
     return GCAP_CUDA(cudaMemsetAsync(addresses[0], 1, kBytes, stream));
@@ -158,7 +155,7 @@ gcap_status_t BeginOn(MovingScene* s) {
   const gcap_graph_buffers_t buffers = s->Buffers(0);
   gcap_graph_run_kind_t kind = GCAP_GRAPH_RUN_EAGER;
   void* address = nullptr;
-  return gcap_graph_manager_begin_run_on(s->manager, MovingScene::kId, s->Handle(), &buffers, &kind, &address);
+  return BeginPlainOn(s->manager, MovingScene::kId, s->Handle(), &buffers, &kind, &address);
 }
 
 void RunOnFirst(MovingScene* s) { GCAP_EXPECT_OK(s->RunOn(0)); }
@@ -190,20 +187,20 @@ void AddMoving(std::vector<Walk>* walks) {
                  [](MovingScene* s) { return gcap_graph_diff(s->before, s->graph, nullptr, nullptr, nullptr); })
           .RecoversFrom({"cudaGraphMemsetNodeGetParams"})
           .WithoutALog());
-  walks->push_back(MovingWalk("gcap_graph_manager_begin_run_on", "rehearsal", nullptr, BeginOn)
+  walks->push_back(MovingWalk("gcap_graph_manager_begin_run", "rehearsal", nullptr, BeginOn)
                        .RecoversFrom({"*"})
                        .WithoutALog()
                        .Then<MovingScene>(EndMovingRun));
   walks->push_back(MovingWalk("gcap_graph_manager_end_run", "rehearsal", OpenRehearsal,
-                              [](MovingScene* s) { return gcap_graph_manager_end_run(s->manager, nullptr, true); })
-                       .RecoversFrom({"*"})
-                       .WithoutALog());
-  walks->push_back(MovingWalk("gcap_graph_manager_run_on", "rehearsal and capture", nullptr,
-                              [](MovingScene* s) { return s->RunOn(0); })
+                              [](MovingScene* s) { return EndPlain(s->manager, nullptr, true); })
                        .RecoversFrom({"*"})
                        .WithoutALog());
   walks->push_back(
-      MovingWalk("gcap_graph_manager_run_on", "replay", RunOnFirst, [](MovingScene* s) { return s->RunOn(1); }));
+      MovingWalk("gcap_graph_manager_run", "rehearsal and capture", nullptr, [](MovingScene* s) { return s->RunOn(0); })
+          .RecoversFrom({"*"})
+          .WithoutALog());
+  walks->push_back(MovingWalk("gcap_graph_manager_run", "replay on other buffers", RunOnFirst,
+                              [](MovingScene* s) { return s->RunOn(1); }));
   walks->push_back(MovingWalk("gcap_graph_manager_check_moves", "", RunOnFirst, [](MovingScene* s) {
     return gcap_graph_manager_check_moves(s->manager, MovingScene::kId);
   }));
@@ -285,13 +282,13 @@ std::vector<Walk> GraphWalks() {
           .MakesNoCall()
           .Then<S>(EndRun));
   walks.push_back(StreamWalk("gcap_graph_manager_end_run", "capture", OpenRun, [](S* s) {
-                    return gcap_graph_manager_end_run(s->manager, nullptr, true);
+                    return EndPlain(s->manager, nullptr, true);
                   }).RecoversFrom(kMeasurements));
   walks.push_back(StreamWalk("gcap_graph_manager_end_run", "capture, issued", OpenRun, [](S* s) {
-                    return gcap_graph_manager_end_run(s->manager, nullptr, false);
+                    return EndPlain(s->manager, nullptr, false);
                   }).RecoversFrom(kMeasurements));
   walks.push_back(StreamWalk("gcap_graph_manager_end_run", "eager", OpenEagerRun,
-                             [](S* s) { return gcap_graph_manager_end_run(s->manager, nullptr, true); }));
+                             [](S* s) { return EndPlain(s->manager, nullptr, true); }));
   walks.push_back(StreamWalk("gcap_graph_manager_replay", "synchronised", Captured,
                              [](S* s) { return Replay(s->manager, S::kId, true); }));
   walks.push_back(StreamWalk("gcap_graph_manager_replay", "issued", Captured,

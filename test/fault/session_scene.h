@@ -8,10 +8,10 @@
 
 #include <memory>
 
-#include "gcap/ep.h"
-#include "gcap/ep_ops.h"
-#include "gcap/io_binding.h"
-#include "gcap/session.h"
+#include "gcap/kit/ep.h"
+#include "gcap/kit/ep_ops.h"
+#include "gcap/kit/io_binding.h"
+#include "gcap/kit/session.h"
 #include "gtest/gtest.h"
 #include "test/fault/walk.h"
 #include "test/session/session_test.h"

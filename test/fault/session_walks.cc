@@ -1,7 +1,8 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
-// Walks over gcap/session.h, gcap/io_binding.h, gcap/options.h and gcap/run_options.h.
+// Walks over gcap/kit/session.h, gcap/kit/io_binding.h, gcap/options.h and gcap/kit/run_options.h.
 
+#include "gcap/graph_plan.h"
 #include "gcap/options.h"
 #include "test/fault/session_scene.h"
 

@@ -13,6 +13,7 @@
 #include "test/base/device_work.h"
 #include "test/fault/walk.h"
 #include "test/support/expect_status.h"
+#include "test/support/plain_runs.h"
 #include "test/support/replays.h"
 
 namespace gcap {
@@ -65,10 +66,10 @@ class StreamScene : public Scene {
   // A run of `id`, captured, launched and waited for.
   void CaptureRun(int id) {
     gcap_graph_run_kind_t kind = GCAP_GRAPH_RUN_EAGER;
-    GCAP_EXPECT_OK(gcap_graph_manager_begin_run(manager, id, Handle(), &kind));
+    GCAP_EXPECT_OK(BeginPlain(manager, id, Handle(), &kind));
     EXPECT_EQ(kind, GCAP_GRAPH_RUN_CAPTURE);
     GCAP_EXPECT_CUDA(job.Issue(Handle()));
-    GCAP_EXPECT_OK(gcap_graph_manager_end_run(manager, nullptr, /*synchronize=*/true));
+    GCAP_EXPECT_OK(EndPlain(manager, nullptr, /*synchronize=*/true));
   }
   cudaStream_t CapturingStream() override { return Handle(); }
   void BeginCapture() { GCAP_EXPECT_OK(gcap_capture_begin(Handle(), nullptr, &capture)); }

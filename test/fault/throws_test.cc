@@ -14,12 +14,14 @@
 #include <thread>
 #include <vector>
 
-#include "gcap/gcap.h"
+#include "gcap/kit/kit.h"
 #include "gtest/gtest.h"
 #include "lib/internal/capture_gate.h"
 #include "test/session/session_test.h"
 #include "test/support/expect_status.h"
 #include "test/support/faults.h"
+#include "test/support/plain_runs.h"
+#include "test/support/runs.h"
 
 namespace gcap {
 namespace testing {
@@ -72,7 +74,7 @@ class ManagerRunner : public Runner {
     EXPECT_EQ(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), cudaSuccess);
   }
   ~ManagerRunner() override { EXPECT_EQ(cudaStreamDestroy(stream_), cudaSuccess); }
-  gcap_status_t Run() override { return gcap_graph_manager_run(manager_, 0, stream_, Fill, memory_.get(), true); }
+  gcap_status_t Run() override { return RunPlain(manager_, 0, stream_, Fill, memory_.get(), true); }
   gcap_status_t End() override { return gcap_graph_manager_destroy(manager_); }
 
  private:
@@ -104,7 +106,7 @@ class RuntimeRunner : public Runner {
       EXPECT_EQ(cudaStreamDestroy(stream_), cudaSuccess);
     }
   }
-  gcap_status_t Run() override { return gcap_runtime_run(runtime_, 0, Work, memory_.get(), true); }
+  gcap_status_t Run() override { return RunOnRuntime(runtime_, 0, Work, memory_.get(), true); }
   uint64_t ScratchInUse() override { return InUse(runtime_); }
   gcap_status_t End() override { return gcap_runtime_destroy(runtime_); }
 

@@ -92,7 +92,6 @@ void ExpectSurvivesFaults(const Walk& walk);
 std::vector<Walk> StreamWalks();
 std::vector<Walk> CaptureWalks();
 std::vector<Walk> GraphWalks();
-std::vector<Walk> ContextWalks();
 std::vector<Walk> MemoryWalks();
 std::vector<Walk> EpWalks();
 std::vector<Walk> SessionWalks();

@@ -47,7 +47,7 @@ static void (*const kSteps[])(void) = {
     fuzz_stream_step,  fuzz_stream_step,        fuzz_timeline_step, fuzz_pool_step,      fuzz_capture_step,
     fuzz_capture_step, fuzz_users_capture_step, fuzz_graph_step,    fuzz_allocator_step, fuzz_scratch_step,
     fuzz_block_step,   fuzz_block_step,         fuzz_block_step,    fuzz_block_step,     fuzz_reservation_step,
-    fuzz_manager_step, fuzz_manager_step,       fuzz_runtime_step,  fuzz_session_step,   fuzz_context_step,
+    fuzz_manager_step, fuzz_manager_step,       fuzz_runtime_step,  fuzz_session_step,   fuzz_session_step,
     fault_step,
 };
 

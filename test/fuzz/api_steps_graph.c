@@ -1,6 +1,7 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
 // Steps with graph managers. The work of a run is more steps.
+#include "gcap/graph_plan.h"
 #include "test/fuzz/api_world.h"
 
 static void on_evict(void* user, int id, const gcap_graph_info_t* info) {
@@ -37,7 +38,8 @@ static gcap_status_t draw_outcome(void) {
   return fuzz_draw(6) == 0 ? GCAP_STATUS(GCAP_UNAVAILABLE, "the work did not succeed") : NULL;
 }
 
-static gcap_status_t work(void* user, cudaStream_t stream) {
+static gcap_status_t work(void* user, const gcap_run_resources_t* resources) {
+  cudaStream_t stream = resources->cuda_stream;
   (void)user;
   if (fuzz_draw(4) == 0) gcap_graph_note_allocation(64);
   if (fuzz_draw(8) == 0) gcap_graph_note_initialization();
@@ -60,46 +62,57 @@ static bool draw_handle(cudaStream_t* out_handle, int* out_slot) {
   return true;
 }
 
+// A run of a drawn id, which may wait, have bindings, and ask what became of it.
+static gcap_run_t draw_run(cudaStream_t stream) {
+  static const int64_t shape[] = {2, 3};
+  static const gcap_graph_binding_t good[] = {{"x", &fuzz_world, 2, shape}, {NULL, &fuzz_world, 0, NULL}};
+  static const gcap_graph_binding_t bad[] = {{"x", &fuzz_world, 2, shape}, {NULL, &fuzz_world, -1, shape}};
+  static gcap_run_result_t result;
+  gcap_run_result_init(&result);
+  gcap_run_t run;
+  gcap_run_init(&run);
+  run.id = draw_id();
+  run.stream = stream;
+  run.work = work;
+  run.synchronize = fuzz_draw(2);
+  if (fuzz_draw(4) == 0) {
+    run.bindings = fuzz_draw(8) == 0 ? bad : good;
+    run.num_bindings = fuzz_draw(3);
+  }
+  if (fuzz_draw(2)) run.result = &result;
+  return run;
+}
+
 static void run(gcap_graph_manager_t* manager) {
   cudaStream_t stream;
   int which;
   if (!draw_handle(&stream, &which)) return;
   if (which >= 0) ++fuzz_world.streams[which].users;
-  fuzz_ok(gcap_graph_manager_run(manager, draw_id(), stream, work, NULL, fuzz_draw(2)));
+  const gcap_run_t drawn = draw_run(stream);
+  fuzz_ok(gcap_graph_manager_run(manager, &drawn));
   if (which >= 0) --fuzz_world.streams[which].users;
 }
 
 // On a stream of the user, which is there until the end.
 static void begin_run(gcap_graph_manager_t* manager) {
-  cudaStream_t stream = fuzz_world.raw[fuzz_draw(FUZZ_RAW_STREAMS)];
+  const gcap_run_t drawn = draw_run(fuzz_world.raw[fuzz_draw(FUZZ_RAW_STREAMS)]);
   gcap_graph_run_kind_t kind;
-  fuzz_ok(gcap_graph_manager_begin_run(manager, draw_id(), stream, &kind));
+  fuzz_ok(gcap_graph_manager_begin_run(manager, &drawn, &kind, NULL));
   fuzz_world.scope = gcap_capture_current() == fuzz_world.scope ? fuzz_world.scope : NULL;
 }
 
 static void end_run(gcap_graph_manager_t* manager) {
-  fuzz_ok(gcap_graph_manager_end_run(manager, draw_outcome(), fuzz_draw(2)));
-}
-
-static void sign(gcap_graph_manager_t* manager, bool check) {
-  static const int64_t shape[] = {2, 3};
-  const gcap_graph_binding_t bindings[] = {{"x", &fuzz_world, 2, shape}, {NULL, manager, (int)fuzz_draw(4) - 1, shape}};
-  const size_t count = fuzz_draw(3);
-  fuzz_ok(check ? gcap_graph_manager_check_signature(manager, draw_id(), bindings, count)
-                : gcap_graph_manager_sign(manager, bindings, count));
+  const gcap_run_t drawn = draw_run(GCAP_RUN_OWN_STREAM);
+  fuzz_ok(gcap_graph_manager_end_run(manager, fuzz_draw(8) == 0 ? NULL : &drawn, draw_outcome()));
 }
 
 static void replay(gcap_graph_manager_t* manager) {
-  gcap_graph_replay_options_t options;
-  gcap_graph_replay_options_init(&options);
-  const unsigned how = fuzz_draw(8);
+  cudaStream_t stream = GCAP_RUN_OWN_STREAM;
   int which = -1;
-  options.synchronize = how & 1;
-  options.on_stream = how & 2;
-  options.check_bindings = how == 4;
-  if (options.on_stream && !draw_handle(&options.stream, &which)) return;
+  if (fuzz_draw(2) && !draw_handle(&stream, &which)) return;
+  const gcap_run_t drawn = draw_run(stream);
   bool replayed;
-  fuzz_ok(gcap_graph_manager_replay(manager, draw_id(), how == 7 ? NULL : &options, how == 6 ? NULL : &replayed));
+  fuzz_ok(gcap_graph_manager_replay(manager, &drawn, fuzz_draw(8) == 0 ? NULL : &replayed));
 }
 
 static void ask(gcap_graph_manager_t* manager) {
@@ -108,11 +121,11 @@ static void ask(gcap_graph_manager_t* manager) {
   gcap_graph_manager_get_info(manager, id, &info);
   FUZZ_CHECK((info.state == GCAP_GRAPH_CAPTURED) == gcap_graph_manager_is_captured(manager, id), "id %d is %s", id,
              gcap_graph_state_name(info.state));
-  gcap_status_free(gcap_graph_manager_explain(manager, id, (gcap_graph_question_t)fuzz_draw(2)));
+  gcap_status_free(gcap_graph_manager_explain(manager, id, (gcap_graph_question_t)fuzz_draw(5)));
 }
 
 static void call(gcap_graph_manager_t* manager) {
-  switch (fuzz_draw(14)) {
+  switch (fuzz_draw(13)) {
     case 0:
     case 1:
     case 2:
@@ -122,12 +135,11 @@ static void call(gcap_graph_manager_t* manager) {
       break;
     case 5:
     case 6: end_run(manager); break;
-    case 7: sign(manager, fuzz_draw(2)); break;
-    case 8:
-    case 9: replay(manager); break;
-    case 10: fuzz_ok(gcap_graph_manager_recapture(manager, draw_id())); break;
-    case 11: fuzz_ok(gcap_graph_manager_release(manager, draw_id())); break;
-    case 12:
+    case 7:
+    case 8: replay(manager); break;
+    case 9: fuzz_ok(gcap_graph_manager_recapture(manager, draw_id())); break;
+    case 10: fuzz_ok(gcap_graph_manager_release(manager, draw_id())); break;
+    case 11:
       fuzz_ok(fuzz_draw(2) ? gcap_graph_manager_release_all(manager) : gcap_graph_manager_upload(manager, draw_id()));
       break;
     default: ask(manager);
@@ -147,7 +159,7 @@ void fuzz_manager_step(void) {
 
 void fuzz_end_manager_runs(void) {
   for (int i = 0; i < FUZZ_MANAGERS; ++i) {
-    if (fuzz_world.managers[i] != NULL) fuzz_ok(gcap_graph_manager_end_run(fuzz_world.managers[i], NULL, false));
+    if (fuzz_world.managers[i] != NULL) fuzz_ok(gcap_graph_manager_end_run(fuzz_world.managers[i], NULL, NULL));
   }
 }
 

@@ -1,7 +1,7 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
-// Steps with runtimes, EPs over them and sessions; and with thread contexts. Kernels misbehave: they fail, forget their
-// scratch, break the capture, or take further steps.
+// Steps with runtimes, EPs over them and sessions. Kernels misbehave: they fail, forget their scratch, break the
+// capture, or take further steps.
 #include "test/fuzz/api_world.h"
 
 enum { kCount = 64, kBytes = kCount * sizeof(float) };
@@ -91,19 +91,18 @@ static gcap_status_t ep_create_kernel(void* self, const gcap_model_t* model, con
   return NULL;
 }
 
-static bool ep_never_captures(const void* self) {
+static gcap_graph_node_policy_t ep_policy(const void* self) {
   (void)self;
-  return false;
+  return GCAP_GRAPH_ALLOW_CPU_FOR_SHAPES;
 }
 
 static void create_ep(fuzz_runtime_t* slot) {
-  gcap_ep_ops_t ops = {.struct_version = fuzz_draw(16) == 0 ? 9 : GCAP_EP_OPS_VERSION,
+  gcap_ep_ops_t ops = {.struct_size = fuzz_draw(16) == 0 ? 9 : sizeof(ops),
                        .supports_concurrent_runs = fuzz_draw(4) == 0,  // the runtime's answer counts
                        .name = "fuzz",
                        .supports = ep_supports,
                        .create_kernel = ep_create_kernel,
-                       .is_graph_capture_enabled = fuzz_draw(4) == 0 ? ep_never_captures : NULL,
-                       .struct_bytes = sizeof(ops),
+                       .graph_capture_node_assignment_policy = fuzz_draw(4) == 0 ? ep_policy : NULL,
                        .runtime = slot->runtime};
   ops.runs_on_host = fuzz_draw(16) == 0;  // refused
   fuzz_ok(gcap_ep_create(&ops, &slot->ep));
@@ -304,26 +303,43 @@ static void call_for_host(fuzz_runtime_t* slot) {
   }
 }
 
+// The graphs of this thread, and a runtime from a table that lacks what is required.
+static void read_graphs(fuzz_runtime_t* slot, int id) {
+  gcap_graph_manager_t* graphs = NULL;
+  gcap_graph_info_t info;
+  if (fuzz_ok(gcap_runtime_graphs(slot->runtime, &graphs))) gcap_graph_manager_get_info(graphs, id, &info);
+  gcap_runtime_t* none = NULL;
+  const gcap_runtime_ops_t ops = {.struct_size = sizeof(ops)};
+  fuzz_ok(gcap_runtime_create_from(&ops, &none));
+}
+
 static void call(fuzz_runtime_t* slot) {
   const int id = (int)fuzz_draw(5) - 1;
-  gcap_graph_info_t info;
+  gcap_run_t run;
+  gcap_run_init(&run);
+  run.id = id;
   gcap_run_resources_t resources;
   switch (fuzz_draw(12)) {
     case 0:
     case 1:
     case 2:
-      if (!slot->has_stale_graphs) fuzz_ok(gcap_runtime_run(slot->runtime, id, work, NULL, fuzz_draw(2)));
+      run.work = work;
+      run.synchronize = fuzz_draw(2);
+      if (!slot->has_stale_graphs) fuzz_ok(gcap_runtime_run(slot->runtime, &run));
       break;
     case 3:
-      if (fuzz_world.in_sink == 0) fuzz_ok(gcap_runtime_begin_run(slot->runtime, id));
+      if (fuzz_world.in_sink == 0) fuzz_ok(gcap_runtime_begin_run(slot->runtime, &run, NULL, NULL));
       break;
-    case 4: fuzz_ok(gcap_runtime_end_run(slot->runtime, NULL, fuzz_draw(2))); break;
+    case 4:
+      run.synchronize = fuzz_draw(2);
+      fuzz_ok(gcap_runtime_end_run(slot->runtime, &run, NULL));
+      break;
     case 5:
-      if (!slot->has_stale_graphs) fuzz_ok(gcap_runtime_replay(slot->runtime, id, NULL, NULL));
+      if (!slot->has_stale_graphs) fuzz_ok(gcap_runtime_replay(slot->runtime, &run, NULL));
       break;
     case 6: fuzz_ok(gcap_runtime_release(slot->runtime, id)); break;
     case 7: fuzz_ok(gcap_runtime_synchronize(slot->runtime)); break;
-    case 8: gcap_runtime_get_graph_info(slot->runtime, id, &info); break;
+    case 8: read_graphs(slot, id); break;
     case 9: gcap_status_free(gcap_runtime_explain(slot->runtime, id, GCAP_GRAPH_WHY_CAPTURE_FAILED)); break;
     case 10:
       if (fuzz_ok(gcap_runtime_get_resources(slot->runtime, &resources)) && !fuzz_captures()) {
@@ -353,47 +369,12 @@ void fuzz_runtime_step(void) {
   --slot->calls;
 }
 
-// --- Thread contexts ------------------------------------------------------------------------------------------------
-
-static gcap_status_t on_context_end(void* user, gcap_stream_t* stream) {
-  (void)user;
-  (void)stream;
-  if (fuzz_draw(4) != 0) return NULL;
-  fuzz_world.leaked = true;  // the stream is kept
-  return GCAP_STATUS(GCAP_UNAVAILABLE, "the stream is still wanted");
-}
-
-static void create_contexts(void) {
-  gcap_thread_contexts_options_t options;
-  gcap_thread_contexts_options_init(&options);
-  const unsigned how = fuzz_draw(8);
-  options.shared = how & 1;
-  options.has_user_stream = how & 2;
-  options.user_stream = fuzz_world.raw[1];
-  options.on_end = how & 4 ? on_context_end : NULL;
-  fuzz_ok(gcap_thread_contexts_create(&options, &fuzz_world.contexts));
-}
-
-void fuzz_context_step(void) {
-  if (fuzz_world.contexts == NULL) {
-    create_contexts();
-    return;
-  }
-  gcap_thread_context_t* context;
-  if (fuzz_draw(4) != 0) {
-    fuzz_ok(gcap_thread_contexts_get(fuzz_world.contexts, &context));
-    gcap_thread_contexts_count(fuzz_world.contexts);
-  } else if (fuzz_world.in_sink == 0 && fuzz_gone(gcap_thread_contexts_destroy(fuzz_world.contexts))) {
-    fuzz_world.contexts = NULL;
-  }
-}
-
 // --- The end --------------------------------------------------------------------------------------------------------
 
 void fuzz_end_runtime_runs(void) {
   for (int i = 0; i < FUZZ_RUNTIMES; ++i) {
     fuzz_runtime_t* slot = &fuzz_world.runtimes[i];
-    if (slot->runtime != NULL) fuzz_ok(gcap_runtime_end_run(slot->runtime, NULL, false));
+    if (slot->runtime != NULL) fuzz_ok(gcap_runtime_end_run(slot->runtime, NULL, NULL));
   }
 }
 
@@ -404,7 +385,4 @@ void fuzz_end_runtimes(void) {
     FUZZ_CHECK(slot->runtime == NULL, "runtime %d stays: %s", i, fuzz_world.refusal);
     free_tensors(slot);
   }
-  if (fuzz_world.contexts == NULL) return;
-  FUZZ_CHECK(fuzz_gone(gcap_thread_contexts_destroy(fuzz_world.contexts)), "the contexts stay: %s", fuzz_world.refusal);
-  fuzz_world.contexts = NULL;
 }

@@ -12,10 +12,10 @@
 #include <cuda_runtime_api.h>
 #include <stdbool.h>
 
-#include "gcap/ep_ops.h"
 #include "gcap/external_allocator.h"
-#include "gcap/gcap.h"
-#include "gcap/ops/elementwise.h"
+#include "gcap/kit/ep_ops.h"
+#include "gcap/kit/kit.h"
+#include "gcap/kit/ops/elementwise.h"
 #include "gcap_sim.h"
 #include "test/fuzz/heap.h"
 #include "test/fuzz/input.h"
@@ -126,7 +126,6 @@ typedef struct fuzz_world {
   fuzz_graph_t graphs[FUZZ_GRAPHS];
   gcap_graph_manager_t* managers[FUZZ_MANAGERS];
   fuzz_runtime_t runtimes[FUZZ_RUNTIMES];
-  gcap_thread_contexts_t* contexts;
   char refusal[256];  // the last message
   int released;       // what was retained or deferred and is not released yet: 0 at the end
 } fuzz_world_t;
@@ -183,7 +182,6 @@ void fuzz_reservation_step(void);
 void fuzz_manager_step(void);
 void fuzz_runtime_step(void);
 void fuzz_session_step(void);
-void fuzz_context_step(void);
 
 // Ends all of a kind. Every refusal was mended before, so none is expected any more.
 void fuzz_end_manager_runs(void);

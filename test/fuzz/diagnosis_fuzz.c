@@ -9,12 +9,12 @@
 #include "test/fuzz/memory_file.h"
 
 static void check_index(uint32_t index, size_t count, const char* what) {
-  FUZZ_CHECK(index == GCAP_NONE || index < count, "%s %u of %zu", what, index, count);
+  FUZZ_CHECK(index == GCAP_DOCTOR_NONE || index < count, "%s %u of %zu", what, index, count);
 }
 
-static void check_recording(const gcap_recording_t* recording) {
+static void check_recording(const gcap_doctor_recording_t* recording) {
   for (size_t i = 0; i < recording->num_calls; ++i) {
-    const gcap_event_call_t* call = &recording->calls[i];
+    const gcap_doctor_event_call_t* call = &recording->calls[i];
     FUZZ_CHECK(call->thread < recording->num_threads, "thread %u", call->thread);
     check_index(call->stack, recording->num_stacks, "stack");
     check_index(call->stream, recording->num_streams, "stream");
@@ -25,23 +25,24 @@ static void check_recording(const gcap_recording_t* recording) {
   }
 }
 
-static void check_capture(const gcap_recording_t* recording, const gcap_captured_t* capture) {
+static void check_capture(const gcap_doctor_recording_t* recording, const gcap_doctor_captured_t* capture) {
   FUZZ_CHECK(capture->begin < recording->num_calls, "begin %u", capture->begin);
   check_index(capture->end, recording->num_calls, "end");
   check_index(capture->culprit, recording->num_calls, "culprit");
   check_index(capture->stream, recording->num_streams, "stream of a capture");
-  FUZZ_CHECK((capture->end == GCAP_NONE) == (capture->outcome == GCAP_OUTCOME_OPEN), "outcome %d", capture->outcome);
+  FUZZ_CHECK((capture->end == GCAP_DOCTOR_NONE) == (capture->outcome == GCAP_DOCTOR_OUTCOME_OPEN), "outcome %d",
+             capture->outcome);
 }
 
-static void check_finding(const gcap_diagnosis_t* diagnosis, size_t i) {
-  const gcap_finding_t* finding = &diagnosis->findings[i];
+static void check_finding(const gcap_doctor_diagnosis_t* diagnosis, size_t i) {
+  const gcap_doctor_finding_t* finding = &diagnosis->findings[i];
   check_index(finding->capture, diagnosis->num_captures, "capture of a finding");
   check_index(finding->call, diagnosis->recording->num_calls, "call of a finding");
   check_index(finding->other, diagnosis->recording->num_calls, "other call of a finding");
   FUZZ_CHECK(finding->count != 0, "a finding that happened 0 times");
   FUZZ_CHECK(strlen(finding->sentence) > 10, "sentence '%s'", finding->sentence);
   FUZZ_CHECK(finding->remedy[0] != '\0', "no remedy of '%s'", finding->sentence);
-  FUZZ_CHECK(strcmp(gcap_finding_kind_name(finding->kind), "unknown") != 0, "kind %d", (int)finding->kind);
+  FUZZ_CHECK(strcmp(gcap_doctor_finding_kind_name(finding->kind), "unknown") != 0, "kind %d", (int)finding->kind);
   FUZZ_CHECK(i == 0 || diagnosis->findings[i - 1].severity <= finding->severity, "a worse finding comes later");
 }
 
@@ -49,17 +50,17 @@ int LLVMFuzzerTestOneInput(const uint8_t* data, size_t bytes) {
   const fuzz_memory_file_t memory = fuzz_memory_file(data, bytes);
   FILE* file = fopen(memory.path, "r");
   FUZZ_CHECK(file != NULL, "%s", memory.path);
-  gcap_recording_t* recording = gcap_recording_read(file, "fuzz");
+  gcap_doctor_recording_t* recording = gcap_doctor_recording_read(file, "fuzz");
   fclose(file);
   close(memory.descriptor);
   check_recording(recording);
-  gcap_diagnosis_t* diagnosis = gcap_diagnosis_create(recording);
+  gcap_doctor_diagnosis_t* diagnosis = gcap_doctor_diagnosis_create(recording);
   for (size_t i = 0; i < diagnosis->num_captures; ++i) check_capture(recording, &diagnosis->captures[i]);
   for (size_t i = 0; i < diagnosis->num_findings; ++i) check_finding(diagnosis, i);
   for (uint32_t i = 0; i < recording->num_calls; ++i) {
-    check_index(gcap_diagnosis_capture_of(diagnosis, i), diagnosis->num_captures, "capture of a call");
+    check_index(gcap_doctor_diagnosis_capture_of(diagnosis, i), diagnosis->num_captures, "capture of a call");
   }
-  gcap_diagnosis_destroy(diagnosis);
-  gcap_recording_destroy(recording);
+  gcap_doctor_diagnosis_destroy(diagnosis);
+  gcap_doctor_recording_destroy(recording);
   return 0;
 }

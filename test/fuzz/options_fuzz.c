@@ -93,7 +93,13 @@ static void use(const gcap_options_t* options, size_t bytes) {
   FUZZ_CHECK(gcap_options_check(options) == NULL, "what the check refuses makes a runtime");
   for (int run = 0; run < kRuns; ++run) {
     // Not well if the memory is used up, which the options may limit.
-    went_well(gcap_runtime_run(runtime, 3, work, &bytes, /*synchronize=*/run % 2 == 0));
+    gcap_run_t how;
+    gcap_run_init(&how);
+    how.id = 3;
+    how.work = work;
+    how.user = &bytes;
+    how.synchronize = run % 2 == 0;
+    went_well(gcap_runtime_run(runtime, &how));
     went_well(gcap_scratch_validate(gcap_runtime_scratch(runtime)));
   }
   went_well(gcap_runtime_synchronize(runtime));

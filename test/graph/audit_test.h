@@ -16,6 +16,7 @@
 #include "gtest/gtest.h"
 #include "test/graph/manager_test.h"
 #include "test/support/kernels/plain_kernels.h"
+#include "test/support/plain_runs.h"
 
 namespace gcap {
 namespace testing {
@@ -128,12 +129,16 @@ class AuditTest : public ManagerTest {
     return GCAP_CUDA(cudaMemcpyAsync(to, from, kAuditBytes, cudaMemcpyDefault, stream));
   }
 
-  Outcome CaptureOnce(int id, const Work& work) {
-    EXPECT_EQ(Begin(id), GCAP_GRAPH_RUN_CAPTURE);
+  using Bindings = std::vector<gcap_graph_binding_t>;
+
+  Outcome CaptureOnce(int id, const Work& work, const Bindings& bindings = {}) {
+    gcap_graph_run_kind_t kind = GCAP_GRAPH_RUN_EAGER;
+    GCAP_EXPECT_OK(BeginBound(manager_, id, stream_->get(), bindings.data(), bindings.size(), &kind));
+    EXPECT_EQ(kind, GCAP_GRAPH_RUN_CAPTURE);
     return End(work(stream_->get()));
   }
-  void Capture(int id, const Work& work) {
-    const Outcome outcome = CaptureOnce(id, work);
+  void Capture(int id, const Work& work, const Bindings& bindings = {}) {
+    const Outcome outcome = CaptureOnce(id, work, bindings);
     EXPECT_TRUE(outcome.ok()) << outcome.message;
   }
   // The capture fails by its audit, and leaves no graph.
@@ -153,26 +158,12 @@ class AuditTest : public ManagerTest {
     const auto work = [](void*, cudaStream_t stream, void* const* addresses) {
       return Relu(stream, addresses[0], addresses[1]);
     };
-    GCAP_EXPECT_OK(
-        gcap_graph_manager_run_on(manager_, id, stream_->get(), &buffers, work, nullptr, /*synchronize=*/true));
+    GCAP_EXPECT_OK(RunPlainOn(manager_, id, stream_->get(), &buffers, work, nullptr, /*synchronize=*/true));
   }
 
-  Outcome ReplayAs(int id, const gcap_graph_replay_options_t& options) {
-    return Outcome(gcap_graph_manager_replay(manager_, id, &options, nullptr));
-  }
-  Outcome Replay(int id) {
-    gcap_graph_replay_options_t options;
-    gcap_graph_replay_options_init(&options);
-    options.synchronize = true;
-    return ReplayAs(id, options);
-  }
-  Outcome ReplayOn(int id, cudaStream_t stream) {
-    gcap_graph_replay_options_t options;
-    gcap_graph_replay_options_init(&options);
-    options.on_stream = true;
-    options.stream = stream;
-    return ReplayAs(id, options);
-  }
+  Outcome ReplayAs(const gcap_run_t& run) { return Outcome(gcap_graph_manager_replay(manager_, &run, nullptr)); }
+  Outcome Replay(int id) { return ReplayAs(RunOf(id, GCAP_RUN_OWN_STREAM, /*synchronize=*/true)); }
+  Outcome ReplayOn(int id, cudaStream_t stream) { return ReplayAs(RunOf(id, stream)); }
 
   std::vector<Pointer> Audit(int id) {
     std::vector<Pointer> pointers;

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "gcap/allocator.h"
+#include "gcap/graph_buffers.h"
 #include "gcap/scratch.h"
 #include "gcap/stream.h"
 #include "gtest/gtest.h"
@@ -97,7 +98,7 @@ TEST_F(AuditFaults, AReplayWhoseAuditFailsIsNotLaunched) {
   CaptureOfBlock();
   const uint64_t replays = Info(0).replays;
   Fault fault(1);
-  const Outcome outcome = fault.During([&] { return gcap_graph_manager_replay(manager_, 0, nullptr, nullptr); });
+  const Outcome outcome = fault.During([&] { return ::Replay(manager_, 0, false); });
   EXPECT_TRUE(fault.Is("cuPointerGetAttributes")) << fault.function();
   EXPECT_TRUE(fault.Explains(outcome)) << outcome.message;
   EXPECT_EQ(Info(0).replays, replays);

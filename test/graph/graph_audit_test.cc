@@ -9,6 +9,7 @@
 
 #include "gcap/allocator.h"
 #include "gcap/graph.h"
+#include "gcap/graph_buffers.h"
 #include "gcap/scratch.h"
 #include "gcap/stream.h"
 #include "gtest/gtest.h"
@@ -44,17 +45,19 @@ TEST_F(GraphAudit, NamesBindingsRetainedAndTheGraphsOwnMemory) {
   static int32_t pageable[64];
   const int64_t shape[] = {64};
   const gcap_graph_binding_t binding = {"logits", input.get(), 1, shape};
-  Capture(0, [&](cudaStream_t stream) -> gcap_status_t {
-    GCAP_RETURN_IF_ERROR(gcap_graph_manager_sign(manager_, &binding, 1));
-    void* own = nullptr;
-    GCAP_RETURN_IF_ERROR(GCAP_CUDA(cudaMallocAsync(&own, kAuditBytes, stream)));
-    GCAP_RETURN_IF_ERROR(gcap_capture_retain(
-        gcap_capture_current(), [](void*) {}, pageable));
-    GCAP_RETURN_IF_ERROR(
-        GCAP_CUDA(cudaMemcpyAsync(input.get(), pageable, kAuditBytes, cudaMemcpyHostToDevice, stream)));
-    GCAP_RETURN_IF_ERROR(GCAP_CUDA(cudaMemcpyAsync(own, input.get(), kAuditBytes, cudaMemcpyDeviceToDevice, stream)));
-    return GCAP_CUDA(cudaFreeAsync(own, stream));
-  });
+  Capture(0,
+          [&](cudaStream_t stream) -> gcap_status_t {
+            void* own = nullptr;
+            GCAP_RETURN_IF_ERROR(GCAP_CUDA(cudaMallocAsync(&own, kAuditBytes, stream)));
+            GCAP_RETURN_IF_ERROR(gcap_capture_retain(
+                gcap_capture_current(), [](void*) {}, pageable));
+            GCAP_RETURN_IF_ERROR(
+                GCAP_CUDA(cudaMemcpyAsync(input.get(), pageable, kAuditBytes, cudaMemcpyHostToDevice, stream)));
+            GCAP_RETURN_IF_ERROR(
+                GCAP_CUDA(cudaMemcpyAsync(own, input.get(), kAuditBytes, cudaMemcpyDeviceToDevice, stream)));
+            return GCAP_CUDA(cudaFreeAsync(own, stream));
+          },
+          {binding});
   const std::vector<Pointer> pointers = Audit(0);
   ASSERT_EQ(pointers.size(), 4u);
   EXPECT_EQ(pointers[0].owner, "RETAINED");
@@ -64,6 +67,19 @@ TEST_F(GraphAudit, NamesBindingsRetainedAndTheGraphsOwnMemory) {
   EXPECT_EQ(pointers[3].owner, "GRAPH");
   EXPECT_EQ(Findings(0), 0u);
   EXPECT_TRUE(Replay(0).ok());
+}
+
+// Of what is retained the first byte alone is known, and of this memory the driver knows nothing.
+TEST_F(GraphAudit, APointerBesideThatOfRetainedPageableMemoryIsNobodys) {
+  Create(GCAP_GRAPH_AUDIT_ON_DEMAND);
+  const DeviceMemory output;
+  static char pageable[2 * kAuditBytes];
+  Capture(0, [&](cudaStream_t stream) -> gcap_status_t {
+    GCAP_RETURN_IF_ERROR(gcap_capture_retain(
+        gcap_capture_current(), [](void*) {}, pageable));
+    return GCAP_CUDA(cudaMemcpyAsync(output.get(), pageable + 1, kAuditBytes, cudaMemcpyHostToDevice, stream));
+  });
+  EXPECT_EQ(Audit(0)[0].owner, "UNKNOWN");
 }
 
 TEST_F(GraphAudit, APointerIntoRetainedMemoryIsRetainedMemorys) {

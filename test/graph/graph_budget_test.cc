@@ -10,7 +10,7 @@
 #include "gcap/graph.h"
 #include "gtest/gtest.h"
 #include "test/graph/manager_test.h"
-#include "test/support/replays.h"
+#include "test/support/plain_runs.h"
 
 namespace gcap {
 namespace testing {
@@ -48,7 +48,7 @@ class GraphBudget : public ManagerTest {
           if (count != nullptr) ++*count;
         },
         [](void* entry) { return static_cast<Retained*>(entry)->bytes; }, &retained_.back()));
-    GCAP_EXPECT_OK(gcap_graph_manager_end_run(manager_, nullptr, /*synchronize=*/false));
+    GCAP_EXPECT_OK(EndPlain(manager_, nullptr, /*synchronize=*/false));
   }
   static void ReleaseIdOne(void* test, int id, const gcap_graph_info_t* info) {
     GraphBudget* self = static_cast<GraphBudget*>(test);
@@ -162,7 +162,7 @@ TEST_F(GraphBudget, ReturnsMemoryWhenTheLaunchesAreDone) {
   EXPECT_EQ(Ids(), std::vector<int>({0}));
   EXPECT_EQ(released, 0) << "its launch is held up";
   EXPECT_EQ(Begin(GCAP_GRAPH_ID_NONE), GCAP_GRAPH_RUN_EAGER);
-  GCAP_EXPECT_OK(gcap_graph_manager_end_run(manager_, nullptr, false));
+  GCAP_EXPECT_OK(EndPlain(manager_, nullptr, false));
   EXPECT_EQ(released, 0) << "and nobody waits for it";
   gate.Open();
   stream_->Synchronize();

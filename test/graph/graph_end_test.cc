@@ -11,7 +11,7 @@
 #include "gcap/stream.h"
 #include "gtest/gtest.h"
 #include "test/graph/manager_test.h"
-#include "test/support/replays.h"
+#include "test/support/plain_runs.h"
 
 namespace gcap {
 namespace testing {
@@ -59,11 +59,11 @@ class GraphEnd : public ManagerTest {
   // Captures a graph on `stream` that retains something.
   void CaptureOn(int id, cudaStream_t stream) {
     gcap_graph_run_kind_t kind = GCAP_GRAPH_RUN_EAGER;
-    GCAP_ASSERT_OK(gcap_graph_manager_begin_run(manager_, id, stream, &kind));
+    GCAP_ASSERT_OK(BeginPlain(manager_, id, stream, &kind));
     ASSERT_EQ(kind, GCAP_GRAPH_RUN_CAPTURE);
     GCAP_EXPECT_CUDA(IssueOn(stream));
     GCAP_EXPECT_OK(gcap_capture_retain(gcap_capture_current(), CountRelease, &released_));
-    GCAP_EXPECT_OK(gcap_graph_manager_end_run(manager_, nullptr, true));
+    GCAP_EXPECT_OK(EndPlain(manager_, nullptr, true));
   }
   void ExpectReplays(int id) {
     const uint64_t before = Info(id).replays;
@@ -120,11 +120,11 @@ TEST_F(GraphEnd, OfAManagerIsRefusedWhileAnotherThreadHasARunOpen) {
   CaptureOn(0, stream_->get());
   std::thread([this] {
     gcap_graph_run_kind_t kind = GCAP_GRAPH_RUN_EAGER;
-    GCAP_EXPECT_OK(gcap_graph_manager_begin_run(manager_, GCAP_GRAPH_ID_NONE, other_->get(), &kind));
+    GCAP_EXPECT_OK(BeginPlain(manager_, GCAP_GRAPH_ID_NONE, other_->get(), &kind));
     std::thread([this] {
       GCAP_EXPECT_FAILS(gcap_graph_manager_destroy(manager_), GCAP_FAILED_PRECONDITION, "another thread");
     }).join();
-    GCAP_EXPECT_OK(gcap_graph_manager_end_run(manager_, nullptr, true));
+    GCAP_EXPECT_OK(EndPlain(manager_, nullptr, true));
   }).join();
   ExpectReplays(0);
   DestroyWell();
@@ -314,12 +314,12 @@ TEST_F(GraphEnd, OfAnEagerRunsStreamIsSeenByTheEndOfTheRun) {
     gcap_stream_t* stream = nullptr;
     GCAP_ASSERT_OK(gcap_stream_create(0, &stream));
     gcap_graph_run_kind_t kind = GCAP_GRAPH_RUN_CAPTURE;
-    GCAP_EXPECT_OK(gcap_graph_manager_begin_run(manager_, GCAP_GRAPH_ID_NONE, gcap_stream_handle(stream), &kind));
+    GCAP_EXPECT_OK(BeginPlain(manager_, GCAP_GRAPH_ID_NONE, gcap_stream_handle(stream), &kind));
     job_->set_input(++value_);
     GCAP_EXPECT_CUDA(job_->Issue(gcap_stream_handle(stream)));
     GCAP_EXPECT_OK(gcap_stream_destroy(stream));
     EXPECT_EQ(job_->output(), value_) << "the end of a stream waits for its work";
-    const Outcome outcome(gcap_graph_manager_end_run(manager_, nullptr, synchronize));
+    const Outcome outcome(EndPlain(manager_, nullptr, synchronize));
     EXPECT_STREQ(gcap_code_name(outcome.code), synchronize ? "FAILED_PRECONDITION" : "OK");
     EXPECT_TRUE(!synchronize || outcome.Names("was destroyed meanwhile")) << outcome.message;
   }

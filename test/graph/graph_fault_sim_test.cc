@@ -8,13 +8,14 @@
 #include <string>
 
 #include "gcap/graph.h"
+#include "gcap/graph_plan.h"
 #include "gcap/stream.h"
 #include "gcap_sim.h"
 #include "gtest/gtest.h"
 #include "test/base/heap_failure.h"
 #include "test/graph/manager_test.h"
 #include "test/support/faults.h"
-#include "test/support/replays.h"
+#include "test/support/plain_runs.h"
 
 namespace gcap {
 namespace testing {
@@ -78,7 +79,7 @@ class GraphFaults : public ManagerTest {
       Capture(0, 1, &released[0]);
       GCAP_EXPECT_OK(gcap_graph_manager_recapture(manager_, 0));
       BeginAndIssue(0, 2, times, &released[1]);
-      const Outcome outcome = fault.During([this] { return gcap_graph_manager_end_run(manager_, nullptr, true); });
+      const Outcome outcome = fault.During([this] { return EndPlain(manager_, nullptr, true); });
       const bool captured = gcap_graph_manager_is_captured(manager_, 0);
       EXPECT_NE(captured, outcome.code == GCAP_CAPTURE_INVALIDATED);
       EXPECT_TRUE(outcome.ok() || fault.Explains(outcome)) << outcome.message;
@@ -143,7 +144,7 @@ TEST_F(GraphFaults, OfTheExplanationOfARefusalLoseOnlyTheExplanation) {
     GCAP_EXPECT_OK(gcap_graph_manager_recapture(manager_, 0));
     ASSERT_EQ(Begin(0), GCAP_GRAPH_RUN_CAPTURE);
     for (int i = 0; i < 2; ++i) GCAP_EXPECT_CUDA(cudaMemsetAsync(memory, i, 64, stream_->get()));
-    const Outcome outcome = fault.During([this] { return gcap_graph_manager_end_run(manager_, nullptr, true); });
+    const Outcome outcome = fault.During([this] { return EndPlain(manager_, nullptr, true); });
     EXPECT_TRUE(outcome.ok() || fault.Explains(outcome)) << outcome.message;
     EXPECT_TRUE(outcome.ok() || !fault.Is("cudaGraphKernelNodeGetParams")) << outcome.message;
     if (outcome.ok()) {
@@ -164,7 +165,7 @@ TEST_F(GraphFaults, OfAnEvictionLeaveTheNewGraphCaptured) {
     CreateWithOptions();
     Capture(0, 1, &released[0]);
     BeginAndIssue(1, 2, 1, &released[1]);
-    const Outcome outcome = fault.During([this] { return gcap_graph_manager_end_run(manager_, nullptr, true); });
+    const Outcome outcome = fault.During([this] { return EndPlain(manager_, nullptr, true); });
     EXPECT_TRUE(outcome.ok() ? !fault.hit() || fault.MayBeOfAMeasurement() : fault.hit());
     EXPECT_TRUE(outcome.ok() || fault.Explains(outcome)) << outcome.message;
     const bool captured = gcap_graph_manager_is_captured(manager_, 1);
@@ -197,7 +198,7 @@ TEST_F(GraphFaults, OfTwoEvictionsAreToldInTheirOrder) {
     }
     BeginAndIssue(2, 1, 1, &released);
     for (int i = 0; i < 3; ++i) RetainAThird();
-    const Outcome outcome = fault.During([this] { return gcap_graph_manager_end_run(manager_, nullptr, true); });
+    const Outcome outcome = fault.During([this] { return EndPlain(manager_, nullptr, true); });
     EXPECT_TRUE(!fault.hit() || fault.MayBeOfAMeasurement() || fault.Explains(outcome))
         << fault.function() << ": " << outcome.message;
     if (!outcome.ok()) most_evictions = std::max(most_evictions, Info(0).evictions + Info(1).evictions);
@@ -225,10 +226,10 @@ TEST_F(GraphFaults, OfTheEndOfReplacedGraphsLeakWhatMayStillRunAndNothingElse) {
     GCAP_EXPECT_OK(gcap_graph_manager_recapture(manager_, 0));
     GCAP_EXPECT_CUDA(cudaStreamBeginCapture(stream_->get(), cudaStreamCaptureModeRelaxed));
     gcap_graph_run_kind_t kind = GCAP_GRAPH_RUN_EAGER;
-    GCAP_ASSERT_OK(gcap_graph_manager_begin_run(manager_, 0, other.get(), &kind));
+    GCAP_ASSERT_OK(BeginPlain(manager_, 0, other.get(), &kind));
     for (int i = 0; i < 2; ++i) GCAP_EXPECT_CUDA(job_->Issue(other.get()));
     GCAP_EXPECT_OK(gcap_capture_retain(gcap_capture_current(), CountRelease, &released[1]));
-    GCAP_EXPECT_OK(gcap_graph_manager_end_run(manager_, nullptr, /*synchronize=*/false));
+    GCAP_EXPECT_OK(EndPlain(manager_, nullptr, /*synchronize=*/false));
     EXPECT_EQ(Info(0).reinstantiations, 1u);
     cudaGraph_t graph = nullptr;
     GCAP_EXPECT_CUDA(cudaStreamEndCapture(stream_->get(), &graph));
@@ -330,8 +331,8 @@ TEST_F(GraphFaults, OfAWholeRunGiveItsResultsOrAStatus) {
       };
       if (is_captured) Run(0, *job_);
       job_->set_input(7);
-      const Outcome outcome = fault.During(
-          [&] { return gcap_graph_manager_run(manager_, 0, stream_->get(), issue, job_.get(), /*synchronize=*/true); });
+      const Outcome outcome =
+          fault.During([&] { return RunPlain(manager_, 0, stream_->get(), issue, job_.get(), /*synchronize=*/true); });
       EXPECT_TRUE(outcome.ok() || fault.Explains(outcome)) << outcome.message;
       EXPECT_STRNE(gcap_code_name(outcome.code), "CAPTURE_INVALIDATED") << "it is run again";
       EXPECT_TRUE(!outcome.ok() || job_->output() == 7) << job_->output();
@@ -397,7 +398,7 @@ TEST_F(GraphFaults, OfAskingForAStreamsIdentityAreReported) {
 // --- A device that is lost ------------------------------------------------------------------------------------------
 
 TEST_F(GraphFaults, ADeviceThatIsLostMakesEveryCallAnswerAndDestroyEnd) {
-  const gcap_graph_work_t issue = [](void* job, cudaStream_t stream) {
+  const PlainWork issue = [](void* job, cudaStream_t stream) {
     return GCAP_CUDA(static_cast<CopyJob*>(job)->Issue(stream));
   };
   for (const char* function : {"cudaGraphLaunch", "cudaStreamEndCapture", "cudaStreamBeginCapture"}) {
@@ -411,12 +412,12 @@ TEST_F(GraphFaults, ADeviceThatIsLostMakesEveryCallAnswerAndDestroyEnd) {
     stream_->Synchronize();
     const gcap_sim_fault_t lost = {function, 1, 0, cudaErrorIllegalAddress, /*sticky=*/1};
     gcap_sim_inject(&lost);
-    EXPECT_FALSE(Outcome(gcap_graph_manager_run(manager_, 1, stream_->get(), issue, job_.get(), true)).ok());
-    EXPECT_FALSE(Outcome(gcap_graph_manager_run(manager_, 2, stream_->get(), issue, job_.get(), true)).ok());
-    GCAP_EXPECT_FAILS(Replay(manager_, 0, true), GCAP_CUDA_ERROR, "cudaErrorIllegalAddress");
-    GCAP_EXPECT_FAILS(ReplayOn(manager_, 0, nullptr, true), GCAP_CUDA_ERROR, "cudaErrorIllegalAddress");
-    GCAP_EXPECT_FAILS(gcap_graph_manager_upload(manager_, 0), GCAP_CUDA_ERROR, "cudaErrorIllegalAddress");
-    GCAP_EXPECT_FAILS(gcap_graph_manager_release(manager_, 0), GCAP_CUDA_ERROR, "cudaErrorIllegalAddress");
+    EXPECT_FALSE(Outcome(RunPlain(manager_, 1, stream_->get(), issue, job_.get(), true)).ok());
+    EXPECT_FALSE(Outcome(RunPlain(manager_, 2, stream_->get(), issue, job_.get(), true)).ok());
+    GCAP_EXPECT_FAILS(Replay(manager_, 0, true), GCAP_DEVICE_LOST, "cudaErrorIllegalAddress");
+    GCAP_EXPECT_FAILS(ReplayOn(manager_, 0, nullptr, true), GCAP_DEVICE_LOST, "cudaErrorIllegalAddress");
+    GCAP_EXPECT_FAILS(gcap_graph_manager_upload(manager_, 0), GCAP_DEVICE_LOST, "cudaErrorIllegalAddress");
+    GCAP_EXPECT_FAILS(gcap_graph_manager_release(manager_, 0), GCAP_DEVICE_LOST, "cudaErrorIllegalAddress");
     EXPECT_EQ(State(0), "CAPTURED");
     GCAP_EXPECT_FAILS(gcap_graph_manager_destroy(manager_), GCAP_LEAKED, "cudaErrorIllegalAddress");
     manager_ = nullptr;
@@ -449,7 +450,7 @@ TEST_F(GraphFaults, WithoutMemoryAFailedCaptureIsRunAgainOrSaysThatItFailed) {
     EmptyHeap heap;
     int calls, hits;
   };
-  const gcap_graph_work_t work = [](void* user, cudaStream_t stream) -> gcap_status_t {
+  const PlainWork work = [](void* user, cudaStream_t stream) -> gcap_status_t {
     Scene* scene = static_cast<Scene*>(user);
     ++scene->calls;
     if (scene->heap.failure != nullptr) scene->hits = scene->heap.failure->hits();
@@ -465,7 +466,7 @@ TEST_F(GraphFaults, WithoutMemoryAFailedCaptureIsRunAgainOrSaysThatItFailed) {
     CreateWithOptions();
     Scene scene = {job_.get(), {}, 0, 0};
     job_->set_input(9 + reruns);
-    gcap_status_t status = gcap_graph_manager_run(manager_, 0, stream_->get(), work, &scene, /*synchronize=*/true);
+    gcap_status_t status = RunPlain(manager_, 0, stream_->get(), work, &scene, /*synchronize=*/true);
     if (!reruns) scene.hits = scene.heap.failure->hits();
     scene.heap.failure.reset();
     const Outcome outcome(status);
@@ -514,7 +515,7 @@ TEST_F(GraphFaults, WithoutMemoryACaptureEndsAsAFailedOne) {
     gcap_status_t status = nullptr;
     {
       const HeapFailure no_memory(count);
-      status = gcap_graph_manager_end_run(manager_, nullptr, true);
+      status = EndPlain(manager_, nullptr, true);
       hits = no_memory.hits();
     }
     const Outcome outcome(status);

@@ -18,6 +18,7 @@
 #include "gcap/graph.h"
 #include "gtest/gtest.h"
 #include "test/graph/manager_test.h"
+#include "test/support/plain_runs.h"
 
 namespace gcap {
 namespace testing {
@@ -119,7 +120,7 @@ class GraphLibraries : public ManagerTest {
     gcap_graph_buffers_init(&buffers);
     buffers.items = items.data();
     buffers.count = items.size();
-    return Outcome(gcap_graph_manager_run_on(manager_, id, stream_->get(), &buffers, Issue, &call, true));
+    return Outcome(RunPlainOn(manager_, id, stream_->get(), &buffers, Issue, &call, true));
   }
 
   // Issues the call as it is, which loads what the library needs for it. False: the library does not offer it.

@@ -10,7 +10,7 @@
 #include "test/base/heap_failure.h"
 #include "test/graph/manager_test.h"
 #include "test/support/faults.h"
-#include "test/support/replays.h"
+#include "test/support/plain_runs.h"
 
 namespace gcap {
 namespace testing {
@@ -46,8 +46,7 @@ TEST_F(GraphManagerSim, FaultsOfBeginRunMakeItAnEagerRun) {
     CopyJob job;
     Create(0);
     gcap_graph_run_kind_t kind = GCAP_GRAPH_RUN_EAGER;
-    const Outcome outcome =
-        fault.During([&] { return gcap_graph_manager_begin_run(manager_, 0, stream_->get(), &kind); });
+    const Outcome outcome = fault.During([&] { return BeginPlain(manager_, 0, stream_->get(), &kind); });
     EXPECT_TRUE(outcome.ok()) << outcome.message;
     EXPECT_EQ(kind, fault.hit() ? GCAP_GRAPH_RUN_EAGER : GCAP_GRAPH_RUN_CAPTURE);
     EXPECT_EQ(State(0), fault.hit() ? "COOLING" : "CAPTURING");
@@ -71,7 +70,7 @@ TEST_F(GraphManagerSim, FaultsOfAnAbandonedRunsAbortDoNotStopTheNext) {
     GCAP_EXPECT_CUDA(job.Issue(stream_->get()));
     gcap_graph_run_kind_t kind = GCAP_GRAPH_RUN_CAPTURE;
     const Outcome outcome =
-        fault.During([&] { return gcap_graph_manager_begin_run(manager_, GCAP_GRAPH_ID_NONE, stream_->get(), &kind); });
+        fault.During([&] { return BeginPlain(manager_, GCAP_GRAPH_ID_NONE, stream_->get(), &kind); });
     EXPECT_TRUE(outcome.ok()) << outcome.message;
     EXPECT_EQ(kind, GCAP_GRAPH_RUN_EAGER);
     EXPECT_EQ(released, 1);
@@ -91,8 +90,7 @@ TEST_F(GraphManagerSim, FaultsOfEndRunGiveAStatusOrTheResults) {
     EXPECT_EQ(Begin(0), GCAP_GRAPH_RUN_CAPTURE);
     GCAP_EXPECT_CUDA(job.Issue(stream_->get()));
     GCAP_EXPECT_OK(gcap_capture_retain(gcap_capture_current(), CountRelease, &released));
-    const Outcome outcome =
-        fault.During([this] { return gcap_graph_manager_end_run(manager_, nullptr, /*synchronize=*/true); });
+    const Outcome outcome = fault.During([this] { return EndPlain(manager_, nullptr, /*synchronize=*/true); });
     EXPECT_EQ(outcome.ok(), !fault.hit() || fault.MayBeOfAMeasurement());
     EXPECT_TRUE(outcome.ok() || fault.Explains(outcome)) << outcome.message;
     const bool captured = gcap_graph_manager_is_captured(manager_, 0);
@@ -121,8 +119,7 @@ TEST_F(GraphManagerSim, FaultsOfAFailedRunsEndNameTheFirstFailure) {
     EXPECT_EQ(Begin(0), GCAP_GRAPH_RUN_CAPTURE);
     GCAP_EXPECT_CUDA(job.Issue(stream_->get()));
     gcap_status_t failure = GCAP_STATUS(GCAP_INTERNAL, "the kernel failed");
-    const Outcome outcome =
-        fault.During([&] { return gcap_graph_manager_end_run(manager_, failure, /*synchronize=*/true); });
+    const Outcome outcome = fault.During([&] { return EndPlain(manager_, failure, /*synchronize=*/true); });
     EXPECT_STREQ(gcap_code_name(outcome.code), "CAPTURE_INVALIDATED");
     EXPECT_TRUE(outcome.Names("the kernel failed")) << outcome.message;
     EXPECT_TRUE(!fault.hit() || outcome.Names(fault.function())) << outcome.message;
@@ -251,11 +248,9 @@ TEST_F(GraphManagerSim, ReplayDoesNotWaitByDefault) {
   CopyJob job;
   Create(0);
   Run(0, job);
-  gcap_graph_replay_options_t options;
-  gcap_graph_replay_options_init(&options);
+  const gcap_run_t run = ReplayOf(0, /*synchronize=*/false);
   const uint64_t waits = gcap_sim_calls("cudaStreamSynchronize");
-  GCAP_EXPECT_OK(gcap_graph_manager_replay(manager_, 0, /*options=*/nullptr, nullptr));
-  GCAP_EXPECT_OK(gcap_graph_manager_replay(manager_, 0, &options, nullptr));
+  GCAP_EXPECT_OK(gcap_graph_manager_replay(manager_, &run, nullptr));
   EXPECT_EQ(gcap_sim_calls("cudaStreamSynchronize"), waits);
 }
 
@@ -311,8 +306,7 @@ TEST_F(GraphManagerSim, WithoutMemoryANewIdIsRefusedAndTheNextRunIsRight) {
   gcap_graph_run_kind_t kind = GCAP_GRAPH_RUN_CAPTURE;
   {
     const HeapFailure no_memory;
-    GCAP_EXPECT_FAILS(gcap_graph_manager_begin_run(manager_, 0, stream_->get(), &kind), GCAP_RESOURCE_EXHAUSTED,
-                      "memory");
+    GCAP_EXPECT_FAILS(BeginPlain(manager_, 0, stream_->get(), &kind), GCAP_RESOURCE_EXHAUSTED, "memory");
   }
   EXPECT_EQ(kind, GCAP_GRAPH_RUN_EAGER);
   EXPECT_EQ(State(0), "COLD");

@@ -9,7 +9,7 @@
 #include "gcap/graph.h"
 #include "gtest/gtest.h"
 #include "test/graph/manager_test.h"
-#include "test/support/replays.h"
+#include "test/support/plain_runs.h"
 
 namespace gcap {
 namespace testing {
@@ -159,20 +159,18 @@ TEST_F(GraphManager, ACapturedRunOfAThreadThatExitedIsNobodys) {
 TEST_F(GraphManager, PerThreadStreamIsInvalidArgumentForAnId) {
   Create(0);
   gcap_graph_run_kind_t kind = kCapture;
-  GCAP_EXPECT_FAILS(gcap_graph_manager_begin_run(manager_, 0, cudaStreamPerThread, &kind), GCAP_INVALID_ARGUMENT,
-                    "cudaStreamPerThread");
-  GCAP_ASSERT_OK(gcap_graph_manager_begin_run(manager_, GCAP_GRAPH_ID_NONE, cudaStreamPerThread, &kind));
+  GCAP_EXPECT_FAILS(BeginPlain(manager_, 0, cudaStreamPerThread, &kind), GCAP_INVALID_ARGUMENT, "cudaStreamPerThread");
+  GCAP_ASSERT_OK(BeginPlain(manager_, GCAP_GRAPH_ID_NONE, cudaStreamPerThread, &kind));
   EXPECT_EQ(kind, kEager);
-  GCAP_EXPECT_OK(gcap_graph_manager_end_run(manager_, nullptr, true));
+  GCAP_EXPECT_OK(EndPlain(manager_, nullptr, true));
 }
 
 TEST_F(GraphManager, IdBelowNoneIsInvalidArgument) {
   Create(0);
   gcap_graph_run_kind_t kind = kCapture;
-  GCAP_EXPECT_FAILS(gcap_graph_manager_begin_run(manager_, -2, stream_->get(), &kind), GCAP_INVALID_ARGUMENT,
-                    "id is -2");
+  GCAP_EXPECT_FAILS(BeginPlain(manager_, -2, stream_->get(), &kind), GCAP_INVALID_ARGUMENT, "id is -2");
   EXPECT_EQ(kind, kEager);
-  GCAP_EXPECT_FAILS(gcap_graph_manager_end_run(manager_, nullptr, true), GCAP_FAILED_PRECONDITION, "no run");
+  GCAP_EXPECT_FAILS(EndPlain(manager_, nullptr, true), GCAP_FAILED_PRECONDITION, "no run");
 }
 
 // The warm-up ran on stream 0, and every run from the first capture on was refused.
@@ -181,13 +179,13 @@ TEST_F(GraphManager, ADefaultStreamIsRefusedAtTheFirstRunOfAnId) {
   gcap_graph_run_kind_t kind = kCapture;
   for (const cudaStream_t stream : {cudaStream_t{nullptr}, cudaStreamLegacy, cudaStreamPerThread}) {
     for (int i = 0; i < 4; ++i) {
-      GCAP_EXPECT_FAILS(gcap_graph_manager_begin_run(manager_, 0, stream, &kind), GCAP_INVALID_ARGUMENT,
+      GCAP_EXPECT_FAILS(BeginPlain(manager_, 0, stream, &kind), GCAP_INVALID_ARGUMENT,
                         stream == cudaStreamPerThread ? "cudaStreamPerThread" : "legacy default stream");
     }
     EXPECT_EQ(State(0), "COLD");
-    GCAP_EXPECT_OK(gcap_graph_manager_begin_run(manager_, GCAP_GRAPH_ID_NONE, stream, &kind));
+    GCAP_EXPECT_OK(BeginPlain(manager_, GCAP_GRAPH_ID_NONE, stream, &kind));
     EXPECT_EQ(kind, kEager);
-    GCAP_EXPECT_OK(gcap_graph_manager_end_run(manager_, nullptr, true));
+    GCAP_EXPECT_OK(EndPlain(manager_, nullptr, true));
   }
 }
 
@@ -196,7 +194,7 @@ TEST_F(GraphManager, ACapturedIdIsNotRunAgain) {
   CopyJob job;
   Run(4, job);
   gcap_graph_run_kind_t kind = kCapture;
-  GCAP_EXPECT_FAILS(gcap_graph_manager_begin_run(manager_, 4, stream_->get(), &kind), GCAP_ALREADY_EXISTS, "id 4");
+  GCAP_EXPECT_FAILS(BeginPlain(manager_, 4, stream_->get(), &kind), GCAP_ALREADY_EXISTS, "id 4");
   EXPECT_EQ(State(4), "CAPTURED");
 }
 
@@ -204,8 +202,7 @@ TEST_F(GraphManager, AStreamCapturedBySomebodyElseIsRefusedAndTheIdStaysReady) {
   Create(0);
   GCAP_EXPECT_CUDA(cudaStreamBeginCapture(stream_->get(), cudaStreamCaptureModeThreadLocal));
   gcap_graph_run_kind_t kind = kCapture;
-  GCAP_EXPECT_FAILS(gcap_graph_manager_begin_run(manager_, 0, stream_->get(), &kind), GCAP_FAILED_PRECONDITION,
-                    "is capturing");
+  GCAP_EXPECT_FAILS(BeginPlain(manager_, 0, stream_->get(), &kind), GCAP_FAILED_PRECONDITION, "is capturing");
   EXPECT_EQ(State(0), "READY");
   cudaGraph_t graph = nullptr;
   ASSERT_EQ(cudaStreamEndCapture(stream_->get(), &graph), cudaSuccess);
@@ -301,7 +298,7 @@ TEST_F(GraphManager, AFailedRunInACaptureExecutesNothingAndNamesTheFailure) {
   ASSERT_EQ(Begin(6), kCapture);
   GCAP_EXPECT_CUDA(job.Issue(stream_->get()));
   gcap_status_t failure = GCAP_STATUS(GCAP_INVALID_ARGUMENT, "the kernel has no such shape");
-  GCAP_EXPECT_FAILS(gcap_graph_manager_end_run(manager_, failure, true), GCAP_CAPTURE_INVALIDATED, "no such shape");
+  GCAP_EXPECT_FAILS(EndPlain(manager_, failure, true), GCAP_CAPTURE_INVALIDATED, "no such shape");
   stream_->Synchronize();
   EXPECT_EQ(job.output(), -1);
   EXPECT_EQ(State(6), "COOLING");
@@ -397,10 +394,10 @@ TEST_F(GraphManager, WhatAFailedRunRetainedIsReleasedAtOnce) {
 
 TEST_F(GraphManager, EndWithoutARunIsFailedPrecondition) {
   Create(0);
-  GCAP_EXPECT_FAILS(gcap_graph_manager_end_run(manager_, nullptr, true), GCAP_FAILED_PRECONDITION, "no run");
+  GCAP_EXPECT_FAILS(EndPlain(manager_, nullptr, true), GCAP_FAILED_PRECONDITION, "no run");
   CopyJob job;
   Run(0, job);
-  GCAP_EXPECT_FAILS(gcap_graph_manager_end_run(manager_, nullptr, true), GCAP_FAILED_PRECONDITION, "no run");
+  GCAP_EXPECT_FAILS(EndPlain(manager_, nullptr, true), GCAP_FAILED_PRECONDITION, "no run");
 }
 
 TEST_F(GraphManager, ARunOfAnotherThreadIsNeitherEndedNorAborted) {
@@ -409,9 +406,8 @@ TEST_F(GraphManager, ARunOfAnotherThreadIsNeitherEndedNorAborted) {
   ASSERT_EQ(Begin(0), kCapture);
   std::thread([this] {
     gcap_graph_run_kind_t kind = kCapture;
-    GCAP_EXPECT_FAILS(gcap_graph_manager_end_run(manager_, nullptr, true), GCAP_FAILED_PRECONDITION, "another thread");
-    GCAP_EXPECT_FAILS(gcap_graph_manager_begin_run(manager_, 1, stream_->get(), &kind), GCAP_FAILED_PRECONDITION,
-                      "another thread");
+    GCAP_EXPECT_FAILS(EndPlain(manager_, nullptr, true), GCAP_FAILED_PRECONDITION, "another thread");
+    GCAP_EXPECT_FAILS(BeginPlain(manager_, 1, stream_->get(), &kind), GCAP_FAILED_PRECONDITION, "another thread");
     EXPECT_EQ(kind, kEager);
     GCAP_EXPECT_FAILS(gcap_graph_manager_destroy(manager_), GCAP_FAILED_PRECONDITION, "another thread");
   }).join();
@@ -471,7 +467,7 @@ TEST_F(GraphManager, ARunWhoseScopeIsGoneTakesNobodyElsesCapture) {
       EXPECT_EQ(State(0), "COOLING");
     } else {
       EXPECT_EQ(Begin(GCAP_GRAPH_ID_NONE), kEager);
-      EXPECT_TRUE(Outcome(gcap_graph_manager_end_run(manager_, nullptr, false)).ok());
+      EXPECT_TRUE(Outcome(EndPlain(manager_, nullptr, false)).ok());
     }
     cudaGraph_t graph = nullptr;
     gcap_retained_t* retained = nullptr;

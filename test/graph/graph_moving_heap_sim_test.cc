@@ -4,9 +4,11 @@
 // before the first call of CUDA can fail: the simulator stops without memory.
 
 #include <set>
+#include <thread>
 
 #include "test/base/heap_failure.h"
 #include "test/graph/moving_test.h"
+#include "test/support/plain_runs.h"
 
 namespace gcap {
 namespace testing {
@@ -24,7 +26,7 @@ TEST_F(GraphMovingHeap, ARunThatCannotBeOpenedIsNamed) {
     gcap_status_t status = nullptr;
     {
       const HeapFailure no_memory(1, skip);
-      status = gcap_graph_manager_begin_run_on(manager_, kId, stream_->get(), &buffers, &kind, at);
+      status = BeginPlainOn(manager_, kId, stream_->get(), &buffers, &kind, at);
       EXPECT_EQ(no_memory.hits(), 1);
     }
     GCAP_EXPECT_FAILS(status, GCAP_RESOURCE_EXHAUSTED, skip == 0 ? "2 buffers" : "id 3");
@@ -45,7 +47,7 @@ TEST_F(GraphMovingHeap, AReplayElsewhereThatCannotBeBegunIsNamed) {
   gcap_status_t status = nullptr;
   {
     const HeapFailure no_memory(1);
-    status = gcap_graph_manager_run_on(manager_, kId, stream_->get(), &buffers, Issue, &work, true);
+    status = RunPlainOn(manager_, kId, stream_->get(), &buffers, Issue, &work, true);
   }
   GCAP_EXPECT_FAILS(status, GCAP_RESOURCE_EXHAUSTED, "2 addresses");
   EXPECT_EQ(output.value(), 0);
@@ -53,17 +55,20 @@ TEST_F(GraphMovingHeap, AReplayElsewhereThatCannotBeBegunIsNamed) {
   EXPECT_EQ(output.value(), 6);
 }
 
-TEST_F(GraphMovingHeap, ASignatureThatCannotBeKeptIsNamedAndFailsTheCapture) {
+TEST_F(GraphMovingHeap, ASignatureThatCannotBeKeptIsNamedAndNoRunIsBegun) {
   const int64_t shape[] = {2, 3};
   const gcap_graph_binding_t binding = {"x", shape, 2, shape};
-  ASSERT_EQ(Begin(kId), GCAP_GRAPH_RUN_CAPTURE);
+  ASSERT_EQ(Begin(kId), GCAP_GRAPH_RUN_CAPTURE);  // the id is known from here on
+  EXPECT_FALSE(End(GCAP_STATUS(GCAP_CANCELLED, "not yet")).ok());
+  gcap_graph_run_kind_t kind = GCAP_GRAPH_RUN_EAGER;
   {
     const HeapFailure no_memory(1);
-    GCAP_EXPECT_FAILS(gcap_graph_manager_sign(manager_, &binding, 1), GCAP_RESOURCE_EXHAUSTED,
+    GCAP_EXPECT_FAILS(BeginBound(manager_, kId, stream_->get(), &binding, 1, &kind), GCAP_RESOURCE_EXHAUSTED,
                       "a signature of 1 tensors");
     EXPECT_EQ(no_memory.hits(), 1);
   }
-  EXPECT_FALSE(End().ok());
+  EXPECT_EQ(Begin(kId), GCAP_GRAPH_RUN_CAPTURE);
+  EXPECT_TRUE(End().ok());
 }
 
 // Of rehearsals, of captures each of which differs from the one before, and of the release.
@@ -86,6 +91,27 @@ TEST_F(GraphMovingHeap, NoBlockIsKeptOfAnIdThatWas) {
     kept.insert(LiveBlocks() - before);
   }
   EXPECT_EQ(*kept.begin(), 0);
+}
+
+// What a thread is known by lasts as long as a run that knows it.
+TEST_F(GraphMovingHeap, ARunThatDoesNotBeginKeepsNothingOfItsThread) {
+  CreateWith([](auto* options) { options->min_num_runs_before_capture = 0; });
+  GCAP_EXPECT_CUDA(cudaStreamBeginCapture(stream_->get(), cudaStreamCaptureModeRelaxed));
+  std::set<long> kept;
+  for (int life = 0; life < 8; ++life) {
+    const long before = LiveBlocks();
+    std::thread([&] {
+      gcap_graph_run_kind_t kind = GCAP_GRAPH_RUN_EAGER;
+      const Outcome outcome(BeginPlain(manager_, kId, stream_->get(), &kind));
+      EXPECT_FALSE(outcome.ok());
+    }).join();
+    kept.insert(LiveBlocks() - before);
+  }
+  EXPECT_EQ(*kept.begin(), 0);
+  EXPECT_EQ(warnings_, 0) << "no run was left open";
+  cudaGraph_t graph = nullptr;
+  GCAP_EXPECT_CUDA(cudaStreamEndCapture(stream_->get(), &graph));
+  GCAP_EXPECT_CUDA(cudaGraphDestroy(graph));
 }
 
 TEST_F(GraphMovingHeap, AnIdThatIsForgottenIsRehearsedAgain) {

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "gcap/graph_buffers.h"
 #include "test/graph/moving_test.h"
 #include "test/support/kernels/device_kernels.h"
 #include "test/support/log_catcher.h"

@@ -9,6 +9,7 @@
 #include "gcap_sim.h"
 #include "test/graph/moving_test.h"
 #include "test/support/faults.h"
+#include "test/support/plain_runs.h"
 
 namespace gcap {
 namespace testing {
@@ -82,9 +83,7 @@ class GraphMovingRandom : public GraphMoving {
     const std::vector<gcap_graph_buffer_t> items = Items(*places_[wanted.from], *places_[wanted.to]);
     gcap_graph_buffers_t buffers = BuffersOf(items);
     if (Draw(4) == 0) buffers.stand_ins = GCAP_GRAPH_STAND_INS_MEMORY;
-    const auto step = [&] {
-      return gcap_graph_manager_run_on(manager_, id, stream_->get(), &buffers, Issue, &work, true);
-    };
+    const auto step = [&] { return RunPlainOn(manager_, id, stream_->get(), &buffers, Issue, &work, true); };
     bound_[id] = {};
     if (!Try(step)) return;
     ExpectRan(id, wanted);

@@ -9,6 +9,8 @@
 #include <thread>
 
 #include "test/graph/moving_test.h"
+#include "test/support/log_catcher.h"
+#include "test/support/plain_runs.h"
 
 namespace gcap {
 namespace testing {
@@ -24,8 +26,7 @@ class GraphMovingRefusal : public GraphMoving {
   void ExpectRefused(const gcap_graph_buffers_t& buffers, const char* culprit) {
     gcap_graph_run_kind_t kind = GCAP_GRAPH_RUN_CAPTURE;
     void* at[4] = {};
-    GCAP_EXPECT_FAILS(gcap_graph_manager_begin_run_on(manager_, kId, stream_->get(), &buffers, &kind, at),
-                      GCAP_INVALID_ARGUMENT, culprit);
+    GCAP_EXPECT_FAILS(BeginPlainOn(manager_, kId, stream_->get(), &buffers, &kind, at), GCAP_INVALID_ARGUMENT, culprit);
     EXPECT_EQ(kind, GCAP_GRAPH_RUN_EAGER);
     const uint64_t replays = Info(kId).replays;
     const Outcome outcome = RunOn(buffers, AddOne);
@@ -84,8 +85,8 @@ TEST_F(GraphMovingRefusal, ListsThatAreNone) {
   ExpectRefused(buffers, "gcap_graph_buffers");
   buffers = BuffersOf(items);
   gcap_graph_run_kind_t kind = GCAP_GRAPH_RUN_CAPTURE;
-  GCAP_EXPECT_FAILS(gcap_graph_manager_begin_run_on(manager_, kId, stream_->get(), &buffers, &kind, nullptr),
-                    GCAP_INVALID_ARGUMENT, "out_addresses");
+  GCAP_EXPECT_FAILS(BeginPlainOn(manager_, kId, stream_->get(), &buffers, &kind, nullptr), GCAP_INVALID_ARGUMENT,
+                    "out_addresses");
   EXPECT_EQ(State(kId), "COLD");
 }
 
@@ -95,13 +96,13 @@ TEST_F(GraphMovingRefusal, OtherNumbersAndSizesThanTheCaptureHad) {
   items.push_back(items[0]);
   Outcome outcome = RunOn(items, AddOne);
   EXPECT_STREQ(gcap_code_name(outcome.code), "INVALID_ARGUMENT");
-  EXPECT_TRUE(outcome.Names("graph id 3: 3 addresses, and the graph has 2 buffers")) << outcome.message;
+  EXPECT_TRUE(outcome.Names("graph id 3: the run has 3 buffers, and the graph has 2")) << outcome.message;
   items.resize(2);
   items[1].bytes = kFloatsBytes / 2;
   outcome = RunOn(items, AddOne);
   EXPECT_STREQ(gcap_code_name(outcome.code), "INVALID_ARGUMENT");
   EXPECT_TRUE(outcome.Names("buffer 1 'output' has 128 bytes, and had 256 when captured")) << outcome.message;
-  GCAP_EXPECT_FAILS(ReplayAt({input_->get()}), GCAP_INVALID_ARGUMENT, "1 addresses, and the graph has 2 buffers");
+  GCAP_EXPECT_FAILS(ReplayAt({input_->get()}), GCAP_INVALID_ARGUMENT, "the run has 1 buffers, and the graph has 2");
   EXPECT_EQ(Info(kId).replays, 1u);
 }
 
@@ -143,6 +144,12 @@ TEST_F(GraphMovingRefusal, ACaptureAtTheStandInsIsFixed) {
   EXPECT_TRUE(End().ok());
   EXPECT_TRUE(WhyNotMovable().Names("buffer 0 'input' was captured twice at the same address"))
       << WhyNotMovable().message;
+  const LogCatcher log;
+  EXPECT_EQ(BeginOn(Items(*input_, *output_), at), GCAP_GRAPH_RUN_EAGER);
+  EXPECT_TRUE(End().ok());
+  EXPECT_NE(log.text().find("runs on other buffers are eager: buffer 0 'input' was captured twice at the same address"),
+            std::string::npos)
+      << log.text();
 }
 
 // --- Wrong binds ----------------------------------------------------------------------------------------------------
@@ -229,7 +236,7 @@ TEST_F(GraphMovingRefusal, NoThreadBindsInItsOwnCapture) {
   ASSERT_TRUE(RunOn(*input_, *output_).ok());
   EXPECT_EQ(Begin(kId + 1), GCAP_GRAPH_RUN_CAPTURE);
   GCAP_EXPECT_FAILS(Bind(0, output_->get()), GCAP_FAILED_PRECONDITION, "capturing");
-  GCAP_EXPECT_FAILS(ReplayAt({output_->get(), nullptr}), GCAP_FAILED_PRECONDITION, "capturing");
+  GCAP_EXPECT_FAILS(ReplayAt({output_->get(), output_->get()}), GCAP_FAILED_PRECONDITION, "capturing");
   EXPECT_EQ(RunOn(*input_, *output_).code, GCAP_FAILED_PRECONDITION);
   EXPECT_TRUE(End().ok());
 }
@@ -331,7 +338,7 @@ TEST_F(GraphMovingRefusal, ARehearsalThatIsNeverEnded) {
     buffers.stand_ins = stand_ins;
     gcap_graph_run_kind_t kind = GCAP_GRAPH_RUN_EAGER;
     for (int i = 0; i < 2; ++i) {
-      GCAP_EXPECT_OK(gcap_graph_manager_begin_run_on(manager_, kId, stream_->get(), &buffers, &kind, at));
+      GCAP_EXPECT_OK(BeginPlainOn(manager_, kId, stream_->get(), &buffers, &kind, at));
       EXPECT_EQ(kind, GCAP_GRAPH_RUN_REHEARSAL);
       GCAP_EXPECT_OK(AddOne(stream_->get(), at));
     }

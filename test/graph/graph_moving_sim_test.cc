@@ -5,9 +5,11 @@
 #include <atomic>
 #include <thread>
 
+#include "gcap/graph_buffers.h"
 #include "gcap_sim.h"
 #include "test/graph/moving_test.h"
 #include "test/support/faults.h"
+#include "test/support/plain_runs.h"
 
 namespace gcap {
 namespace testing {
@@ -238,7 +240,7 @@ TEST_F(GraphMovingSim, ManagersOfSeveralThreadsCaptureOnBuffersAtOnce) {
         for (const bool is_second : {false, true}) {
           const auto items = is_second ? Items(second, second_result) : Items(mine, result);
           const gcap_graph_buffers_t buffers = BuffersOf(items);
-          wrong += !Outcome(gcap_graph_manager_run_on(manager, 0, stream.get(), &buffers, Issue, &work, true)).ok();
+          wrong += !Outcome(RunPlainOn(manager, 0, stream.get(), &buffers, Issue, &work, true)).ok();
         }
         wrong += result.value() != static_cast<float>(t + 1) || second_result.value() != static_cast<float>(10 * t + 1);
         wrong += !Outcome(gcap_graph_manager_release(manager, 0)).ok();

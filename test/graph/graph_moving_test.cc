@@ -6,7 +6,9 @@
 #include <algorithm>
 #include <thread>
 
+#include "gcap/graph_buffers.h"
 #include "test/graph/moving_test.h"
+#include "test/support/plain_runs.h"
 
 namespace gcap {
 namespace testing {
@@ -75,14 +77,13 @@ TEST_F(GraphMoving, AReplayThatIsRefusedBindsNothing) {
   ASSERT_TRUE(RunOn(input, output).ok());
   const RawStream capturing;
   GCAP_EXPECT_CUDA(cudaStreamBeginCapture(capturing.get(), cudaStreamCaptureModeRelaxed));
-  void* const addresses[] = {input.get(), other.get()};
-  gcap_graph_replay_options_t options = ReplayOptions(/*synchronize=*/true);
-  options.on_stream = true;
-  options.stream = capturing.get();
-  options.addresses = addresses;
-  options.num_addresses = 2;
+  const std::vector<gcap_graph_buffer_t> items = Items(input, other);
+  const gcap_graph_buffers_t buffers = BuffersOf(items);
+  gcap_run_t run = ReplayOf(kId, /*synchronize=*/true);
+  run.stream = capturing.get();
+  run.buffers = &buffers;
   std::thread([&] {
-    GCAP_EXPECT_FAILS(gcap_graph_manager_replay(manager_, kId, &options, nullptr), GCAP_FAILED_PRECONDITION, "captur");
+    GCAP_EXPECT_FAILS(gcap_graph_manager_replay(manager_, &run, nullptr), GCAP_FAILED_PRECONDITION, "captur");
   }).join();
   cudaGraph_t graph = nullptr;
   GCAP_EXPECT_CUDA(cudaStreamEndCapture(capturing.get(), &graph));
@@ -91,6 +92,21 @@ TEST_F(GraphMoving, AReplayThatIsRefusedBindsNothing) {
   GCAP_EXPECT_OK(Replay(manager_, kId, true));
   EXPECT_EQ(output.value(), 4);
   EXPECT_EQ(other.value(), 60);
+}
+
+// What lies behind its buffers is not of the replay.
+TEST_F(GraphMoving, AReplayLooksAtItsOwnAddressesAlone) {
+  const Floats input(3), output(50);
+  ASSERT_TRUE(RunOn(input, output).ok());
+  std::vector<gcap_graph_buffer_t> items = Items(input, output);
+  items.push_back({nullptr, reinterpret_cast<void*>(1), 0, 0});
+  gcap_graph_buffers_t buffers = BuffersOf(items);
+  buffers.count = 2;
+  gcap_run_t run = ReplayOf(kId, /*synchronize=*/true);
+  run.buffers = &buffers;
+  bool replayed = false;
+  GCAP_EXPECT_OK(gcap_graph_manager_replay(manager_, &run, &replayed));
+  EXPECT_TRUE(replayed);
 }
 
 TEST_F(GraphMoving, RunsByHandAreRehearsedFirst) {
@@ -119,8 +135,8 @@ TEST_F(GraphMoving, RunsByHandAreRehearsedFirst) {
   const std::vector<gcap_graph_buffer_t> items = Items(input, output);
   const gcap_graph_buffers_t buffers = BuffersOf(items);
   gcap_graph_run_kind_t kind = GCAP_GRAPH_RUN_CAPTURE;
-  GCAP_EXPECT_FAILS(gcap_graph_manager_begin_run_on(manager_, kId, stream_->get(), &buffers, &kind, at),
-                    GCAP_ALREADY_EXISTS, "graph id 3");
+  GCAP_EXPECT_FAILS(BeginPlainOn(manager_, kId, stream_->get(), &buffers, &kind, at), GCAP_ALREADY_EXISTS,
+                    "graph id 3");
 }
 
 TEST_F(GraphMoving, EagerRunsComeFirstOnTheBuffersThemselves) {
@@ -192,11 +208,11 @@ TEST_F(GraphMoving, BindsOneBufferAndKeepsTheOther) {
 TEST_F(GraphMoving, ReplaysWithAddressesOfWhichNullStays) {
   const Floats input(1), output(9), other_input(20), other_output(9);
   ASSERT_TRUE(RunOn(input, output).ok());
-  GCAP_EXPECT_OK(ReplayAt({nullptr, other_output.get()}));
+  GCAP_EXPECT_OK(ReplayAt({input.get(), other_output.get()}));
   EXPECT_EQ(other_output.value(), 2);
-  GCAP_EXPECT_OK(ReplayAt({other_input.get(), nullptr}));
+  GCAP_EXPECT_OK(ReplayAt({other_input.get(), other_output.get()}));
   EXPECT_EQ(other_output.value(), 21) << "where it was bound last";
-  GCAP_EXPECT_OK(ReplayAt({nullptr, nullptr}));
+  GCAP_EXPECT_OK(Replay(manager_, kId, true));
   GCAP_EXPECT_OK(ReplayAt({input.get(), output.get()}));
   EXPECT_EQ(output.value(), 2);
   EXPECT_EQ(Info(kId).replays, 5u);
@@ -397,7 +413,7 @@ TEST_F(GraphMoving, ARecaptureMayGainAndLoseBuffers) {
   };
   capture_plain(1);
   GCAP_EXPECT_FAILS(Bind(0, other.get()), GCAP_FAILED_PRECONDITION, "captured without buffers");
-  GCAP_EXPECT_FAILS(ReplayAt({other.get(), nullptr}), GCAP_FAILED_PRECONDITION, "captured without buffers");
+  GCAP_EXPECT_FAILS(ReplayAt({other.get(), other.get()}), GCAP_FAILED_PRECONDITION, "captured without buffers");
   ASSERT_TRUE(RunOn(other, output).ok()) << "eager";
   EXPECT_EQ(calls_, 1);
   EXPECT_EQ(output.value(), 21);
@@ -426,15 +442,22 @@ TEST_F(GraphMoving, AGraphKeptForADumpMovesToo) {
   GCAP_EXPECT_OK(gcap_graph_manager_dump(manager_, kId, (::testing::TempDir() + "moving.dot").c_str(), 0));
 }
 
-// A signature is of the addresses at the capture, which a bind does not change.
+// Bindings are the addresses at the capture, which a bind does not change.
 TEST_F(GraphMoving, ASignatureIsThatOfTheCapture) {
   const Floats input(1), output(9), other(20);
   const int64_t shape[] = {kFloats};
   const gcap_graph_binding_t captured = {"input", input.get(), 1, shape}, moved = {"input", other.get(), 1, shape};
   void* at[2] = {};
   for (const gcap_graph_run_kind_t kind : {GCAP_GRAPH_RUN_REHEARSAL, GCAP_GRAPH_RUN_CAPTURE}) {
-    EXPECT_EQ(BeginOn(Items(input, output), at), kind);
-    GCAP_EXPECT_OK(gcap_graph_manager_sign(manager_, &captured, 1));
+    const std::vector<gcap_graph_buffer_t> items = Items(input, output);
+    const gcap_graph_buffers_t buffers = BuffersOf(items);
+    gcap_run_t run = RunOf(kId, stream_->get());
+    run.buffers = &buffers;
+    run.bindings = &captured;
+    run.num_bindings = 1;
+    gcap_graph_run_kind_t begun = GCAP_GRAPH_RUN_EAGER;
+    GCAP_EXPECT_OK(gcap_graph_manager_begin_run(manager_, &run, &begun, at));
+    EXPECT_EQ(begun, kind);
     GCAP_EXPECT_OK(AddOne(stream_->get(), at));
     EXPECT_TRUE(End().ok());
   }

@@ -7,11 +7,13 @@
 #include <vector>
 
 #include "gcap/graph.h"
+#include "gcap/graph_plan.h"
 #include "gcap_sim.h"
 #include "gtest/gtest.h"
 #include "test/graph/manager_test.h"
 #include "test/support/faults.h"
 #include "test/support/kernels/plain_kernels.h"
+#include "test/support/plain_runs.h"
 
 namespace gcap {
 namespace testing {
@@ -47,9 +49,9 @@ class GraphPlanSim : public ManagerTest {
     }
     return nullptr;
   }
-  gcap_status_t Run(int id) { return gcap_graph_manager_run(manager_, id, stream_->get(), Work, this, true); }
-  std::vector<gcap_graph_planned_run_t> Runs(int ids) {
-    std::vector<gcap_graph_planned_run_t> runs;
+  gcap_status_t Run(int id) { return RunPlain(manager_, id, stream_->get(), Work, this, true); }
+  std::vector<PlannedPlain> Runs(int ids) {
+    std::vector<PlannedPlain> runs;
     for (int id = 0; id < ids; ++id) runs.push_back({id, Work, this});
     return runs;
   }
@@ -70,10 +72,10 @@ TEST_F(GraphPlanSim, IsWhatTheDeviceLoses) {
   size_t went_before = 0;
   for (const int kernels : {12, 300}) {
     kernels_ = kernels;
-    const std::vector<gcap_graph_planned_run_t> runs = Runs(kIds);
+    const std::vector<PlannedPlain> runs = Runs(kIds);
     gcap_graph_plan_t plan;
     gcap_graph_plan_init(&plan);
-    GCAP_EXPECT_OK(gcap_graph_manager_plan(manager_, stream_->get(), runs.data(), kIds, &plan));
+    GCAP_EXPECT_OK(PlanPlain(manager_, stream_->get(), runs.data(), kIds, &plan));
     const size_t before = FreeBytes();
     for (int id = 0; id < kIds; ++id) GCAP_EXPECT_OK(Run(id));
     const double went = static_cast<double>(before - FreeBytes() + went_before);
@@ -95,14 +97,14 @@ TEST_F(GraphPlanSim, AnExecutableIsMeasuredByTheFreeMemoryOfItsDevice) {
 
 TEST_F(GraphPlanSim, ThatFailsIsAStatusAndLeavesNothing) {
   kernels_ = 2;
-  const std::vector<gcap_graph_planned_run_t> runs = Runs(2);
+  const std::vector<PlannedPlain> runs = Runs(2);
   const Walked walked = WalkFaults([&](Fault& fault) {
     Create(1);
     for (int id = 0; id < 2; ++id) GCAP_EXPECT_OK(Run(id));
     gcap_graph_plan_t plan;
     gcap_graph_plan_init(&plan);
-    const Outcome outcome = fault.During(
-        [&] { return gcap_graph_manager_plan(manager_, stream_->get(), runs.data(), runs.size(), &plan); });
+    const Outcome outcome =
+        fault.During([&] { return PlanPlain(manager_, stream_->get(), runs.data(), runs.size(), &plan); });
     // A plan needs to know of a kernel that it is one, no more.
     const bool is_needless = fault.Is("cuGraphKernelNodeGetParams") || fault.Is("cudaGraphKernelNodeGetAttribute");
     EXPECT_EQ(outcome.ok(), !fault.hit() || is_needless) << outcome.message;
@@ -128,7 +130,7 @@ TEST_F(GraphPlanSim, OfAChildThatIsNotShownCountsNothing) {
   GCAP_EXPECT_CUDA(cudaStreamBeginCapture(stream_->get(), cudaStreamCaptureModeRelaxed));
   GCAP_EXPECT_OK(Work(this, stream_->get()));
   GCAP_EXPECT_CUDA(cudaStreamEndCapture(stream_->get(), &child));
-  const gcap_graph_work_t add_child = [](void*, cudaStream_t stream) -> gcap_status_t {
+  const PlainWork add_child = [](void*, cudaStream_t stream) -> gcap_status_t {
     cudaStreamCaptureStatus status;
     cudaGraph_t graph = nullptr;
     cudaGraphNode_t node = nullptr;
@@ -136,11 +138,11 @@ TEST_F(GraphPlanSim, OfAChildThatIsNotShownCountsNothing) {
     GCAP_EXPECT_CUDA(cudaGraphAddChildGraphNode(&node, graph, nullptr, 0, child));
     return GCAP_CUDA(cudaStreamUpdateCaptureDependencies(stream, &node, nullptr, 1, cudaStreamSetCaptureDependencies));
   };
-  const gcap_graph_planned_run_t run = {0, add_child, nullptr};
+  const PlannedPlain run = {0, add_child, nullptr};
   const auto count_kernels = [&] {
     gcap_graph_plan_t plan;
     gcap_graph_plan_init(&plan);
-    GCAP_EXPECT_OK(gcap_graph_manager_plan(manager_, stream_->get(), &run, 1, &plan));
+    GCAP_EXPECT_OK(PlanPlain(manager_, stream_->get(), &run, 1, &plan));
     EXPECT_EQ(plan.nodes, 1u);
     return plan.kernel_nodes;
   };

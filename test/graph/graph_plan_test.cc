@@ -9,10 +9,11 @@
 #include <vector>
 
 #include "gcap/graph.h"
+#include "gcap/graph_plan.h"
 #include "gtest/gtest.h"
 #include "test/graph/manager_test.h"
 #include "test/support/kernels/plain_kernels.h"
-#include "test/support/replays.h"
+#include "test/support/plain_runs.h"
 
 namespace gcap {
 namespace testing {
@@ -75,20 +76,20 @@ class GraphPlan : public ManagerTest {
     }
   }
   void RunAll() {
-    for (const gcap_graph_planned_run_t& run : runs_) {
-      GCAP_EXPECT_OK(gcap_graph_manager_run(manager_, run.id, stream_->get(), run.work, run.user, true));
+    for (const PlannedPlain& run : runs_) {
+      GCAP_EXPECT_OK(RunPlain(manager_, run.id, stream_->get(), run.work, run.user, true));
     }
   }
   gcap_graph_plan_t Plan() {
     gcap_graph_plan_t plan;
     gcap_graph_plan_init(&plan);
-    GCAP_EXPECT_OK(gcap_graph_manager_plan(manager_, stream_->get(), runs_.data(), runs_.size(), &plan));
+    GCAP_EXPECT_OK(PlanPlain(manager_, stream_->get(), runs_.data(), runs_.size(), &plan));
     EXPECT_EQ(plan.bytes, plan.retained_bytes + plan.exec_bytes);
     return plan;
   }
   void ExpectHeld(const gcap_graph_plan_t& plan) {
     gcap_graph_plan_t held = {};
-    for (const gcap_graph_planned_run_t& run : runs_) {
+    for (const PlannedPlain& run : runs_) {
       const gcap_graph_info_t info = Info(run.id);
       EXPECT_EQ(info.state, GCAP_GRAPH_CAPTURED);
       held.nodes += info.nodes;
@@ -103,11 +104,11 @@ class GraphPlan : public ManagerTest {
     EXPECT_EQ(plan.bytes, held.bytes);
   }
   gcap_status_t TryPlan(gcap_graph_plan_t* out_plan) {
-    return gcap_graph_manager_plan(manager_, stream_->get(), runs_.data(), runs_.size(), out_plan);
+    return PlanPlain(manager_, stream_->get(), runs_.data(), runs_.size(), out_plan);
   }
 
   std::list<Model> models_;
-  std::vector<gcap_graph_planned_run_t> runs_;
+  std::vector<PlannedPlain> runs_;
 };
 
 TEST_F(GraphPlan, OfGraphsThatAreKeptCountsTheirKernels) {
@@ -166,7 +167,7 @@ TEST_F(GraphPlan, TheBudgetEvictsByWhatExecutablesTake) {
   options.max_bytes = 3 * one - 1;
   GCAP_ASSERT_OK(gcap_graph_manager_create(&options, &manager_));
   for (int id = 0; id < 3; ++id) {
-    GCAP_EXPECT_OK(gcap_graph_manager_run(manager_, id, stream_->get(), Model::Work, &models_.front(), true));
+    GCAP_EXPECT_OK(RunPlain(manager_, id, stream_->get(), Model::Work, &models_.front(), true));
   }
   EXPECT_EQ(State(0), "READY");
   EXPECT_EQ(State(1), "CAPTURED");
@@ -191,11 +192,11 @@ TEST_F(GraphPlan, OfManagersOnSeveralThreadsAgree) {
       options.min_num_runs_before_capture = 0;
       GCAP_ASSERT_OK(gcap_graph_manager_create(&options, &manager));
       for (int id = 0; id < 20; ++id) {
-        const gcap_graph_planned_run_t run = {id, Model::Work, &model};
+        const PlannedPlain run = {id, Model::Work, &model};
         gcap_graph_plan_t plan;
         gcap_graph_plan_init(&plan);
-        GCAP_EXPECT_OK(gcap_graph_manager_plan(manager, stream.get(), &run, 1, &plan));
-        GCAP_EXPECT_OK(gcap_graph_manager_run(manager, id, stream.get(), Model::Work, &model, true));
+        GCAP_EXPECT_OK(PlanPlain(manager, stream.get(), &run, 1, &plan));
+        GCAP_EXPECT_OK(RunPlain(manager, id, stream.get(), Model::Work, &model, true));
         gcap_graph_info_t info;
         gcap_graph_manager_get_info(manager, id, &info);
         EXPECT_EQ(plan.bytes, info.bytes);
@@ -229,7 +230,7 @@ TEST_F(GraphPlan, IsWhatTheGraphsHoldThen) {
 TEST_F(GraphPlan, OfSomeCapturedIdsAddsTheOthers) {
   Create(0);
   AddModels({1, 2, 7});
-  GCAP_EXPECT_OK(gcap_graph_manager_run(manager_, 1, stream_->get(), Model::Work, runs_[1].user, true));
+  GCAP_EXPECT_OK(RunPlain(manager_, 1, stream_->get(), Model::Work, runs_[1].user, true));
   const gcap_graph_plan_t plan = Plan();
   RunAll();
   ExpectHeld(plan);
@@ -260,10 +261,8 @@ TEST_F(GraphPlan, OfBadInputIsRefusedAndZero) {
   AddModels({1});
   gcap_graph_plan_t plan;
   gcap_graph_plan_init(&plan);
-  GCAP_EXPECT_FAILS(gcap_graph_manager_plan(nullptr, stream_->get(), nullptr, 0, &plan), GCAP_INVALID_ARGUMENT,
-                    "manager");
-  GCAP_EXPECT_FAILS(gcap_graph_manager_plan(manager_, stream_->get(), nullptr, 1, &plan), GCAP_INVALID_ARGUMENT,
-                    "runs");
+  GCAP_EXPECT_FAILS(gcap_graph_manager_plan(nullptr, nullptr, 0, &plan), GCAP_INVALID_ARGUMENT, "manager");
+  GCAP_EXPECT_FAILS(gcap_graph_manager_plan(manager_, nullptr, 1, &plan), GCAP_INVALID_ARGUMENT, "runs");
   GCAP_EXPECT_FAILS(TryPlan(nullptr), GCAP_INVALID_ARGUMENT, "out_plan");
   runs_.push_back({-1, Model::Work, &models_.front()});
   GCAP_EXPECT_FAILS(TryPlan(&plan), GCAP_INVALID_ARGUMENT, "runs[1].id is -1");

@@ -119,19 +119,16 @@ TEST_F(Published, OnnxRuntimeGenai2446BuffersThatAlternate) {
   Audited();
   const DeviceMemory past, present;
   const int64_t shape[] = {kAuditFloats};
-  const gcap_graph_binding_t even[] = {{"past", past.get(), 1, shape}, {"present", present.get(), 1, shape}};
-  const gcap_graph_binding_t odd[] = {{"past", present.get(), 1, shape}, {"present", past.get(), 1, shape}};
-  Capture(0, [&](cudaStream_t stream) {
-    GCAP_RETURN_IF_ERROR(gcap_graph_manager_sign(manager_, even, 2));
-    return Relu(stream, past.get(), present.get());
-  });
-  gcap_graph_replay_options_t options;
-  gcap_graph_replay_options_init(&options);
-  options.num_bindings = 2;
-  options.bindings = even;
-  EXPECT_TRUE(ReplayAs(0, options).ok());
-  options.bindings = odd;
-  const Outcome refused = ReplayAs(0, options);
+  const Bindings even = {{"past", past.get(), 1, shape}, {"present", present.get(), 1, shape}};
+  const Bindings odd = {{"past", present.get(), 1, shape}, {"present", past.get(), 1, shape}};
+  Capture(
+      0, [&](cudaStream_t stream) { return Relu(stream, past.get(), present.get()); }, even);
+  gcap_run_t run = RunOf(0, GCAP_RUN_OWN_STREAM);
+  run.num_bindings = 2;
+  run.bindings = even.data();
+  EXPECT_TRUE(ReplayAs(run).ok());
+  run.bindings = odd.data();
+  const Outcome refused = ReplayAs(run);
   EXPECT_EQ(refused.code, GCAP_FAILED_PRECONDITION);
   EXPECT_TRUE(refused.Names("past")) << refused.message;
 }

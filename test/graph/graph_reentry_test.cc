@@ -11,9 +11,10 @@
 #include <vector>
 
 #include "gcap/graph.h"
+#include "gcap/graph_plan.h"
 #include "gtest/gtest.h"
 #include "test/graph/manager_test.h"
-#include "test/support/replays.h"
+#include "test/support/plain_runs.h"
 
 namespace gcap {
 namespace testing {
@@ -63,9 +64,9 @@ class GraphReentry : public ManagerTest {
   }
   void CaptureBeside(int id) {
     gcap_graph_run_kind_t kind = GCAP_GRAPH_RUN_EAGER;
-    GCAP_ASSERT_OK(gcap_graph_manager_begin_run(manager_, id, beside_->get(), &kind));
+    GCAP_ASSERT_OK(BeginPlain(manager_, id, beside_->get(), &kind));
     GCAP_EXPECT_CUDA(beside_job_->Issue(beside_->get()));
-    GCAP_ASSERT_OK(gcap_graph_manager_end_run(manager_, nullptr, true));
+    GCAP_ASSERT_OK(EndPlain(manager_, nullptr, true));
   }
 
   // The callbacks of a capture, each of which calls everything if its flag is set.
@@ -104,7 +105,7 @@ class GraphReentry : public ManagerTest {
       EXPECT_EQ(beside_job_->output(), value_);
       GCAP_EXPECT_OK(gcap_graph_manager_upload(manager_, kReplayed));
       beside_job_->set_input(++value_);
-      GCAP_EXPECT_OK(gcap_graph_manager_run(manager_, kReplayed, beside_->get(), Issue, beside_job_.get(), true));
+      GCAP_EXPECT_OK(RunPlain(manager_, kReplayed, beside_->get(), Issue, beside_job_.get(), true));
       EXPECT_EQ(beside_job_->output(), value_);
       GCAP_EXPECT_FAILS(gcap_graph_manager_release(manager_, kReleased), GCAP_NOT_FOUND, "graph id 91");
       CaptureElsewhere();
@@ -119,8 +120,6 @@ class GraphReentry : public ManagerTest {
     EXPECT_TRUE(gcap_graph_manager_is_captured(manager_, kReplayed));
     (void)Info(kScene);
     gcap_status_free(gcap_graph_manager_explain(manager_, kScene, GCAP_GRAPH_WHY_CAPTURE_FAILED));
-    GCAP_EXPECT_FAILS(gcap_graph_manager_check_signature(manager_, kReplayed, nullptr, 0), GCAP_FAILED_PRECONDITION,
-                      "signed");
     GCAP_EXPECT_OK(gcap_graph_manager_dump(manager_, kReplayed, "/dev/null", 0));
     GCAP_EXPECT_FAILS(gcap_graph_manager_recapture(manager_, kReleased), GCAP_NOT_FOUND, "91");
   }
@@ -136,11 +135,10 @@ class GraphReentry : public ManagerTest {
   // A run inside of the begin or the end of another one is refused; elsewhere it goes well.
   void BeginARun() {
     gcap_graph_run_kind_t kind = GCAP_GRAPH_RUN_EAGER;
-    const Outcome begun(gcap_graph_manager_begin_run(manager_, GCAP_GRAPH_ID_NONE, beside_->get(), &kind));
-    const Outcome ended(gcap_graph_manager_end_run(manager_, nullptr, true));
+    const Outcome begun(BeginPlain(manager_, GCAP_GRAPH_ID_NONE, beside_->get(), &kind));
+    const Outcome ended(EndPlain(manager_, nullptr, true));
     EXPECT_STREQ(gcap_code_name(begun.code), runs_are_refused_ ? "FAILED_PRECONDITION" : "OK") << begun.message;
     EXPECT_STREQ(gcap_code_name(ended.code), runs_are_refused_ ? "FAILED_PRECONDITION" : "OK") << ended.message;
-    GCAP_EXPECT_FAILS(gcap_graph_manager_sign(manager_, nullptr, 0), GCAP_FAILED_PRECONDITION, "run");
   }
   static gcap_status_t Issue(void* job, cudaStream_t stream) {
     return GCAP_CUDA(static_cast<CopyJob*>(job)->Issue(stream));
@@ -209,8 +207,8 @@ TEST_F(GraphReentry, FromTheLogSinkThatHearsOfTheRunOfAnExitedThread) {
           const auto enter = [self] {
             gcap_graph_run_kind_t kind = GCAP_GRAPH_RUN_EAGER;
             gcap_graph_manager_t* manager = self->test->manager_;
-            GCAP_EXPECT_FAILS(gcap_graph_manager_begin_run(manager, kBegun, self->test->beside_->get(), &kind),
-                              GCAP_FAILED_PRECONDITION, "just being begun or ended");
+            GCAP_EXPECT_FAILS(BeginPlain(manager, kBegun, self->test->beside_->get(), &kind), GCAP_FAILED_PRECONDITION,
+                              "just being begun or ended");
             GCAP_EXPECT_FAILS(gcap_graph_manager_destroy(manager), GCAP_FAILED_PRECONDITION, "");
           };
           if (self->by_another_thread) {
@@ -244,10 +242,10 @@ TEST_F(GraphReentry, FromTheLogSinkThatHearsOfARunThatIsDoneAgain) {
   runs_are_refused_ = false;
   static int calls;
   calls = 0;
-  const gcap_graph_work_t fails_once = [](void* job, cudaStream_t stream) {
+  const PlainWork fails_once = [](void* job, cudaStream_t stream) {
     return calls++ == 0 ? GCAP_STATUS(GCAP_INTERNAL, "the first time") : Issue(job, stream);
   };
-  GCAP_EXPECT_OK(gcap_graph_manager_run(manager_, kScene, stream_->get(), fails_once, job_.get(), true));
+  GCAP_EXPECT_OK(RunPlain(manager_, kScene, stream_->get(), fails_once, job_.get(), true));
   EXPECT_EQ(calls_, 1);
   EXPECT_EQ(calls, 2);
 }
@@ -281,10 +279,9 @@ TEST_F(GraphReentry, FromACloseStepBehindTheManagersBack) {
       [](void*, bool) {
         gcap_graph_run_kind_t kind = GCAP_GRAPH_RUN_EAGER;
         GCAP_EXPECT_FAILS(gcap_graph_manager_destroy(self->manager_), GCAP_FAILED_PRECONDITION, "begun or ended");
-        GCAP_EXPECT_FAILS(gcap_graph_manager_begin_run(self->manager_, GCAP_GRAPH_ID_NONE, self->beside_->get(), &kind),
+        GCAP_EXPECT_FAILS(BeginPlain(self->manager_, GCAP_GRAPH_ID_NONE, self->beside_->get(), &kind),
                           GCAP_FAILED_PRECONDITION, "begun or ended");
-        GCAP_EXPECT_FAILS(gcap_graph_manager_sign(self->manager_, nullptr, 0), GCAP_FAILED_PRECONDITION, "callback");
-        GCAP_EXPECT_FAILS(gcap_graph_manager_end_run(self->manager_, nullptr, false), GCAP_FAILED_PRECONDITION,
+        GCAP_EXPECT_FAILS(EndPlain(self->manager_, nullptr, false), GCAP_FAILED_PRECONDITION,
                           "begun or ended, and this is a callback");
       },
       nullptr));
@@ -326,8 +323,7 @@ TEST_F(GraphReentry, FromAReleaseInDestroy) {
         ++calls;
         gcap_graph_run_kind_t kind = GCAP_GRAPH_RUN_EAGER;
         GCAP_EXPECT_FAILS(gcap_graph_manager_destroy(manager), GCAP_FAILED_PRECONDITION, "has not returned");
-        GCAP_EXPECT_FAILS(gcap_graph_manager_begin_run(manager, kBegun, stream, &kind), GCAP_FAILED_PRECONDITION,
-                          "is being destroyed");
+        GCAP_EXPECT_FAILS(BeginPlain(manager, kBegun, stream, &kind), GCAP_FAILED_PRECONDITION, "is being destroyed");
         EXPECT_FALSE(gcap_graph_manager_is_captured(manager, kReplayed));
         GCAP_EXPECT_OK(gcap_graph_manager_release_all(manager));
       },
@@ -436,14 +432,14 @@ TEST_F(GraphReentry, FromTheWorkOfARun) {
   CreateScene();
   static GraphReentry* self;
   self = this;
-  const gcap_graph_work_t work = [](void* job, cudaStream_t stream) {
+  const PlainWork work = [](void* job, cudaStream_t stream) {
     self->AskEverything();
     GCAP_EXPECT_FAILS(gcap_graph_manager_destroy(self->manager_), GCAP_FAILED_PRECONDITION, "has not returned yet");
     return Issue(job, stream);
   };
-  GCAP_EXPECT_OK(gcap_graph_manager_run(manager_, kScene, stream_->get(), work, job_.get(), true));
+  GCAP_EXPECT_OK(RunPlain(manager_, kScene, stream_->get(), work, job_.get(), true));
   EXPECT_EQ(State(kScene), "CAPTURED");
-  GCAP_EXPECT_OK(gcap_graph_manager_run(manager_, GCAP_GRAPH_ID_NONE, stream_->get(), work, job_.get(), true));
+  GCAP_EXPECT_OK(RunPlain(manager_, GCAP_GRAPH_ID_NONE, stream_->get(), work, job_.get(), true));
 }
 
 // The end of the run by its own work is against the rules; the manager was then destroyed under its run.
@@ -451,12 +447,12 @@ TEST_F(GraphReentry, FromWorkThatHasEndedItsRun) {
   CreateScene();
   static GraphReentry* self;
   self = this;
-  const gcap_graph_work_t work = [](void*, cudaStream_t) {
-    GCAP_EXPECT_OK(gcap_graph_manager_end_run(self->manager_, nullptr, /*synchronize=*/false));
+  const PlainWork work = [](void*, cudaStream_t) {
+    GCAP_EXPECT_OK(EndPlain(self->manager_, nullptr, /*synchronize=*/false));
     GCAP_EXPECT_FAILS(gcap_graph_manager_destroy(self->manager_), GCAP_FAILED_PRECONDITION, "has not returned yet");
     return gcap_status_t(nullptr);
   };
-  GCAP_EXPECT_FAILS(gcap_graph_manager_run(manager_, GCAP_GRAPH_ID_NONE, stream_->get(), work, nullptr, true),
+  GCAP_EXPECT_FAILS(RunPlain(manager_, GCAP_GRAPH_ID_NONE, stream_->get(), work, nullptr, true),
                     GCAP_FAILED_PRECONDITION, "no run");
 }
 
@@ -489,7 +485,7 @@ TEST_F(GraphReentry, BesideOtherThreads) {
   int captures = 0;
   for (int i = 0; i < 300 || replays == 0; ++i) {
     gcap_graph_run_kind_t kind = GCAP_GRAPH_RUN_EAGER;
-    const Outcome begun(gcap_graph_manager_begin_run(manager_, i % kIds, stream_->get(), &kind));
+    const Outcome begun(BeginPlain(manager_, i % kIds, stream_->get(), &kind));
     if (begun.code == GCAP_ALREADY_EXISTS) continue;
     EXPECT_TRUE(begun.ok()) << begun.message;
     EXPECT_EQ(kind, GCAP_GRAPH_RUN_CAPTURE);

@@ -12,7 +12,7 @@
 #include "gtest/gtest.h"
 #include "test/graph/manager_test.h"
 #include "test/support/device_floats.h"
-#include "test/support/replays.h"
+#include "test/support/plain_runs.h"
 
 namespace gcap {
 namespace testing {
@@ -113,7 +113,7 @@ TEST_F(GraphReplay, FirstOneAfterACaptureWaitsOnlyWhenAsked) {
         gate.Open();
       }
     });
-    GCAP_EXPECT_OK(gcap_graph_manager_end_run(manager_, nullptr, synchronize));
+    GCAP_EXPECT_OK(EndPlain(manager_, nullptr, synchronize));
     EXPECT_EQ(job.output(), synchronize ? 9 : -1);
     opener.join();
     gate.Open();
@@ -242,7 +242,7 @@ TEST_F(GraphReplay, OnAnotherStreamThanTheOneThatCapturesGoesOn) {
   const RawStream other;
   Run(0, job);
   gcap_graph_run_kind_t kind = GCAP_GRAPH_RUN_EAGER;
-  GCAP_EXPECT_OK(gcap_graph_manager_begin_run(manager_, 1, other.get(), &kind));
+  GCAP_EXPECT_OK(BeginPlain(manager_, 1, other.get(), &kind));
   job.set_input(8);
   std::thread([this] { GCAP_EXPECT_OK(Replay(manager_, 0, true)); }).join();
   EXPECT_EQ(job.output(), 8);
@@ -339,10 +339,10 @@ TEST_F(GraphReplay, GoesOnWhileAnotherThreadCapturesAnotherId) {
     const CopyJob other;
     for (int id = 1; id <= 30; ++id) {
       gcap_graph_run_kind_t kind = GCAP_GRAPH_RUN_EAGER;
-      GCAP_EXPECT_OK(gcap_graph_manager_begin_run(manager_, id, stream.get(), &kind));
+      GCAP_EXPECT_OK(BeginPlain(manager_, id, stream.get(), &kind));
       EXPECT_EQ(kind, GCAP_GRAPH_RUN_CAPTURE);
       GCAP_EXPECT_CUDA(other.Issue(stream.get()));
-      GCAP_EXPECT_OK(gcap_graph_manager_end_run(manager_, nullptr, true));
+      GCAP_EXPECT_OK(EndPlain(manager_, nullptr, true));
       EXPECT_EQ(Info(id).nodes, CopyJob::kNodes);
       GCAP_EXPECT_OK(gcap_graph_manager_release(manager_, id));
     }

@@ -9,10 +9,11 @@
 
 #include "gcap/allocator.h"
 #include "gcap/graph.h"
+#include "gcap/graph_plan.h"
 #include "gcap/scratch.h"
 #include "gtest/gtest.h"
 #include "test/graph/manager_test.h"
-#include "test/support/replays.h"
+#include "test/support/plain_runs.h"
 
 namespace gcap {
 namespace testing {
@@ -61,7 +62,7 @@ class GraphRun : public ManagerTest {
 
   Outcome RunOne(int id, int value, bool synchronize = true) {
     job_->set_input(value);
-    return Outcome(gcap_graph_manager_run(manager_, id, stream_->get(), Work::Issue, &work_, synchronize));
+    return Outcome(RunPlain(manager_, id, stream_->get(), Work::Issue, &work_, synchronize));
   }
   void ExpectRun(int id, int value, int calls) {
     const int before = work_.calls;
@@ -140,12 +141,12 @@ TEST_F(GraphRun, TheStatusOfItsEndHasTheCodeAndTheCauseOnce) {
   options_.min_num_runs_before_capture = 0;
   CreateWithOptions();
   gcap_graph_run_kind_t kind;
-  GCAP_ASSERT_OK(gcap_graph_manager_begin_run(manager_, 0, stream_->get(), &kind));
+  GCAP_ASSERT_OK(BeginPlain(manager_, 0, stream_->get(), &kind));
   ASSERT_EQ(kind, GCAP_GRAPH_RUN_CAPTURE);
   void* memory = nullptr;
   gcap_status_t status = GCAP_CUDA(cudaMalloc(&memory, 64));
   status = gcap_status_annotate(status, gcap_status_code(status), "node 'gemm'");
-  const Outcome outcome(gcap_graph_manager_end_run(manager_, status, /*synchronize=*/true));
+  const Outcome outcome(EndPlain(manager_, status, /*synchronize=*/true));
   EXPECT_STREQ(gcap_code_name(outcome.code), "CAPTURE_INVALIDATED");
   EXPECT_EQ(Count(outcome.message, "cudaErrorStreamCaptureUnsupported"), 1u) << outcome.message;
   EXPECT_FALSE(outcome.Names("failures")) << outcome.message;
@@ -154,9 +155,9 @@ TEST_F(GraphRun, TheStatusOfItsEndHasTheCodeAndTheCauseOnce) {
 TEST_F(GraphRun, TheStatusOfABeginThatFailedPassesItsEnd) {
   CreateWithOptions();
   gcap_graph_run_kind_t kind;
-  gcap_status_t status = gcap_graph_manager_begin_run(manager_, -2, stream_->get(), &kind);
+  gcap_status_t status = BeginPlain(manager_, -2, stream_->get(), &kind);
   EXPECT_EQ(gcap_status_code(status), GCAP_INVALID_ARGUMENT);
-  const Outcome outcome(gcap_graph_manager_end_run(manager_, status, /*synchronize=*/true));
+  const Outcome outcome(EndPlain(manager_, status, /*synchronize=*/true));
   EXPECT_STREQ(gcap_code_name(outcome.code), "INVALID_ARGUMENT");
   EXPECT_TRUE(outcome.Names("-2")) << outcome.message;
   EXPECT_FALSE(outcome.Names("no run is open")) << outcome.message;
@@ -182,8 +183,8 @@ TEST_F(GraphRun, OfNoneNeverCaptures) {
 TEST_F(GraphRun, DoesNotWaitForAStreamThatTheUserCaptures) {
   CreateWithOptions();
   GCAP_EXPECT_CUDA(cudaStreamBeginCapture(stream_->get(), cudaStreamCaptureModeThreadLocal));
-  GCAP_EXPECT_FAILS(gcap_graph_manager_run(manager_, GCAP_GRAPH_ID_NONE, stream_->get(), Work::Issue, &work_,
-                                           /*synchronize=*/true),
+  GCAP_EXPECT_FAILS(RunPlain(manager_, GCAP_GRAPH_ID_NONE, stream_->get(), Work::Issue, &work_,
+                             /*synchronize=*/true),
                     GCAP_FAILED_PRECONDITION, "is capturing");
   cudaGraph_t graph = nullptr;
   GCAP_EXPECT_CUDA(cudaStreamEndCapture(stream_->get(), &graph));
@@ -199,7 +200,7 @@ TEST_F(GraphRun, ReplaysOnTheStreamThatItIsGiven) {
   Gate gate;
   gate.Hold(other.get());
   job_->set_input(2);
-  GCAP_EXPECT_OK(gcap_graph_manager_run(manager_, 0, other.get(), Work::Issue, &work_, /*synchronize=*/false));
+  GCAP_EXPECT_OK(RunPlain(manager_, 0, other.get(), Work::Issue, &work_, /*synchronize=*/false));
   EXPECT_EQ(job_->output(), 1) << "the other stream is held";
   gate.Open();
   other.Synchronize();
@@ -391,11 +392,11 @@ TEST_F(GraphRun, NullIsInvalidArgumentByName) {
   };
   cudaStream_t stream = stream_->get();
   expect_null(gcap_graph_manager_create(&options_, nullptr), "out_manager");
-  expect_null(gcap_graph_manager_begin_run(none, 0, stream, &kind), "manager");
-  expect_null(gcap_graph_manager_begin_run(manager_, 0, stream, nullptr), "out_kind");
-  expect_null(gcap_graph_manager_end_run(none, nullptr, true), "manager");
-  expect_null(gcap_graph_manager_run(none, 0, stream, Work::Issue, &work_, true), "manager");
-  expect_null(gcap_graph_manager_run(manager_, 0, stream, nullptr, &work_, true), "work");
+  expect_null(BeginPlain(none, 0, stream, &kind), "manager");
+  expect_null(BeginPlain(manager_, 0, stream, nullptr), "out_kind");
+  expect_null(EndPlain(none, nullptr, true), "manager");
+  expect_null(RunPlain(none, 0, stream, Work::Issue, &work_, true), "manager");
+  expect_null(RunPlain(manager_, 0, stream, nullptr, &work_, true), "work");
   expect_null(gcap_graph_manager_recapture(none, 0), "manager");
   expect_null(gcap_graph_manager_explain(none, 0, GCAP_GRAPH_WHY_CAPTURE_FAILED), "manager");
   expect_null(gcap_graph_manager_explain(none, 0, GCAP_GRAPH_WHY_NOT_UPDATED), "manager");
@@ -405,8 +406,6 @@ TEST_F(GraphRun, NullIsInvalidArgumentByName) {
   expect_null(gcap_graph_manager_upload(none, 0), "manager");
   expect_null(gcap_graph_manager_dump(none, 0, "x", 0), "manager");
   expect_null(gcap_graph_manager_dump(manager_, 0, nullptr, 0), "path");
-  expect_null(gcap_graph_manager_sign(none, nullptr, 0), "manager");
-  expect_null(gcap_graph_manager_check_signature(none, 0, nullptr, 0), "manager");
   expect_null(ReplayBound(none, 0, nullptr, 0, true), "manager");
   expect_null(gcap_graph_manager_release(none, 0), "manager");
   expect_null(gcap_graph_manager_release_all(none), "manager");

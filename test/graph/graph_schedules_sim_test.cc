@@ -13,7 +13,7 @@
 #include "gcap_sim.h"
 #include "gtest/gtest.h"
 #include "test/support/expect_status.h"
-#include "test/support/replays.h"
+#include "test/support/plain_runs.h"
 
 namespace gcap {
 namespace testing {
@@ -82,7 +82,7 @@ class Scene {
     if (on_b) {
       Expect(ReplayOn(manager_, id, b_, /*synchronize=*/false));
     } else {
-      Expect(gcap_graph_manager_run(manager_, id, a_, Copy::Issue, copy, /*synchronize=*/false));
+      Expect(RunPlain(manager_, id, a_, Copy::Issue, copy, /*synchronize=*/false));
     }
     unsigned char* result = results_ + (value - 1) * kBytes;
     Expect(cudaMemcpyAsync(result, copy->to, kBytes, cudaMemcpyDeviceToHost, a_) == cudaSuccess);

@@ -13,10 +13,11 @@
 #include <vector>
 
 #include "gcap/graph.h"
+#include "gcap/graph_plan.h"
 #include "gcap/stream.h"
 #include "gtest/gtest.h"
 #include "test/graph/manager_test.h"
-#include "test/support/replays.h"
+#include "test/support/plain_runs.h"
 
 namespace gcap {
 namespace testing {
@@ -35,7 +36,7 @@ class GraphStreams : public ManagerTest {
   // Captures the job on a stream of its own choice.
   void CaptureOn(cudaStream_t stream, int id, const CopyJob& job, int* released = nullptr) {
     gcap_graph_run_kind_t kind = GCAP_GRAPH_RUN_EAGER;
-    GCAP_ASSERT_OK(gcap_graph_manager_begin_run(manager_, id, stream, &kind));
+    GCAP_ASSERT_OK(BeginPlain(manager_, id, stream, &kind));
     ASSERT_EQ(kind, GCAP_GRAPH_RUN_CAPTURE);
     GCAP_EXPECT_CUDA(job.Issue(stream));
     if (released != nullptr) GCAP_EXPECT_OK(gcap_capture_retain(gcap_capture_current(), CountRelease, released));
@@ -158,7 +159,7 @@ TEST_F(GraphStreams, AGraphIsOfItsStreamsDeviceWhateverTheThreadsIs) {
   GCAP_EXPECT_CUDA(cudaMalloc(reinterpret_cast<void**>(&memory), 64));
   GCAP_EXPECT_CUDA(cudaSetDevice(0));
   gcap_graph_run_kind_t kind = GCAP_GRAPH_RUN_EAGER;
-  GCAP_ASSERT_OK(gcap_graph_manager_begin_run(manager_, 0, gcap_stream_handle(stream), &kind));
+  GCAP_ASSERT_OK(BeginPlain(manager_, 0, gcap_stream_handle(stream), &kind));
   GCAP_EXPECT_CUDA(cudaMemsetAsync(memory, 1, 64, gcap_stream_handle(stream)));
   EXPECT_TRUE(End().ok());
   GCAP_EXPECT_OK(ReplayOn(manager_, 0, gcap_stream_handle(other), false));
@@ -205,11 +206,11 @@ TEST_F(GraphStreams, ThreadsMayReplayRecaptureAndReleaseAtOnce) {
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
     }
   });
-  const gcap_graph_work_t issue = [](void* work, cudaStream_t stream) {
+  const PlainWork issue = [](void* work, cudaStream_t stream) {
     return GCAP_CUDA(static_cast<CopyJob*>(work)->Issue(stream));
   };
   for (int round = 0; round < kRounds; ++round) {
-    GCAP_EXPECT_OK(gcap_graph_manager_run(manager_, 0, stream_->get(), issue, &job, round % 4 == 0));
+    GCAP_EXPECT_OK(RunPlain(manager_, 0, stream_->get(), issue, &job, round % 4 == 0));
     allowed(gcap_graph_manager_recapture(manager_, 0));
   }
   done = true;

@@ -8,11 +8,12 @@
 #include <thread>
 
 #include "gcap/graph.h"
-#include "gcap/ops/elementwise.h"
+#include "gcap/graph_plan.h"
+#include "gcap/kit/ops/elementwise.h"
 #include "gcap/stream.h"
 #include "gtest/gtest.h"
 #include "test/graph/manager_test.h"
-#include "test/support/replays.h"
+#include "test/support/plain_runs.h"
 
 namespace gcap {
 namespace testing {
@@ -31,7 +32,7 @@ class GraphUpdate : public ManagerTest {
     ASSERT_EQ(Begin(id), GCAP_GRAPH_RUN_CAPTURE);
     for (int i = 0; i < times; ++i) GCAP_EXPECT_CUDA(job.Issue(stream_->get()));
     if (released != nullptr) GCAP_EXPECT_OK(gcap_capture_retain(gcap_capture_current(), CountRelease, released));
-    GCAP_EXPECT_OK(gcap_graph_manager_end_run(manager_, nullptr, /*synchronize=*/false));
+    GCAP_EXPECT_OK(EndPlain(manager_, nullptr, /*synchronize=*/false));
   }
   // A run that gives the manager occasion to look at what it has retired.
   void RunSomethingElse() {
@@ -231,7 +232,7 @@ TEST_F(GraphUpdate, WhatWasReplacedStaysWhileTheThreadCapturesSomethingElse) {
   gcap_capture_t* capture = nullptr;
   GCAP_ASSERT_OK(gcap_capture_begin(other.get(), nullptr, &capture));
   ASSERT_EQ(Begin(GCAP_GRAPH_ID_NONE), GCAP_GRAPH_RUN_EAGER);
-  GCAP_EXPECT_OK(gcap_graph_manager_end_run(manager_, nullptr, /*synchronize=*/false));
+  GCAP_EXPECT_OK(EndPlain(manager_, nullptr, /*synchronize=*/false));
   EXPECT_EQ(released[0], 0);
   cudaGraph_t graph = nullptr;
   gcap_retained_t* retained = nullptr;
@@ -297,7 +298,7 @@ TEST_F(GraphUpdate, AGraphThatIsBeingCapturedAgainIsNotReleased) {
   Capture(0, job);
   GCAP_EXPECT_OK(gcap_graph_manager_recapture(manager_, 0));
   gcap_graph_run_kind_t kind = GCAP_GRAPH_RUN_EAGER;
-  GCAP_EXPECT_OK(gcap_graph_manager_begin_run(manager_, 0, other.get(), &kind));
+  GCAP_EXPECT_OK(BeginPlain(manager_, 0, other.get(), &kind));
   std::thread([this] {
     GCAP_EXPECT_FAILS(gcap_graph_manager_release(manager_, 0), GCAP_FAILED_PRECONDITION, "captured again");
     GCAP_EXPECT_FAILS(gcap_graph_manager_release_all(manager_), GCAP_FAILED_PRECONDITION, "captured again");

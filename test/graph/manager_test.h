@@ -16,6 +16,7 @@
 #include "test/base/device_work.h"
 #include "test/support/device_test.h"
 #include "test/support/expect_status.h"
+#include "test/support/plain_runs.h"
 
 namespace gcap {
 namespace testing {
@@ -54,11 +55,11 @@ class ManagerTest : public DeviceTest {
   // Opens a run, which must succeed, and says how to execute it.
   gcap_graph_run_kind_t Begin(int id) {
     gcap_graph_run_kind_t kind = GCAP_GRAPH_RUN_EAGER;
-    GCAP_EXPECT_OK(gcap_graph_manager_begin_run(manager_, id, stream_->get(), &kind));
+    GCAP_EXPECT_OK(BeginPlain(manager_, id, stream_->get(), &kind));
     return kind;
   }
   Outcome End(gcap_status_t run_status = nullptr) {
-    return Outcome(gcap_graph_manager_end_run(manager_, run_status, /*synchronize=*/true));
+    return Outcome(EndPlain(manager_, run_status, /*synchronize=*/true));
   }
 
   // A run of `job` that must succeed, synchronised.

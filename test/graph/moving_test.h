@@ -11,10 +11,11 @@
 #include <vector>
 
 #include "gcap/graph.h"
+#include "gcap/graph_buffers.h"
 #include "gtest/gtest.h"
 #include "test/graph/manager_test.h"
 #include "test/support/kernels/moving_kernels.h"
-#include "test/support/replays.h"
+#include "test/support/plain_runs.h"
 
 namespace gcap {
 namespace testing {
@@ -115,7 +116,7 @@ class GraphMoving : public ManagerTest {
       ++calls_;
       return work(stream, addresses);
     };
-    return Outcome(gcap_graph_manager_run_on(manager_, id, stream_->get(), &buffers, Issue, &counted, true));
+    return Outcome(RunPlainOn(manager_, id, stream_->get(), &buffers, Issue, &counted, true));
   }
   Outcome RunOn(const std::vector<gcap_graph_buffer_t>& items, const WorkOn& work, int id = kId) {
     return RunOn(BuffersOf(items), work, id);
@@ -131,16 +132,18 @@ class GraphMoving : public ManagerTest {
   gcap_graph_run_kind_t BeginOn(const std::vector<gcap_graph_buffer_t>& items, void** addresses, int id = kId) {
     const gcap_graph_buffers_t buffers = BuffersOf(items);
     gcap_graph_run_kind_t kind = GCAP_GRAPH_RUN_EAGER;
-    GCAP_EXPECT_OK(gcap_graph_manager_begin_run_on(manager_, id, stream_->get(), &buffers, &kind, addresses));
+    GCAP_EXPECT_OK(BeginPlainOn(manager_, id, stream_->get(), &buffers, &kind, addresses));
     return kind;
   }
 
   // Replays with these addresses.
   gcap_status_t ReplayAt(const std::vector<void*>& addresses, int id = kId) {
-    gcap_graph_replay_options_t options = ReplayOptions(/*synchronize=*/true);
-    options.addresses = addresses.data();
-    options.num_addresses = addresses.size();
-    return gcap_graph_manager_replay(manager_, id, &options, nullptr);
+    std::vector<gcap_graph_buffer_t> items;
+    for (void* address : addresses) items.push_back({nullptr, address, kFloatsBytes, sizeof(float)});
+    const gcap_graph_buffers_t buffers = BuffersOf(items);
+    gcap_run_t run = ReplayOf(id, /*synchronize=*/true);
+    run.buffers = &buffers;
+    return gcap_graph_manager_replay(manager_, &run, nullptr);
   }
   gcap_status_t Bind(size_t buffer, void* address, int id = kId) {
     return gcap_graph_manager_bind(manager_, id, buffer, address);

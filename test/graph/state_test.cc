@@ -41,7 +41,7 @@ std::string NameOf(int state) { return gcap_graph_state_name(static_cast<gcap_gr
 // The lines `//   FROM  --step-->  TO  remark` of the public header.
 std::map<std::pair<std::string, std::string>, std::string> ReadHeader() {
   std::map<std::pair<std::string, std::string>, std::string> table;
-  std::ifstream header("include/gcap/graph.h");
+  std::ifstream header("include/gcap/graph_info.h");
   for (std::string line; std::getline(header, line);) {
     const size_t arrow = line.find(" --");
     const size_t head = line.find("--> ");

@@ -67,7 +67,7 @@ def _archives_impl(ctx):
     archives = []
     for library in ctx.attr.libraries:
         for linked in library[CcInfo].linking_context.linker_inputs.to_list():
-            if linked.owner.package.split("/")[0] not in ["lib", "ops", "rules"]:
+            if linked.owner.package.split("/")[0] not in ["kit", "lib", "ops", "rules"]:
                 continue
             archives += [each.pic_static_library or each.static_library for each in linked.libraries]
     files = depset(archives)
@@ -133,6 +133,8 @@ def module_tests(modules):
     for package, dependencies in modules.items():
         closure = {}
         for dependency in dependencies:
+            if dependency.startswith("kit/") and not package.startswith("kit/"):
+                fail("%s is of the core, and names %s, which is of the kit" % (package, dependency))
             if dependency not in closures:
                 fail("%s names %s, which has no row above it" % (package, dependency))
             closure[dependency] = True

@@ -20,9 +20,15 @@ static gcap_status_t fill(void* memory, const gcap_run_resources_t* run) {
 }
 
 static gcap_status_t run_all(gcap_runtime_t* runtime, void* memory, int* num_good) {
-  for (int run = 0; run < 3; ++run) {
+  for (int round = 0; round < 3; ++round) {
     for (int id = 0; id < 3; ++id) {
-      GCAP_RETURN_IF_ERROR(gcap_runtime_run(runtime, id, fill, memory, /*synchronize=*/true));
+      gcap_run_t run;
+      gcap_run_init(&run);
+      run.id = id;
+      run.work = fill;
+      run.user = memory;
+      run.synchronize = true;
+      GCAP_RETURN_IF_ERROR(gcap_runtime_run(runtime, &run));
       ++*num_good;
     }
   }

@@ -22,7 +22,7 @@ TOOLS = os.path.abspath(sys.argv.pop(1))
 sys.path.insert(0, TOOLS)
 sys.dont_write_bytecode = True
 
-from mutation import command, draw, drawn, listed, lists, results, runs, tests, tree  # noqa: E402
+from mutation import command, draw, drawn, listed, lists, relink, results, runs, tests, tree  # noqa: E402
 
 SEEDS = """
 | # | behavior | in gcap | tests | differs |
@@ -43,6 +43,8 @@ static gcap_status_t end(int count) {
   GCAP_RETURN_IF_ERROR(begin(count, text));
   (void)wait(count, 0x10);
   char line[8];
+  void* room = calloc(9, count);
+  REQUIRE(room != text, "%d", count + 7);
   gcap_status_t status = begin(-count, line);
   return gcap_status_join(status, drop(&text, '9'));
 }
@@ -154,6 +156,12 @@ class Lists(Tree):
         self.assertEqual(("return '\\'' + 1;", "return '\\'' + 2;"), (words["was"], words["becomes"]))
 
 
+WITHOUT_GIT = None if shutil.which("git") else "skipped: git is not installed, which lists what a copy has"
+if WITHOUT_GIT:
+    print(WITHOUT_GIT)  # ./bazelw counts such lines
+
+
+@unittest.skipIf(WITHOUT_GIT, WITHOUT_GIT)
 class Copies(Tree):
     def setUp(self):
         super().setUp()
@@ -272,6 +280,110 @@ class Outcomes(unittest.TestCase):
         self.assertIsNone(runs.last_case(log + "[       OK ] A.Two (0 ms)\n"))
 
 
+AQUERY = """{"actions": [
+  {"mnemonic": "CppCompile", "environmentVariables": [{"key": "A", "value": "b"}],
+   "arguments": ["cc", "-MF", "o/wait.pic.d", "-fPIC", "-c", "lib/wait.c", "-o", "o/wait.pic.o"]},
+  {"mnemonic": "CppCompile", "arguments": ["cc", "-MF", "o/wait.d", "-c", "lib/wait.c", "-o", "o/wait.o"]},
+  {"mnemonic": "CppCompile", "arguments": ["cc", "-c", "lib/other.c", "-o", "o/other.o"]},
+  {"mnemonic": "CppArchive", "arguments": ["ar", "@o/a.params"],
+   "paramFiles": [{"execPath": "o/a.params", "arguments": ["rcsD", "o/liba.a", "o/wait.o"]}]},
+  {"mnemonic": "CppLink", "arguments": ["ld", "@o/t.params"],
+   "paramFiles": [{"execPath": "o/t.params", "arguments": ["-o", "o/bin/test/a/t", "o/t.o", "o/liba.a", "-lm"]}]},
+  {"mnemonic": "CppLink", "arguments": ["ld", "-o", "o/bin/test/a/u", "-lm", "@o/u.params"],
+   "paramFiles": [{"execPath": "o/u.params", "arguments": ["-o", "o/bin/test/a/u", "-lm"]}]},
+  {"mnemonic": "Genrule", "arguments": ["awk"]}]}"""
+
+
+class Relinked(unittest.TestCase):
+    def setUp(self):
+        self.commands = relink.Commands(AQUERY)
+        self.program = tests.Program("//test/a:t", set(), set(), True, False, True, "small", [], [], {})
+
+    def test_a_source_is_compiled_as_what_the_program_links_was(self):
+        self.assertEqual("o/wait.o", self.commands.compile_of(self.program, "lib/wait.c").value("-o"))
+        self.assertIsNone(self.commands.compile_of(self.program, "lib/other.c"))
+        other = tests.Program("//test/a:other", set(), set(), True, False, True, "small", [], [], {})
+        self.assertIsNone(self.commands.compile_of(other, "lib/wait.c"))
+
+    def test_what_was_compiled_comes_before_all_that_is_linked(self):
+        self.assertEqual(["ld", "-o", "/x/t", "/x/0.o", "o/t.o", "o/liba.a", "-lm"],
+                         self.commands.linked_with(self.program, "/x/0.o", "/x/t"))
+
+    def test_commands_keep_their_environment(self):
+        steps = relink.steps_of(AQUERY)
+        self.assertEqual({"A": "b"}, steps["CppCompile"][0].env)
+        self.assertEqual(["cc", "-c", "lib/other.c", "-o", "x.o"], steps["CppCompile"][2].given("-o", "x.o"))
+        self.assertIsNone(steps["CppCompile"][2].value("-MF"))
+
+    def test_what_is_told_beside_a_file_is_no_more_told_than_once(self):
+        steps = relink.steps_of(AQUERY)
+        self.assertEqual(["ld", "-o", "o/bin/test/a/u", "-lm"], steps["CppLink"][1].arguments)
+
+
+class FakeRelinker:
+    """Makes nothing: `fails` is what a compiler says."""
+    fails = None
+
+    def makes(self, program, _source):
+        return program.label != "//test/a:none"
+
+    def compile(self, _programs, _source):
+        return self.fails
+
+    def link(self, program, _source):
+        return "/made/" + program.path()
+
+
+class FakeRunner:
+    """Runs nothing: the programs with these names fail."""
+
+    def __init__(self):
+        self.fail = set()
+        self.asked = []
+
+    def run_direct(self, wanted, _limit, first_failure, make):
+        outcome = runs.Outcome()
+        for program, _ in wanted:
+            self.asked.append(program.label)
+            make(program)
+            if program.label in self.fail:
+                outcome.failed += ["A.Fails", program.label]
+                if first_failure:
+                    break
+        return outcome
+
+
+class Groups(unittest.TestCase):
+    def setUp(self):
+        self.group = drawn.Group.__new__(drawn.Group)
+        self.group.runner, self.group.relinker, self.group.limit = FakeRunner(), FakeRelinker(), 0
+        self.group.programs = [tests.Program("//test/a:" + name, set(), set(), True, False, True, "small", [], [], {})
+                               for name in ("one", "two", "none")]
+        self.group.caught = {program.label: 0 for program in self.group.programs}
+
+    def test_what_has_caught_most_is_asked_first(self):
+        runner = self.group.runner
+        runner.fail = {"//test/a:two"}
+        self.assertEqual((drawn.CAUGHT, "A.Fails"), self.group.notice("lib/a.c"))
+        self.assertEqual(["//test/a:one", "//test/a:two"], runner.asked)
+        runner.asked.clear()
+        self.group.notice("lib/a.c")
+        self.assertEqual(["//test/a:two"], runner.asked)
+        runner.fail = set()
+        self.assertEqual((drawn.SURVIVED, ""), self.group.notice("lib/a.c"))
+
+    def test_what_does_not_compile_is_no_draw(self):
+        self.group.relinker.fails = "unused"
+        self.assertEqual((drawn.NOT_BUILT, "unused"), self.group.notice("lib/a.c"))
+
+    def test_tests_that_fail_where_nothing_is_broken_are_told(self):
+        self.group.check("lib/a.c")
+        self.assertEqual(["//test/a:one", "//test/a:two", "//test/a:none"], self.group.runner.asked)
+        self.group.runner.fail = {"//test/a:none"}
+        with self.assertRaisesRegex(lists.Problem, "A.Fails fails where nothing is broken"):
+            self.group.check("lib/a.c")
+
+
 class Draws(unittest.TestCase):
     def edits(self):
         source = draw.Source(SOURCE)
@@ -279,10 +391,12 @@ class Draws(unittest.TestCase):
 
     def test_each_kind_finds_its_places_and_no_other(self):
         self.assertEqual({
-            "operator": {("==", "!=")},
-            "constant": {("3", "4"), ("3", "2"), ("8", "7")},
+            "operator": {("==", "!="), ("!=", "==")},
+            "constant": {("3", "4"), ("3", "2"), ("8", "7"), ("9", "8")},
             "negated condition": {("(count == 3)", "(!(count == 3))")},
-            "removed call": {("(void)wait(count, 0x10);", "{ if (0) (void)wait(count, 0x10); }")},
+            "removed call": {("(void)wait(count, 0x10);", "{ if (0) (void)wait(count, 0x10); }"),
+                             ('REQUIRE(room != text, "%d", count + 7);',
+                              '{ if (0) REQUIRE(room != text, "%d", count + 7); }')},
             "swapped arguments": {("count, text", "text, count"), ("count, 0x10", "0x10, count"),
                                   ("-count, line", "line, -count"), ("&text, '9'", "'9', &text")},
             "dropped error": {
@@ -321,29 +435,37 @@ class Draws(unittest.TestCase):
 class Pages(unittest.TestCase):
     def test_figures_are_written_between_the_marks(self):
         stamp = {"commit": "abc", "date": "2026-01-02", "uncommitted_changes": False}
-        counts = {"drawn": 12, "built": 10, "caught": 7, "survived": 1, "equivalent": 2, "seed": 1}
+        counts = {"drawn": 12, "built": 10, "caught": 7, "by_asan_alone": 3, "survived": 1, "equivalent": 2, "seed": 1}
         verdicts = {"caught": 3, "not_caught": 1, "did_not_build": 0, "is_no_test": 0, "left_out": 0}
         everything = {"listed": {**stamp, "by_kind": {kind: verdicts for kind in ("row", "rule", "defect", "all")}},
-                      "drawn": {"graph": {**stamp, **counts}, "stream": {**stamp, **counts}}}
+                      "drawn": {"11": {"graph": {**stamp, **counts}}, "2": {"graph": {**stamp, **counts},
+                                                                             "stream": {**stamp, **counts}}}}
         with tempfile.TemporaryDirectory() as folder:
             page, file = os.path.join(folder, "page.md"), os.path.join(folder, "results.json")
             results.store(file, everything)
             for _ in range(2):
                 with open(page, "w", encoding="utf-8") as text:
                     text.write(f"before\n{results.BEGIN}\nold\n{results.END}\nafter\n")
-                results.write_page(page, file)
+                results.write_page(page, file, set())
                 written = lists.read(folder, "page.md")
             self.assertNotIn("old", written)
             self.assertTrue(written.startswith("before\n" + results.BEGIN))
             self.assertTrue(written.endswith(results.END + "\nafter\n"))
             self.assertIn("| rules | 3 | 1 | 0 | 0 | 0 |", written)
-            self.assertIn("| graph | 12 | 10 | 7 | 1 | 2 | 87 % |", written)
-            self.assertIn("| all | 24 | 20 | 14 | 2 | 4 | 87 % |", written)
+            self.assertIn("| graph | 12 | 10 | 7 | 3 | 1 | 2 | 87 % |", written)
+            self.assertIn("| all | 24 | 20 | 14 | 6 | 2 | 4 | 87 % |", written)
+            self.assertLess(written.index("--seed 2` (2026-01-02, abc)"), written.index("--seed 11` (2026-01-02, abc)"))
             self.assertIn("2026-01-02, abc", written)
             with open(page, "w", encoding="utf-8") as text:
                 text.write("no marks\n")
             with self.assertRaises(lists.Problem):
-                results.write_page(page, file)
+                results.write_page(page, file, set())
+
+    def test_a_survivor_that_was_named_since_is_equivalent(self):
+        survivors = [{"file": "a.c", "kind": "constant", "was": "1", "becomes": becomes} for becomes in ("2", "3")]
+        report = {"survived": 2, "equivalent": 1, "survivors": survivors}
+        judged = results.judged(report, {("a.c", "1", "3"), ("b.c", "1", "2")})
+        self.assertEqual((1, 2), (judged["survived"], judged["equivalent"]))
 
 
 class Command(unittest.TestCase):

@@ -8,9 +8,9 @@
 #include <tuple>
 #include <vector>
 
-#include "gcap/cpu_ep.h"
-#include "gcap/ops/nodes.h"
-#include "gcap/shape_inference.h"
+#include "gcap/kit/cpu_ep.h"
+#include "gcap/kit/ops/nodes.h"
+#include "gcap/kit/shape_inference.h"
 #include "gtest/gtest.h"
 #include "test/nodes/node_rig.h"
 #include "test/support/device_test.h"
@@ -129,14 +129,14 @@ TEST_P(SmallModels, ReleaseOfAnIdLeavesTheOthersAndItsNextRunsCaptureAgain) {
     second.ExpectRightRun(&session, 2, run);
   }
   GCAP_ASSERT_OK(gcap_session_release_captured_graph(session.session(), 1));
-  EXPECT_FALSE(gcap_ep_is_graph_captured(session.ep(), 1));
-  EXPECT_TRUE(gcap_ep_is_graph_captured(session.ep(), 2));
+  EXPECT_FALSE(gcap_runtime_is_captured(gcap_ep_runtime(session.ep()), 1));
+  EXPECT_TRUE(gcap_runtime_is_captured(gcap_ep_runtime(session.ep()), 2));
   const uint64_t replays = session.Info(2).replays;
   second.ExpectRightRun(&session, 2, 20);
   EXPECT_EQ(session.Info(2).replays, replays + 1);
   EXPECT_EQ(session.Info(2).captures, 1u);
   for (int run = 0; run < 3; ++run) first.ExpectRightRun(&session, 1, 30 + run);
-  EXPECT_TRUE(gcap_ep_is_graph_captured(session.ep(), 1));
+  EXPECT_TRUE(gcap_runtime_is_captured(gcap_ep_runtime(session.ep()), 1));
 }
 
 TEST_P(SmallModels, AddIsCapturedAndReplayed) {
@@ -175,7 +175,7 @@ TEST_P(SmallModels, Mul1IsReplayedWithUpdatedInputs) {
     GCAP_ASSERT_OK(session.Run(0, {in.view()}, {out.view()}));
     EXPECT_EQ(out.Get(), Values({1, 4, 9, 16, 25, 36}));
   }
-  ASSERT_TRUE(gcap_ep_is_graph_captured(session.ep(), 0));
+  ASSERT_TRUE(gcap_runtime_is_captured(gcap_ep_runtime(session.ep()), 0));
   in.Set({2, 3, 4, 5, 6, 7});
   GCAP_ASSERT_OK(session.Run(0, {in.view()}, {out.view()}));
   EXPECT_EQ(out.Get(), Values({2, 6, 12, 20, 30, 42}));
@@ -265,8 +265,7 @@ class StrictEp {
     GCAP_EXPECT_OK(gcap_runtime_create(&options, &runtime_));
     GCAP_EXPECT_OK(gcap_node_kernels_create(options.device_id, &options.kernels, &kernels_));
     gcap_ep_ops_t ops = {};
-    ops.struct_version = GCAP_EP_OPS_VERSION;
-    ops.struct_bytes = sizeof(ops);
+    ops.struct_size = sizeof(ops);
     ops.name = "strict";
     ops.self = this;
     ops.runtime = runtime_;

@@ -11,12 +11,13 @@
 #include <vector>
 
 #include "examples/minimal_ep/minimal_ep.h"
+#include "gcap/kit/session.h"
 #include "gcap/options.h"
-#include "gcap/session.h"
 #include "gtest/gtest.h"
 #include "test/ep/model_builder.h"
 #include "test/ops/tensors.h"
 #include "test/support/expect_status.h"
+#include "test/support/runs.h"
 
 namespace gcap {
 namespace testing {
@@ -92,7 +93,10 @@ struct Elements {
 // An EP and a session of one model on it. With `cpu` also a CPU EP, behind it.
 class NodeSession {
  public:
-  explicit NodeSession(const gcap_options_t& options) { GCAP_EXPECT_OK(minimal_ep_create(&options, &ep_, &runtime_)); }
+  explicit NodeSession(const gcap_options_t& options) {
+    GCAP_EXPECT_OK(minimal_ep_create(&options, &ep_));
+    runtime_ = gcap_ep_runtime(ep_);
+  }
   ~NodeSession() {
     GCAP_EXPECT_OK(gcap_session_destroy(session_));
     GCAP_EXPECT_OK(gcap_ep_destroy(ep_));
@@ -108,11 +112,7 @@ class NodeSession {
     const gcap_run_options_t options = RunWithId(graph_id);
     return gcap_session_run(session_, &options, inputs.data(), outputs.data());
   }
-  gcap_graph_info_t Info(int graph_id) {
-    gcap_graph_info_t info;
-    gcap_runtime_get_graph_info(runtime_, graph_id, &info);
-    return info;
-  }
+  gcap_graph_info_t Info(int graph_id) { return GraphInfo(runtime_, graph_id); }
   gcap_ep_t* ep() { return ep_; }
   gcap_runtime_t* runtime() { return runtime_; }
   gcap_session_t* session() { return session_; }

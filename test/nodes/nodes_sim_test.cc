@@ -8,7 +8,7 @@
 #include <string>
 
 #include "gcap/capture.h"
-#include "gcap/ops/nodes.h"
+#include "gcap/kit/ops/nodes.h"
 #include "gcap/scratch.h"
 #include "gcap_sim.h"
 #include "test/base/heap_failure.h"

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "gcap/ops/nodes.h"
+#include "gcap/kit/ops/nodes.h"
 #include "gcap/runtime.h"
 #include "gtest/gtest.h"
 #include "test/nodes/node_rig.h"

@@ -3,7 +3,7 @@
 // Batch norm: numbers against loops in double for shapes drawn from a fixed seed, capture and replay with other inputs,
 // in place, and bad input.
 
-#include "gcap/ops/batch_norm.h"
+#include "gcap/kit/ops/batch_norm.h"
 
 #include <cmath>
 #include <limits>

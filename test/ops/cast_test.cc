@@ -2,7 +2,7 @@
 //
 // Casts between all types: every pair, ties, what is out of range, and integers that two roundings would get wrong.
 
-#include "gcap/ops/elementwise.h"
+#include "gcap/kit/ops/elementwise.h"
 #include "test/ops/tensors.h"
 
 namespace gcap {

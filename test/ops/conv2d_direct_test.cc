@@ -5,7 +5,7 @@
 
 #include <vector>
 
-#include "gcap/ops/conv2d.h"
+#include "gcap/kit/ops/conv2d.h"
 #include "ops/kernels/direct_conv.h"
 #include "test/ops/op_test.h"
 

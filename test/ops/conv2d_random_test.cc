@@ -4,7 +4,7 @@
 // pads that differ, with and without bias and ReLU, both ways to an algorithm; each by cuDNN and by gcap's kernel;
 // against loops in double, each also captured and replayed with other inputs.
 
-#include "gcap/ops/conv2d.h"
+#include "gcap/kit/ops/conv2d.h"
 
 #include <algorithm>
 #include <cmath>

@@ -3,7 +3,7 @@
 // Conv2d by cuDNN and the stream's handle of it: numbers against double-precision loops, capture and replay, and bad
 // input.
 
-#include "gcap/ops/conv2d.h"
+#include "gcap/kit/ops/conv2d.h"
 
 #include <algorithm>
 #include <climits>

@@ -3,7 +3,7 @@
 // What the elementwise operators refuse: each message names the argument, its value and what is allowed. Nothing is
 // launched, so the addresses are of no memory.
 
-#include "gcap/ops/elementwise.h"
+#include "gcap/kit/ops/elementwise.h"
 #include "test/ops/tensors.h"
 
 namespace gcap {

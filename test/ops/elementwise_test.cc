@@ -3,7 +3,7 @@
 // Elementwise operators of one and two inputs, and where: numbers against loops over doubles, broadcasting, special
 // values, in place, no elements, capture and replay, and bad input. test/ops/cast_test.cc has the casts.
 
-#include "gcap/ops/elementwise.h"
+#include "gcap/kit/ops/elementwise.h"
 
 #include <functional>
 

@@ -6,9 +6,9 @@
 #include <thread>
 
 #include "gcap/capture.h"
-#include "gcap/ops/cublas.h"
-#include "gcap/ops/cublaslt.h"
-#include "gcap/ops/cudnn.h"
+#include "gcap/kit/ops/cublas.h"
+#include "gcap/kit/ops/cublaslt.h"
+#include "gcap/kit/ops/cudnn.h"
 #include "test/ops/op_test.h"
 
 namespace gcap {

@@ -5,12 +5,12 @@
 
 #include <functional>
 
-#include "gcap/ops/batch_norm.h"
-#include "gcap/ops/conv2d.h"
-#include "gcap/ops/cublas.h"
-#include "gcap/ops/cublaslt.h"
-#include "gcap/ops/matmul.h"
-#include "gcap/ops/pool2d.h"
+#include "gcap/kit/ops/batch_norm.h"
+#include "gcap/kit/ops/conv2d.h"
+#include "gcap/kit/ops/cublas.h"
+#include "gcap/kit/ops/cublaslt.h"
+#include "gcap/kit/ops/matmul.h"
+#include "gcap/kit/ops/pool2d.h"
 #include "gcap_sim.h"
 #include "test/base/heap_failure.h"
 #include "test/ops/op_test.h"

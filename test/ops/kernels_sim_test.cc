@@ -7,12 +7,12 @@
 #include <functional>
 
 #include "gcap/capture.h"
-#include "gcap/ops/conv2d.h"
-#include "gcap/ops/elementwise.h"
-#include "gcap/ops/layout.h"
-#include "gcap/ops/normalize.h"
-#include "gcap/ops/pool2d.h"
-#include "gcap/ops/reduce.h"
+#include "gcap/kit/ops/conv2d.h"
+#include "gcap/kit/ops/elementwise.h"
+#include "gcap/kit/ops/layout.h"
+#include "gcap/kit/ops/normalize.h"
+#include "gcap/kit/ops/pool2d.h"
+#include "gcap/kit/ops/reduce.h"
 #include "gcap_sim.h"
 #include "test/ops/fail_each_call.h"
 #include "test/ops/tensors.h"

@@ -3,7 +3,7 @@
 // What the operators that move elements refuse: each message names the argument, its value and what is allowed. Nothing
 // is launched, so the addresses are of no memory.
 
-#include "gcap/ops/layout.h"
+#include "gcap/kit/ops/layout.h"
 #include "test/ops/tensors.h"
 
 namespace gcap {

@@ -3,7 +3,7 @@
 // Transpose, concat, split, slice and gather: against loops over indices, for random shapes of all types, at odd
 // addresses; no elements, capture and replay. test/ops/layout_refusal_test.cc has what is refused.
 
-#include "gcap/ops/layout.h"
+#include "gcap/kit/ops/layout.h"
 
 #include <functional>
 #include <memory>

@@ -3,7 +3,7 @@
 // Local response normalization: numbers against a loop over doubles, special values, no elements, capture and replay,
 // and bad input.
 
-#include "gcap/ops/normalize.h"
+#include "gcap/kit/ops/normalize.h"
 #include "test/ops/tensors.h"
 
 namespace gcap {

@@ -4,7 +4,7 @@
 // strides, scalars, addends, epilogues, empty sizes and odd addresses, against loops in double; each also captured and
 // replayed with other inputs.
 
-#include "gcap/ops/matmul.h"
+#include "gcap/kit/ops/matmul.h"
 
 #include <algorithm>
 #include <cmath>

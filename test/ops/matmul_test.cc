@@ -2,7 +2,7 @@
 //
 // Matmul: numbers against double-precision loops, capture and replay, one plan on many threads, and bad input.
 
-#include "gcap/ops/matmul.h"
+#include "gcap/kit/ops/matmul.h"
 
 #include <algorithm>
 #include <cmath>

@@ -3,7 +3,7 @@
 // Softmax, its logarithm and layer normalization: numbers against loops over doubles, special values, in place, no
 // elements, capture and replay, and bad input.
 
-#include "gcap/ops/normalize.h"
+#include "gcap/kit/ops/normalize.h"
 
 #include <functional>
 

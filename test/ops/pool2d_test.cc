@@ -3,7 +3,7 @@
 // Pool2d, by cuDNN and by gcap's kernel: numbers against loops in double for shapes drawn from a fixed seed, capture
 // and replay with other inputs, and bad input.
 
-#include "gcap/ops/pool2d.h"
+#include "gcap/kit/ops/pool2d.h"
 
 #include <algorithm>
 #include <climits>

@@ -3,7 +3,7 @@
 // Powers whose exponent has a type of its own: numbers against std::pow of doubles for each pair of types, what is
 // special about whole exponents and about integers, in place, capture and replay, and bad input.
 
-#include "gcap/ops/elementwise.h"
+#include "gcap/kit/ops/elementwise.h"
 #include "test/ops/tensors.h"
 
 namespace gcap {

@@ -3,7 +3,7 @@
 // Reductions: numbers against loops over doubles for random axes, long sums, special values, no elements, capture and
 // replay, and bad input.
 
-#include "gcap/ops/reduce.h"
+#include "gcap/kit/ops/reduce.h"
 
 #include <set>
 

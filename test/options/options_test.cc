@@ -248,6 +248,12 @@ TEST(OptionsCheck, RefusesEnumerationsOutOfRange) {
   }
 }
 
+TEST(OptionsCheck, RefusesASizeThatIsNoVersions) {
+  gcap_options_t options = Defaults();
+  options.struct_size = 1;
+  GCAP_EXPECT_FAILS(gcap_options_check(&options), GCAP_INVALID_ARGUMENT, "struct_size is 1, which is no version's");
+}
+
 TEST(OptionsCheck, AcceptsEachEnumerator) {
   for (const auto scope : {GCAP_GRAPH_SCOPE_THREAD, GCAP_GRAPH_SCOPE_SESSION}) {
     gcap_options_t options = Defaults();

@@ -2,7 +2,7 @@
 //
 // Run options: every key with values that it takes and values that it refuses.
 
-#include "gcap/run_options.h"
+#include "gcap/kit/run_options.h"
 
 #include <cstring>
 #include <functional>

@@ -5,7 +5,7 @@
 #include <set>
 #include <string>
 
-#include "gcap/ort.h"
+#include "gcap/kit/ort.h"
 #include "gtest/gtest.h"
 
 namespace gcap {

@@ -10,10 +10,11 @@
 #include <string.h>
 
 #include "gcap/capture.h"
-#include "gcap/ep_ops.h"
-#include "gcap/ops/nodes.h"
-#include "gcap/ort.h"
-#include "gcap/shape_inference.h"
+#include "gcap/kit/ep_ops.h"
+#include "gcap/kit/ops/nodes.h"
+#include "gcap/kit/ort.h"
+#include "gcap/kit/shape_inference.h"
+#include "gcap/runtime_ops.h"
 #include "gcap_sim.h"
 #include "ort/abi/api.h"
 
@@ -62,6 +63,7 @@ static void destroy_kernel(void* self) {
 
 typedef struct test_ep {
   gcap_runtime_t* runtime;
+  gcap_runtime_t* other;  // of GcapOther: a table of the test's, which asks `runtime`
   gcap_node_kernels_t* kernels;
 } test_ep_t;
 
@@ -109,6 +111,7 @@ static gcap_status_t destroy(void* self) {
   test_ep_t* ep = self;
   gcap_status_t status = gcap_runtime_destroy(ep->runtime);
   if (status != NULL && gcap_status_code(status) != GCAP_LEAKED) return status;
+  status = gcap_status_join(status, gcap_runtime_destroy(ep->other));
   gcap_status_t ended = gcap_node_kernels_destroy(ep->kernels);
   const bool refused = ended != NULL && gcap_status_code(ended) != GCAP_LEAKED;
   if (refused) ended = gcap_status_join(ended, gcap_node_kernels_destroy(ep->kernels));
@@ -117,14 +120,74 @@ static gcap_status_t destroy(void* self) {
   return gcap_status_annotate(status, GCAP_LEAKED, "the EP is gone");
 }
 
-// GcapOther is a second EP of a session, which does not begin a run when the test says so.
-static gcap_status_t begin_other_run(void* self, int graph_id) {
-  if (state.other_fails && gcap_thread_is_capturing()) return GCAP_STATUS(GCAP_INTERNAL, "the test lets no run begin");
-  return gcap_runtime_begin_run(((test_ep_t*)self)->runtime, graph_id);
+// GcapOther is a second EP of a session, whose runtime does not begin a run when the test says so.
+static gcap_runtime_t* inner(void* self) { return ((test_ep_t*)self)->runtime; }
+
+static gcap_status_t get_other_resources(void* self, gcap_run_resources_t* out_resources) {
+  return gcap_runtime_get_resources(inner(self), out_resources);
 }
 
-static gcap_status_t end_other_run(void* self, gcap_status_t status, bool synchronize) {
-  return gcap_runtime_end_run(((test_ep_t*)self)->runtime, status, synchronize);
+static gcap_status_t synchronize_other(void* self) { return gcap_runtime_synchronize(inner(self)); }
+
+static gcap_status_t begin_other_run(void* self, const gcap_run_t* run, gcap_graph_run_kind_t* out_kind,
+                                     void** out_addresses) {
+  if (state.other_fails && gcap_thread_is_capturing()) return GCAP_STATUS(GCAP_INTERNAL, "the test lets no run begin");
+  return gcap_runtime_begin_run(inner(self), run, out_kind, out_addresses);
+}
+
+static gcap_status_t end_other_run(void* self, const gcap_run_t* run, gcap_status_t status) {
+  return gcap_runtime_end_run(inner(self), run, status);
+}
+
+static bool is_other_enabled(const void* self) {
+  return gcap_runtime_is_graph_capture_enabled(((const test_ep_t*)self)->runtime);
+}
+
+static bool is_other_captured(void* self, int id) { return gcap_runtime_is_captured(inner(self), id); }
+
+static gcap_status_t replay_other(void* self, const gcap_run_t* run, bool* out_replayed) {
+  return gcap_runtime_replay(inner(self), run, out_replayed);
+}
+
+static gcap_status_t release_other(void* self, int id) { return gcap_runtime_release(inner(self), id); }
+
+static gcap_status_t explain_other(void* self, int id, gcap_graph_question_t question) {
+  return gcap_runtime_explain(inner(self), id, question);
+}
+
+static bool is_other_concurrent(const void* self) {
+  return gcap_runtime_supports_concurrent_runs(((const test_ep_t*)self)->runtime);
+}
+
+static bool can_copy_other(const void* self, gcap_memory_t src, gcap_memory_t dst) {
+  return gcap_runtime_can_copy(((const test_ep_t*)self)->runtime, src, dst);
+}
+
+static gcap_status_t copy_other(void* self, const gcap_copy_t* copies, size_t count) {
+  return gcap_runtime_copy_tensors(inner(self), copies, count);
+}
+
+static gcap_status_t get_other_allocator(void* self, gcap_memory_kind_t kind, gcap_allocator_t** out_allocator) {
+  return gcap_runtime_get_allocator(inner(self), kind, out_allocator);
+}
+
+static gcap_status_t create_other_runtime(test_ep_t* ep) {
+  const gcap_runtime_ops_t ops = {.struct_size = sizeof(ops),
+                                  .self = ep,
+                                  .get_resources = get_other_resources,
+                                  .synchronize = synchronize_other,
+                                  .begin_run = begin_other_run,
+                                  .end_run = end_other_run,
+                                  .is_captured = is_other_captured,
+                                  .replay = replay_other,
+                                  .is_graph_capture_enabled = is_other_enabled,
+                                  .release = release_other,
+                                  .explain = explain_other,
+                                  .is_concurrent_run_supported = is_other_concurrent,
+                                  .can_copy = can_copy_other,
+                                  .copy_tensors = copy_other,
+                                  .get_allocator = get_other_allocator};
+  return gcap_runtime_create_from(&ops, &ep->other);
 }
 
 static gcap_status_t create_ep(void* user, const gcap_options_t* options, gcap_ep_t** out_ep) {
@@ -133,20 +196,18 @@ static gcap_status_t create_ep(void* user, const gcap_options_t* options, gcap_e
   if (ep == NULL) return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory");
   gcap_status_t status = gcap_runtime_create(options, &ep->runtime);
   if (status == NULL) status = gcap_node_kernels_create(options->device_id, &options->kernels, &ep->kernels);
+  if (status == NULL && is_other) status = create_other_runtime(ep);
   const gcap_ep_ops_t ops = {
-      .struct_version = GCAP_EP_OPS_VERSION,
-      .struct_bytes = sizeof(gcap_ep_ops_t),
+      .struct_size = sizeof(gcap_ep_ops_t),
       .name = is_other ? "other" : "test",
       .self = ep,
       .supports = supports,
       .create_kernel = create_kernel,
       .input_place = input_place,
       .infer_shapes = infer_shapes,
-      .begin_run = is_other ? begin_other_run : NULL,
-      .end_run = is_other ? end_other_run : NULL,
       .graph_capture_node_assignment_policy = policy,
       .destroy = destroy,
-      .runtime = ep->runtime,
+      .runtime = is_other ? ep->other : ep->runtime,
   };
   if (status == NULL) status = gcap_ep_create(&ops, out_ep);
   return status == NULL ? NULL : gcap_status_join(status, destroy(ep));

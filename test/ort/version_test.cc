@@ -5,7 +5,7 @@
 #include <cstring>
 #include <string>
 
-#include "gcap/ort.h"
+#include "gcap/kit/ort.h"
 #include "gtest/gtest.h"
 #include "ort/abi/api.h"
 

@@ -49,7 +49,7 @@ class RuntimeCopy : public gcap::testing::RuntimeTest {
   gcap_status_t CopyOne(const gcap_tensor_t& src, gcap_memory_t from, const gcap_tensor_t& dst, gcap_memory_t to,
                         gcap_stream_t* stream = nullptr) {
     const gcap_copy_t copy = {&src, from, &dst, to, stream};
-    return gcap_runtime_copy_tensor(runtime_, &copy);
+    return gcap_runtime_copy_tensors(runtime_, &copy, 1);
   }
 };
 
@@ -150,7 +150,8 @@ TEST_F(RuntimeCopy, OneTensorIsABatchOfOne) {
                               {&src, kHost, &dst, kHost, nullptr},
                               {nullptr, kHost, &dst, kDevice, nullptr}};
   for (const gcap_copy_t& copy : rows) {
-    const Outcome one(gcap_runtime_copy_tensor(runtime_, &copy)), batch(gcap_runtime_copy_tensors(runtime_, &copy, 1));
+    const Outcome one(gcap_runtime_copy_tensors(runtime_, &copy, 1)),
+        batch(gcap_runtime_copy_tensors(runtime_, &copy, 1));
     EXPECT_EQ(one.code, batch.code);
     EXPECT_EQ(one.message, batch.message);
     EXPECT_EQ(one.ok(), &copy == rows) << one.message;
@@ -206,7 +207,7 @@ TEST_F(RuntimeCopy, RefusesTensorsThatAreNotAlikeAndCopiesNothing) {
       {"copies[1]: src has rank 9", high_rank, good_dst},
       {"copies[1]: dimension 0 of dst is -4", good_src, Tensor(x.get(), -4)},
       {"copies[1]: dimension 1 of src", too_large, good_dst},
-      {"copies[1]: src has 4611686018427387904 elements", too_many, good_dst},
+      {"copies[1]: src has 4611686018427387904 elements of f32, which no memory holds", too_many, good_dst},
       {"copies[1]: the data of src is NULL", Tensor(nullptr, 4), good_dst},
       {"copies[1]: the data of dst is NULL", good_src, Tensor(nullptr, 4)},
       {"does not copy from host memory to pinned memory", good_src, good_dst, kPinned},
@@ -220,8 +221,10 @@ TEST_F(RuntimeCopy, RefusesTensorsThatAreNotAlikeAndCopiesNothing) {
   }
   const gcap_copy_t without[] = {{nullptr, kHost, &good_dst, kDevice, nullptr},
                                  {&good_src, kHost, nullptr, kDevice, nullptr}};
-  GCAP_EXPECT_FAILS(gcap_runtime_copy_tensor(runtime_, &without[0]), GCAP_INVALID_ARGUMENT, "copies[0]: src is NULL");
-  GCAP_EXPECT_FAILS(gcap_runtime_copy_tensor(runtime_, &without[1]), GCAP_INVALID_ARGUMENT, "copies[0]: dst is NULL");
+  GCAP_EXPECT_FAILS(gcap_runtime_copy_tensors(runtime_, &without[0], 1), GCAP_INVALID_ARGUMENT,
+                    "copies[0]: src is NULL");
+  GCAP_EXPECT_FAILS(gcap_runtime_copy_tensors(runtime_, &without[1], 1), GCAP_INVALID_ARGUMENT,
+                    "copies[0]: dst is NULL");
   EXPECT_EQ(x.Get(), Floats({1, 2, 3, 4}));
 }
 

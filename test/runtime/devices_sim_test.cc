@@ -12,6 +12,7 @@
 #include "test/ep/test_ep.h"
 #include "test/support/expect_status.h"
 #include "test/support/replays.h"
+#include "test/support/runs.h"
 
 namespace {
 
@@ -46,7 +47,7 @@ class RuntimeDevices : public ::testing::Test {
   static gcap_status_t Copy(gcap_runtime_t* runtime, const gcap_tensor_t& src, gcap_memory_t from,
                             const gcap_tensor_t& dst, gcap_memory_t to, gcap_stream_t* stream = nullptr) {
     const gcap_copy_t copy = {&src, from, &dst, to, stream};
-    return gcap_runtime_copy_tensor(runtime, &copy);
+    return gcap_runtime_copy_tensors(runtime, &copy, 1);
   }
 
   void Set(int device, float value) {
@@ -91,36 +92,35 @@ TEST_F(RuntimeDevices, ACapturedCopyBetweenDevicesIsRepeatedByReplays) {
   const std::function<gcap_status_t(gcap_stream_t*)> copy = [this](gcap_stream_t* stream) {
     return Copy(runtimes_[0], On(0), kFirst, On(1), kSecond, stream);
   };
-  const gcap_runtime_work_t work = [](void* issue, const gcap_run_resources_t* run) {
+  const gcap_work_t work = [](void* issue, const gcap_run_resources_t* run) {
     return (*static_cast<const std::function<gcap_status_t(gcap_stream_t*)>*>(issue))(run->stream);
   };
   for (float round = 1; round <= 4; ++round) {
     Set(0, round);
     Set(1, 0);
-    GCAP_EXPECT_OK(gcap_runtime_run(runtimes_[0], 0, work, const_cast<void*>(static_cast<const void*>(&copy)), true));
+    GCAP_EXPECT_OK(RunOnRuntime(runtimes_[0], 0, work, const_cast<void*>(static_cast<const void*>(&copy)), true));
     EXPECT_EQ(Get(1), std::vector<float>(kCount, round));
   }
-  gcap_graph_info_t info;
-  gcap_runtime_get_graph_info(runtimes_[0], 0, &info);
+  const gcap_graph_info_t info = GraphInfo(runtimes_[0], 0);
   EXPECT_EQ(info.captures, 1u);
   EXPECT_EQ(info.replays, 3u);
 }
 
 // Whichever device a thread has current, the work of a run has the runtime's, and the thread has its own again.
 TEST_F(RuntimeDevices, ARunGivesTheThreadItsDeviceBack) {
-  const gcap_runtime_work_t note = [](void* device, const gcap_run_resources_t*) {
+  const gcap_work_t note = [](void* device, const gcap_run_resources_t*) {
     return GCAP_CUDA(cudaGetDevice(static_cast<int*>(device)));
   };
-  const gcap_runtime_work_t leave = [](void*, const gcap_run_resources_t*) -> gcap_status_t { throw 1; };
+  const gcap_work_t leave = [](void*, const gcap_run_resources_t*) -> gcap_status_t { throw 1; };
   for (const int current : {0, 1}) {
     ASSERT_EQ(cudaSetDevice(current), cudaSuccess);
     for (const int of_runtime : {0, 1}) {
       int inside = -1, after = -1;
-      GCAP_EXPECT_OK(gcap_runtime_run(runtimes_[of_runtime], GCAP_GRAPH_ID_NONE, note, &inside, true));
+      GCAP_EXPECT_OK(RunOnRuntime(runtimes_[of_runtime], GCAP_GRAPH_ID_NONE, note, &inside, true));
       EXPECT_EQ(inside, of_runtime);
       EXPECT_EQ(cudaGetDevice(&after), cudaSuccess);
       EXPECT_EQ(after, current);
-      EXPECT_THROW(Outcome(gcap_runtime_run(runtimes_[of_runtime], GCAP_GRAPH_ID_NONE, leave, nullptr, true)), int);
+      EXPECT_THROW(Outcome(RunOnRuntime(runtimes_[of_runtime], GCAP_GRAPH_ID_NONE, leave, nullptr, true)), int);
       EXPECT_EQ(cudaGetDevice(&after), cudaSuccess);
       EXPECT_EQ(after, current);
     }
@@ -138,13 +138,13 @@ TEST_F(RuntimeDevices, ARuntimeCopiesNothingOfOtherDevicesAlone) {
 
 // Forked streams are of the runtime's device, whatever device the thread has current.
 TEST_F(RuntimeDevices, ForksAreOfTheRuntimesDevice) {
-  GCAP_EXPECT_OK(gcap_runtime_begin_run(runtimes_[1], GCAP_GRAPH_ID_NONE));
+  GCAP_EXPECT_OK(BeginRun(runtimes_[1], GCAP_GRAPH_ID_NONE));
   gcap_stream_t* stream = nullptr;
   GCAP_EXPECT_OK(gcap_runtime_fork(runtimes_[1], 1, &stream));
   ASSERT_NE(stream, nullptr);
   EXPECT_EQ(gcap_stream_device(stream), 1);
   GCAP_EXPECT_OK(gcap_runtime_join(runtimes_[1]));
-  GCAP_EXPECT_OK(gcap_runtime_end_run(runtimes_[1], nullptr, true));
+  GCAP_EXPECT_OK(EndRun(runtimes_[1], nullptr, true));
 }
 
 }  // namespace

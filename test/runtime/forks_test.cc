@@ -15,6 +15,7 @@
 #include "test/base/device_work.h"
 #include "test/runtime/runtime_fixture.h"
 #include "test/support/log_catcher.h"
+#include "test/support/runs.h"
 
 namespace {
 
@@ -81,6 +82,7 @@ TEST_F(RuntimeForks, BranchesAreRightInEagerRunsInTheCaptureAndInReplays) {
       options.share_graph_memory = shares_graph_memory;
       options.has_user_stream = has_user_stream;
       if (has_user_stream) options.user_stream = user.get();
+      const LogCatcher log;
       Create(options);
       for (int id : {0, 1}) {
         for (int round = 1; round <= 4; ++round) {
@@ -95,6 +97,7 @@ TEST_F(RuntimeForks, BranchesAreRightInEagerRunsInTheCaptureAndInReplays) {
       GCAP_EXPECT_OK(gcap_scratch_validate(gcap_runtime_scratch(runtime_)));
       GCAP_EXPECT_OK(gcap_runtime_destroy(runtime_));
       runtime_ = nullptr;
+      EXPECT_EQ(log.text(), "");
     }
   }
 }
@@ -248,13 +251,13 @@ TEST_F(RuntimeForks, ACaptureWithoutAWarmUpIsDoneAgainEagerly) {
   std::function<gcap_status_t(const gcap_run_resources_t&)> work = [this](const gcap_run_resources_t& run) {
     return Work(run);
   };
-  const gcap_runtime_work_t call = [](void* work, const gcap_run_resources_t* run) {
+  const gcap_work_t call = [](void* work, const gcap_run_resources_t* run) {
     return (*static_cast<std::function<gcap_status_t(const gcap_run_resources_t&)>*>(work))(*run);
   };
   const LogCatcher log;
   for (int round = 1; round <= 6; ++round) {
     SetInput(static_cast<float>(round));
-    GCAP_EXPECT_OK(gcap_runtime_run(runtime_, 0, call, &work, /*synchronize=*/true));
+    GCAP_EXPECT_OK(RunOnRuntime(runtime_, 0, call, &work, /*synchronize=*/true));
     EXPECT_EQ(z_.Get(), Ramp(static_cast<float>(round)));
   }
   EXPECT_NE(log.text().find("a new stream of the pool"), std::string::npos) << log.text();
@@ -284,11 +287,11 @@ TEST_F(RuntimeForks, ARunThatWasLeftOpenEndsWithItsForks) {
     for (int i = 0; i < runs_before; ++i) EXPECT_TRUE(Run(0, work).ok());
     const LogCatcher log;
     SetInput(3);
-    GCAP_EXPECT_OK(gcap_runtime_begin_run(runtime_, 0));
+    GCAP_EXPECT_OK(BeginRun(runtime_, 0));
     GCAP_EXPECT_OK(Branches(Resources()));
     EXPECT_TRUE(Run(GCAP_GRAPH_ID_NONE, work).ok());
     EXPECT_EQ(z_.Get(), Ramp(3));
-    GCAP_EXPECT_OK(gcap_runtime_begin_run(runtime_, GCAP_GRAPH_ID_NONE));
+    GCAP_EXPECT_OK(BeginRun(runtime_, GCAP_GRAPH_ID_NONE));
     GCAP_EXPECT_OK(Branches(Resources()));
     GCAP_EXPECT_OK(gcap_runtime_destroy(runtime_));
     runtime_ = nullptr;
@@ -300,12 +303,12 @@ TEST_F(RuntimeForks, WhatARunWithOneForkLeftIsFreedWhenTheNextOneBegins) {
   const LogCatcher log;
   gcap_stream_t* forked = nullptr;
   void* block = nullptr;
-  GCAP_EXPECT_OK(gcap_runtime_begin_run(runtime_, GCAP_GRAPH_ID_NONE));
+  GCAP_EXPECT_OK(BeginRun(runtime_, GCAP_GRAPH_ID_NONE));
   GCAP_EXPECT_OK(gcap_runtime_fork(runtime_, 1, &forked));
   GCAP_EXPECT_OK(gcap_scratch_alloc(Resources().scratch, 512, forked, &block));
-  GCAP_EXPECT_OK(gcap_runtime_begin_run(runtime_, GCAP_GRAPH_ID_NONE));
+  GCAP_EXPECT_OK(BeginRun(runtime_, GCAP_GRAPH_ID_NONE));
   EXPECT_EQ(ScratchStats().in_use_bytes, 0u);
-  GCAP_EXPECT_OK(gcap_runtime_end_run(runtime_, nullptr, /*synchronize=*/true));
+  GCAP_EXPECT_OK(EndRun(runtime_, nullptr, /*synchronize=*/true));
 }
 
 // The caller has a run of scratch open on a stream that the thread forks: the fork fails, and with it the capture, also
@@ -357,7 +360,7 @@ TEST_F(RuntimeForks, AThreadMayExitBetweenForkAndJoin) {
     std::thread([&] {
       const auto work = [this](const gcap_run_resources_t& run) { return Work(run); };
       for (int i = 0; i < runs_before; ++i) EXPECT_TRUE(Run(0, work).ok());
-      GCAP_EXPECT_OK(gcap_runtime_begin_run(runtime_, 0));
+      GCAP_EXPECT_OK(BeginRun(runtime_, 0));
       GCAP_EXPECT_OK(Branches(Resources()));
     }).join();
   }

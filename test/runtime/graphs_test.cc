@@ -11,7 +11,8 @@
 #include <vector>
 
 #include "gcap/capture.h"
-#include "gcap/ep_ops.h"
+#include "gcap/graph_plan.h"
+#include "gcap/kit/ep_ops.h"
 #include "gtest/gtest.h"
 #include "lib/scratch/test_hooks.h"
 #include "test/runtime/runtime_fixture.h"
@@ -98,7 +99,7 @@ class EpGraphs : public RuntimeTest {
     }
     gcap_graph_plan_t plan;
     gcap_graph_plan_init(&plan);
-    GCAP_EXPECT_OK(gcap_runtime_plan(runtime_, planned_.data(), planned_.size(), &plan));
+    GCAP_EXPECT_OK(PlanOnRuntime(runtime_, planned_.data(), planned_.size(), &plan));
     return plan;
   }
   static gcap_options_t Options(bool shared) {
@@ -108,7 +109,7 @@ class EpGraphs : public RuntimeTest {
   }
 
   std::vector<std::unique_ptr<Model>> models_;
-  std::vector<gcap_runtime_planned_run_t> planned_;
+  std::vector<PlannedWork> planned_;
 };
 
 TEST_F(EpGraphs, EachIsCapturedAtItsFirstTryWithoutACallUpstream) {
@@ -217,17 +218,20 @@ TEST_F(EpGraphs, PlanOfWorkThatFailsNamesTheIdAndLeavesNothing) {
     };
     gcap_graph_plan_t plan;
     gcap_graph_plan_init(&plan);
-    const Outcome outcome(gcap_runtime_plan(runtime_, planned_.data(), planned_.size(), &plan));
+    const Outcome outcome(PlanOnRuntime(runtime_, planned_.data(), planned_.size(), &plan));
     EXPECT_EQ(outcome.code, GCAP_CAPTURE_INVALIDATED);
     EXPECT_TRUE(outcome.Names("graph id 1") && outcome.Names("out of ideas")) << outcome.message;
     EXPECT_EQ(plan.bytes, 0u);
     planned_[1] = {-3, WorkOfModel, nullptr};
-    GCAP_EXPECT_FAILS(gcap_runtime_plan(runtime_, planned_.data(), planned_.size(), &plan), GCAP_INVALID_ARGUMENT,
-                      "runs[1].graph_id is -3");
+    GCAP_EXPECT_FAILS(PlanOnRuntime(runtime_, planned_.data(), planned_.size(), &plan), GCAP_INVALID_ARGUMENT,
+                      "runs[1].id is -3");
+    planned_[0].id = -1;
+    GCAP_EXPECT_FAILS(PlanOnRuntime(runtime_, planned_.data(), 1, &plan), GCAP_INVALID_ARGUMENT, "runs[0].id is -1");
+    planned_[0].id = 0;
     planned_[1] = {1, nullptr, nullptr};
-    GCAP_EXPECT_FAILS(gcap_runtime_plan(runtime_, planned_.data(), planned_.size(), &plan), GCAP_INVALID_ARGUMENT,
+    GCAP_EXPECT_FAILS(PlanOnRuntime(runtime_, planned_.data(), planned_.size(), &plan), GCAP_INVALID_ARGUMENT,
                       "runs[1].work");
-    GCAP_EXPECT_OK(gcap_runtime_plan(runtime_, nullptr, 0, &plan));
+    GCAP_EXPECT_OK(PlanOnRuntime(runtime_, nullptr, 0, &plan));
     EXPECT_EQ(plan.graphs, 0u);
     for (int run = 1; run < 3; ++run) RunAll(static_cast<float>(run));
     EXPECT_EQ(Info(1).captures, 1u);
@@ -264,6 +268,25 @@ TEST_F(EpGraphs, SharedCaptureThatFailsLeavesTheOthersAlone) {
   EXPECT_EQ(outcome.code, GCAP_CAPTURE_INVALIDATED);
   EXPECT_EQ(Retained(0), 4 * kUnit) << "alone again";
   for (int run = 0; run < 3; ++run) RunAll(static_cast<float>(run));
+  EXPECT_EQ(Info(1).captures, 1u);
+  EXPECT_EQ(Retained(0), 2 * kUnit);
+}
+
+TEST_F(EpGraphs, SharedMemoryThatIsOpenAlreadyFailsTheCapture) {
+  Create(Options(/*shared=*/true));
+  AddModels({4});
+  CaptureAll();
+  models_.push_back(std::make_unique<Model>(2));
+  for (int run = 0; run < 2; ++run) EXPECT_TRUE(RunModel(1).ok());
+  const gcap_run_resources_t run = Resources();
+  gcap_scratch_reservation_t* in_the_way = nullptr;
+  GCAP_ASSERT_OK(gcap_scratch_reservation_open(run.scratch, run.stream, &in_the_way));
+  const Outcome outcome = RunModel(1);
+  EXPECT_EQ(outcome.code, GCAP_CAPTURE_INVALIDATED) << outcome.message;
+  EXPECT_TRUE(outcome.Names("has an open scratch reservation")) << outcome.message;
+  gcap_scratch_reservation_release(in_the_way);
+  EXPECT_EQ(Retained(0), 4 * kUnit) << "alone";
+  for (int round = 0; round < 3; ++round) RunAll(static_cast<float>(round));
   EXPECT_EQ(Info(1).captures, 1u);
   EXPECT_EQ(Retained(0), 2 * kUnit);
 }

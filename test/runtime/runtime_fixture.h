@@ -7,7 +7,7 @@
 #include <functional>
 #include <vector>
 
-#include "gcap/ep_ops.h"
+#include "gcap/kit/ep_ops.h"
 #include "gtest/gtest.h"
 #include "test/ep/test_ep.h"
 #include "test/support/device_floats.h"
@@ -31,17 +31,13 @@ class RuntimeTest : public DeviceTest {
     return resources;
   }
 
-  gcap_graph_info_t Info(int id) {
-    gcap_graph_info_t info;
-    gcap_runtime_get_graph_info(runtime_, id, &info);
-    return info;
-  }
+  gcap_graph_info_t Info(int id) { return GraphInfo(runtime_, id); }
 
   // One run as a host makes it, without a replay.
   Outcome Run(int id, const std::function<gcap_status_t(const gcap_run_resources_t&)>& work, bool synchronize = true) {
-    const Outcome started(gcap_runtime_begin_run(runtime_, id));
+    const Outcome started(BeginRun(runtime_, id));
     if (!started.ok()) return started;
-    return Outcome(gcap_runtime_end_run(runtime_, work(Resources()), synchronize));
+    return Outcome(EndRun(runtime_, work(Resources()), synchronize));
   }
 
   static gcap_status_t Copy(const gcap_run_resources_t& run, const DeviceFloats& from, const DeviceFloats& to) {

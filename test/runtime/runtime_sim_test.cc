@@ -10,7 +10,8 @@
 #include <thread>
 #include <vector>
 
-#include "gcap/ep_ops.h"
+#include "gcap/graph_plan.h"
+#include "gcap/kit/ep_ops.h"
 #include "gcap/log.h"
 #include "gcap_sim.h"
 #include "gtest/gtest.h"
@@ -19,6 +20,7 @@
 #include "test/support/expect_status.h"
 #include "test/support/faults.h"
 #include "test/support/replays.h"
+#include "test/support/runs.h"
 
 namespace {
 
@@ -30,7 +32,7 @@ using gcap::testing::WalkFaults;
 
 // One run that writes to a block of scratch, and gives its address.
 gcap_status_t TouchScratch(gcap_runtime_t* runtime, size_t bytes, void** out_block, int id = GCAP_GRAPH_ID_NONE) {
-  GCAP_RETURN_IF_ERROR(gcap_runtime_begin_run(runtime, id));
+  GCAP_RETURN_IF_ERROR(BeginRun(runtime, id));
   gcap_run_resources_t run;
   GCAP_RETURN_IF_ERROR(gcap_runtime_get_resources(runtime, &run));
   gcap_status_t status = gcap_scratch_alloc(run.scratch, bytes, run.stream, out_block);
@@ -38,7 +40,7 @@ gcap_status_t TouchScratch(gcap_runtime_t* runtime, size_t bytes, void** out_blo
     status = GCAP_CUDA(cudaMemsetAsync(*out_block, 1, bytes, gcap_stream_handle(run.stream)));
     status = gcap_status_join(status, gcap_scratch_free(run.scratch, *out_block));
   }
-  return gcap_runtime_end_run(runtime, status, /*synchronize=*/false);
+  return EndRun(runtime, status, /*synchronize=*/false);
 }
 
 TEST(RuntimeSim, CreateSurvivesAFailureOfEachOfItsCalls) {
@@ -104,13 +106,43 @@ TEST(RuntimeSim, ABlockThatAKernelLosesInABrokenCaptureCostsNothing) {
   GCAP_ASSERT_OK(gcap_runtime_get_resources(runtime, &run));
   void* lost = nullptr;
   GCAP_ASSERT_OK(TouchScratch(runtime, 1000, &lost));  // the warm-up
-  GCAP_ASSERT_OK(gcap_runtime_begin_run(runtime, 0));
+  GCAP_ASSERT_OK(BeginRun(runtime, 0));
   ASSERT_TRUE(gcap_thread_is_capturing());
   GCAP_ASSERT_OK(gcap_scratch_alloc(run.scratch, 1000, run.stream, &lost));
   void* memory = nullptr;
   EXPECT_EQ(cudaMalloc(&memory, 16), cudaErrorStreamCaptureUnsupported);
   static_cast<void>(cudaGetLastError());
-  EXPECT_EQ(Outcome(gcap_runtime_end_run(runtime, nullptr, /*synchronize=*/true)).code, GCAP_CAPTURE_INVALIDATED);
+  EXPECT_EQ(Outcome(EndRun(runtime, nullptr, /*synchronize=*/true)).code, GCAP_CAPTURE_INVALIDATED);
+  GCAP_EXPECT_OK(gcap_runtime_destroy(runtime));
+}
+
+// An exception tells that the run failed; the device goes on.
+TEST(RuntimeSim, ARunThatIsLeftByAnExceptionDoesNotWait) {
+  const gcap_options_t options = GraphOptions();
+  gcap_runtime_t* runtime = nullptr;
+  GCAP_ASSERT_OK(gcap_runtime_create(&options, &runtime));
+  bool throws = false;
+  const gcap_work_t work = [](void* user, const gcap_run_resources_t*) -> gcap_status_t {
+    if (*static_cast<bool*>(user)) throw 7;
+    return nullptr;
+  };
+  const auto waits = [] {
+    return gcap_sim_calls("cudaStreamSynchronize") + gcap_sim_calls("cudaEventSynchronize") +
+           gcap_sim_calls("cudaDeviceSynchronize");
+  };
+  const uint64_t at_first = waits();
+  GCAP_EXPECT_OK(RunOnRuntime(runtime, GCAP_GRAPH_ID_NONE, work, &throws, /*synchronize=*/true));
+  const uint64_t before = waits();
+  EXPECT_GT(before, at_first) << "what is counted is what waits";
+  throws = true;
+  int thrown = 0;
+  try {
+    gcap_status_ignore(RunOnRuntime(runtime, GCAP_GRAPH_ID_NONE, work, &throws, /*synchronize=*/true));
+  } catch (int number) {
+    thrown = number;
+  }
+  EXPECT_EQ(thrown, 7);
+  EXPECT_EQ(waits(), before);
   GCAP_EXPECT_OK(gcap_runtime_destroy(runtime));
 }
 
@@ -135,10 +167,9 @@ TEST(RuntimeSim, EachCallOfAThreadThatCanHaveNoStreamFails) {
   gcap_runtime_t* runtime = nullptr;
   GCAP_ASSERT_OK(gcap_runtime_create(&options, &runtime));
   const std::function<gcap_status_t()> calls[] = {
-      [&] { return gcap_runtime_begin_run(runtime, 0); },
-      [&] { return gcap_runtime_end_run(runtime, nullptr, /*synchronize=*/false); },
-      [&] { return gcap_runtime_replay(runtime, 0, nullptr, nullptr); },
-      [&] { return gcap_runtime_sign(runtime, nullptr, 0); },
+      [&] { return BeginRun(runtime, 0); },
+      [&] { return EndRun(runtime, nullptr, /*synchronize=*/false); },
+      [&] { return TryReplay(runtime, 0, /*synchronize=*/false, nullptr); },
       [&] { return gcap_runtime_explain(runtime, 0, GCAP_GRAPH_WHY_CAPTURE_FAILED); },
       [&] { return gcap_runtime_release(runtime, 0); },
       [&] { return gcap_runtime_synchronize(runtime); },
@@ -153,8 +184,7 @@ TEST(RuntimeSim, EachCallOfAThreadThatCanHaveNoStreamFails) {
     gcap_sim_fail_nth("cudaStreamCreateWithFlags", 1, cudaErrorUnknown);
     EXPECT_FALSE(gcap_runtime_is_captured(runtime, 0));
     gcap_sim_fail_nth("cudaStreamCreateWithFlags", 1, cudaErrorUnknown);
-    gcap_graph_info_t info;
-    gcap_runtime_get_graph_info(runtime, 0, &info);
+    const gcap_graph_info_t info = GraphInfo(runtime, 0);
     EXPECT_EQ(info.state, GCAP_GRAPH_COLD);
     gcap_sim_clear_faults();
     void* block = nullptr;
@@ -172,7 +202,7 @@ TEST(RuntimeSim, AForkInACaptureSurvivesAFailureOfEachOfItsCalls) {
     GCAP_EXPECT_OK(gcap_runtime_create(&options, &runtime));
     for (const bool captures : {false, true}) {
       gcap_stream_t* forked = nullptr;
-      GCAP_EXPECT_OK(gcap_runtime_begin_run(runtime, 0));
+      GCAP_EXPECT_OK(BeginRun(runtime, 0));
       EXPECT_EQ(gcap_thread_is_capturing(), captures);
       if (captures) fault.Arm();
       const Outcome outcome(gcap_runtime_fork(runtime, 1, &forked));
@@ -181,7 +211,7 @@ TEST(RuntimeSim, AForkInACaptureSurvivesAFailureOfEachOfItsCalls) {
       EXPECT_TRUE(outcome.ok() || fault.Explains(outcome)) << outcome.message;
       EXPECT_EQ(forked != nullptr, outcome.ok());
       gcap_status_t joined = outcome.ok() ? gcap_runtime_join(runtime) : nullptr;
-      const Outcome ended(gcap_runtime_end_run(runtime, joined, /*synchronize=*/true));
+      const Outcome ended(EndRun(runtime, joined, /*synchronize=*/true));
       EXPECT_EQ(ended.code, fault.hit() ? GCAP_CAPTURE_INVALIDATED : GCAP_OK) << ended.message;
     }
     GCAP_EXPECT_OK(gcap_runtime_destroy(runtime));
@@ -211,25 +241,25 @@ TEST(RuntimeSim, PlanSurvivesAFailureOfEachOfItsCalls) {
   for (const bool shared : {false, true}) {
     gcap_options_t options = GraphOptions(1);
     options.share_graph_memory = shared;
-    const gcap_runtime_work_t work = [](void*, const gcap_run_resources_t* run) -> gcap_status_t {
+    const gcap_work_t work = [](void*, const gcap_run_resources_t* run) -> gcap_status_t {
       void* block = nullptr;
       GCAP_RETURN_IF_ERROR(gcap_scratch_alloc(run->scratch, 1 << 10, run->stream, &block));
       gcap_status_t status = GCAP_CUDA(cudaMemsetAsync(block, 1, 1 << 10, gcap_stream_handle(run->stream)));
       return gcap_status_join(status, gcap_scratch_free(run->scratch, block));
     };
-    const gcap_runtime_planned_run_t runs[] = {{0, work, nullptr}, {1, work, nullptr}};
+    const PlannedWork runs[] = {{0, work, nullptr}, {1, work, nullptr}};
     WalkFaults([&](Fault& fault) {
       gcap_runtime_t* runtime = nullptr;
       GCAP_EXPECT_OK(gcap_runtime_create(&options, &runtime));
-      for (const auto& run : runs) GCAP_EXPECT_OK(gcap_runtime_run(runtime, run.graph_id, work, nullptr, true));
+      for (const auto& run : runs) GCAP_EXPECT_OK(RunOnRuntime(runtime, run.id, work, nullptr, true));
       gcap_graph_plan_t plan;
       gcap_graph_plan_init(&plan);
-      const Outcome outcome = fault.During([&] { return gcap_runtime_plan(runtime, runs, 2, &plan); });
+      const Outcome outcome = fault.During([&] { return PlanOnRuntime(runtime, runs, 2, &plan); });
       EXPECT_TRUE(fault.hit() || outcome.ok()) << outcome.message;
       EXPECT_EQ(plan.graphs, outcome.ok() ? 2u : 0u);
       EXPECT_EQ(plan.retained_bytes, outcome.ok() ? (shared ? 1u : 2u) << 10 : 0u);
       GCAP_EXPECT_OK(gcap_scratch_validate(gcap_runtime_scratch(runtime)));
-      for (const auto& run : runs) GCAP_EXPECT_OK(gcap_runtime_run(runtime, run.graph_id, work, nullptr, true));
+      for (const auto& run : runs) GCAP_EXPECT_OK(RunOnRuntime(runtime, run.id, work, nullptr, true));
       EXPECT_TRUE(gcap_runtime_is_captured(runtime, 0));
       EXPECT_TRUE(gcap_runtime_is_captured(runtime, 1));
       GCAP_EXPECT_OK(gcap_runtime_destroy(runtime));
@@ -249,7 +279,7 @@ TEST(RuntimeSim, SharedCaptureSurvivesAFailureOfEachOfItsCalls) {
     const Outcome outcome = fault.During([&] { return TouchScratch(runtime, 2 * kBytes, &block, 1); });
     EXPECT_TRUE(fault.hit() || outcome.ok()) << outcome.message;
     gcap_graph_info_t info[2];
-    for (int id : {0, 1}) gcap_runtime_get_graph_info(runtime, id, &info[id]);
+    for (int id : {0, 1}) info[id] = GraphInfo(runtime, id);
     EXPECT_EQ(info[0].state, GCAP_GRAPH_CAPTURED);
     EXPECT_EQ(info[1].bytes, info[1].state == GCAP_GRAPH_CAPTURED ? info[0].bytes : 0u) << outcome.message;
     EXPECT_GE(info[0].bytes + info[1].bytes, kBytes);
@@ -296,7 +326,7 @@ TEST(RuntimeSim, AForkAndPinnedMemorySurviveAShortHeap) {
     gcap_stream_t* forked = nullptr;
     gcap_allocator_t* pinned = nullptr;
     GCAP_ASSERT_OK(gcap_runtime_create(nullptr, &runtime));
-    GCAP_EXPECT_OK(gcap_runtime_begin_run(runtime, GCAP_GRAPH_ID_NONE));
+    GCAP_EXPECT_OK(BeginRun(runtime, GCAP_GRAPH_ID_NONE));
     {
       const gcap::testing::HeapFailure failure(1, skip);
       GCAP_EXPECT_FAILS(gcap_runtime_fork(runtime, 1, &forked), GCAP_RESOURCE_EXHAUSTED, "no host memory");
@@ -310,7 +340,7 @@ TEST(RuntimeSim, AForkAndPinnedMemorySurviveAShortHeap) {
     }
     GCAP_EXPECT_OK(gcap_runtime_fork(runtime, 1, &forked));
     GCAP_EXPECT_OK(gcap_runtime_join(runtime));
-    GCAP_EXPECT_OK(gcap_runtime_end_run(runtime, nullptr, /*synchronize=*/true));
+    GCAP_EXPECT_OK(EndRun(runtime, nullptr, /*synchronize=*/true));
     GCAP_EXPECT_OK(gcap_runtime_get_allocator(runtime, GCAP_MEMORY_PINNED, &pinned));
     GCAP_EXPECT_OK(gcap_runtime_destroy(runtime));
   }
@@ -326,18 +356,17 @@ TEST(RuntimeSim, ARunAndAPlanSurviveAShortHeap) {
   GCAP_ASSERT_OK(gcap_runtime_get_resources(runtime, &run));
   {
     const gcap::testing::HeapFailure failure;
-    GCAP_EXPECT_FAILS(gcap_runtime_begin_run(runtime, 0), GCAP_RESOURCE_EXHAUSTED, "no host memory");
+    GCAP_EXPECT_FAILS(BeginRun(runtime, 0), GCAP_RESOURCE_EXHAUSTED, "no host memory");
   }
   void* block = nullptr;
   GCAP_EXPECT_OK(TouchScratch(runtime, 256, &block, 0));
-  const gcap_runtime_work_t work = [](void*, const gcap_run_resources_t*) { return gcap_status_t(nullptr); };
-  const gcap_runtime_planned_run_t planned = {0, work, nullptr};
+  const gcap_work_t work = [](void*, const gcap_run_resources_t*) { return gcap_status_t(nullptr); };
+  const PlannedWork planned = {0, work, nullptr};
   for (const int skip : {0, 1}) {
     gcap_graph_plan_t plan;
     gcap_graph_plan_init(&plan);
     const gcap::testing::HeapFailure failure(1, skip);
-    GCAP_EXPECT_FAILS(gcap_runtime_plan(runtime, &planned, 1, &plan), GCAP_RESOURCE_EXHAUSTED,
-                      "no host memory for a plan");
+    GCAP_EXPECT_FAILS(PlanOnRuntime(runtime, &planned, 1, &plan), GCAP_RESOURCE_EXHAUSTED, "no host memory for a plan");
   }
   GCAP_EXPECT_OK(gcap_runtime_destroy(runtime));
 }
@@ -361,9 +390,9 @@ TEST(RuntimeSim, TheEndOfARunThatDoesNotJoinWaitsOnlyWhereItCannotOrder) {
     gcap_runtime_t* runtime = nullptr;
     GCAP_EXPECT_OK(gcap_runtime_create(&options, &runtime));
     gcap_stream_t* forked = nullptr;
-    GCAP_EXPECT_OK(gcap_runtime_begin_run(runtime, GCAP_GRAPH_ID_NONE));
+    GCAP_EXPECT_OK(BeginRun(runtime, GCAP_GRAPH_ID_NONE));
     GCAP_EXPECT_OK(gcap_runtime_fork(runtime, 1, &forked));
-    const Outcome outcome = fault.During([&] { return gcap_runtime_end_run(runtime, nullptr, /*synchronize=*/false); });
+    const Outcome outcome = fault.During([&] { return EndRun(runtime, nullptr, /*synchronize=*/false); });
     EXPECT_EQ(outcome.code, GCAP_FAILED_PRECONDITION) << outcome.message;
     EXPECT_EQ(outcome.Names("cudaErrorUnknown"), fault.hit()) << outcome.message;
     GCAP_EXPECT_OK(gcap_runtime_destroy(runtime));

@@ -18,7 +18,8 @@
 
 #include "bench/scratch/trace.h"
 #include "gcap/capture.h"
-#include "gcap/ep_ops.h"
+#include "gcap/graph_plan.h"
+#include "gcap/kit/ep_ops.h"
 #include "gtest/gtest.h"
 #include "test/runtime/runtime_fixture.h"
 #include "test/support/log_catcher.h"
@@ -45,12 +46,12 @@ TEST_F(Runtime, CreateRefusesOptionsThatDoNotGoTogether) {
 // The destroy went well, and the run used the runtime afterwards.
 TEST_F(Runtime, IsNotDestroyedByTheWorkOfItsOwnRun) {
   Create(GraphOptions());
-  const gcap_runtime_work_t work = [](void* runtime, const gcap_run_resources_t*) {
+  const gcap_work_t work = [](void* runtime, const gcap_run_resources_t*) {
     GCAP_EXPECT_FAILS(gcap_runtime_destroy(static_cast<gcap_runtime_t*>(runtime)), GCAP_FAILED_PRECONDITION,
                       "has not returned yet");
     return gcap_status_t(nullptr);
   };
-  GCAP_EXPECT_OK(gcap_runtime_run(runtime_, GCAP_GRAPH_ID_NONE, work, runtime_, true));
+  GCAP_EXPECT_OK(RunOnRuntime(runtime_, GCAP_GRAPH_ID_NONE, work, runtime_, true));
 }
 
 TEST_F(Runtime, CreateNamesADeviceThatIsNotThere) {
@@ -263,7 +264,7 @@ TEST_F(Runtime, ThreadsTakeTurnsOnAUserStreamInRunsOfOneCall) {
     threads.emplace_back([&, t] {
       ++shared.arrived;
       for (int i = 0; i < kRuns; ++i) {
-        GCAP_EXPECT_OK(gcap_runtime_run(
+        GCAP_EXPECT_OK(RunOnRuntime(
             runtime_, t,
             [](void* user, const gcap_run_resources_t* run) {
               Shared* const shared = static_cast<Shared*>(user);
@@ -300,7 +301,7 @@ TEST_F(Runtime, ARunOfOneCallIsDoneAgainEagerlyWhereItsCaptureFails) {
     Create(options);
     int calls = 0;
     LogCatcher log;
-    const Outcome outcome(gcap_runtime_run(
+    const Outcome outcome(RunOnRuntime(
         runtime_, 0,
         [](void* user, const gcap_run_resources_t*) {
           ++*static_cast<int*>(user);
@@ -318,10 +319,10 @@ TEST_F(Runtime, ARunOfOneCallIsDoneAgainEagerlyWhereItsCaptureFails) {
 TEST_F(Runtime, ARunThatFailsAgainEagerlyIsReported) {
   Create(GraphOptions(0));
   const LogCatcher log;
-  const gcap_runtime_work_t fail = [](void*, const gcap_run_resources_t*) {
+  const gcap_work_t fail = [](void*, const gcap_run_resources_t*) {
     return GCAP_STATUS(GCAP_UNAVAILABLE, "the kernel failed");
   };
-  GCAP_EXPECT_FAILS(gcap_runtime_run(runtime_, 0, fail, nullptr, /*synchronize=*/true), GCAP_UNAVAILABLE,
+  GCAP_EXPECT_FAILS(RunOnRuntime(runtime_, 0, fail, nullptr, /*synchronize=*/true), GCAP_UNAVAILABLE,
                     "the kernel failed");
 }
 
@@ -369,7 +370,7 @@ TEST_F(Runtime, CapturedRunIsNotStartedAgain) {
   Create(GraphOptions(0));
   DeviceFloats x({1}), y({0});
   EXPECT_TRUE(Run(0, [&](const gcap_run_resources_t& run) { return Copy(run, x, y); }).ok());
-  GCAP_EXPECT_FAILS(gcap_runtime_begin_run(runtime_, 0), GCAP_ALREADY_EXISTS, "graph id 0");
+  GCAP_EXPECT_FAILS(BeginRun(runtime_, 0), GCAP_ALREADY_EXISTS, "graph id 0");
 }
 
 // With `synchronize` too: the wait would run what the caller deferred until the next run.
@@ -387,9 +388,9 @@ TEST_F(Runtime, AReplayOfNothingLeavesTheStreamAlone) {
 // A replay is given addresses alone, so a graph that writes 24 bytes would write them into a buffer of 12.
 TEST_F(Runtime, ARunOnBuffersOfOtherSizesThanTheCapturesIsRefused) {
   Create(GraphOptions(0));
-  const gcap_runtime_work_on_t copy = [](void*, const gcap_run_resources_t* run, void* const* at) {
-    return GCAP_CUDA(
-        cudaMemcpyAsync(at[1], at[0], 6 * sizeof(float), cudaMemcpyDeviceToDevice, gcap_stream_handle(run->stream)));
+  const gcap_work_t copy = [](void*, const gcap_run_resources_t* run) {
+    return GCAP_CUDA(cudaMemcpyAsync(run->addresses[1], run->addresses[0], 6 * sizeof(float), cudaMemcpyDeviceToDevice,
+                                     gcap_stream_handle(run->stream)));
   };
   DeviceFloats x({1, 2, 3, 4, 5, 6}), y(Floats(6)), other(Floats(6, 7.0f));
   gcap_graph_buffer_t items[] = {{"x", x.get(), x.Bytes(), 0}, {"y", y.get(), y.Bytes(), 0}};
@@ -397,15 +398,15 @@ TEST_F(Runtime, ARunOnBuffersOfOtherSizesThanTheCapturesIsRefused) {
   gcap_graph_buffers_init(&buffers);
   buffers.items = items;
   buffers.count = 2;
-  GCAP_ASSERT_OK(gcap_runtime_run_on(runtime_, 0, &buffers, copy, nullptr, /*synchronize=*/true));
+  GCAP_ASSERT_OK(RunOnRuntime(runtime_, 0, &buffers, copy, nullptr, /*synchronize=*/true));
   EXPECT_EQ(y.Get(), x.Get());
   ASSERT_TRUE(gcap_runtime_is_captured(runtime_, 0));
   items[1] = {"y", other.get(), other.Bytes() / 2, 0};
-  GCAP_EXPECT_FAILS(gcap_runtime_run_on(runtime_, 0, &buffers, copy, nullptr, /*synchronize=*/true),
-                    GCAP_INVALID_ARGUMENT, "buffer 1 'y' has 12 bytes, and had 24 when captured");
+  GCAP_EXPECT_FAILS(RunOnRuntime(runtime_, 0, &buffers, copy, nullptr, /*synchronize=*/true), GCAP_INVALID_ARGUMENT,
+                    "buffer 1 'y' has 12 bytes, and had 24 when captured");
   EXPECT_EQ(other.Get(), Floats(6, 7.0f));
   items[1].bytes = other.Bytes();
-  GCAP_EXPECT_OK(gcap_runtime_run_on(runtime_, 0, &buffers, copy, nullptr, /*synchronize=*/true));
+  GCAP_EXPECT_OK(RunOnRuntime(runtime_, 0, &buffers, copy, nullptr, /*synchronize=*/true));
   EXPECT_EQ(other.Get(), x.Get());
 }
 
@@ -469,12 +470,12 @@ TEST_F(Runtime, AnEagerRunTakesNoMemoryForACapture) {
 
 TEST_F(Runtime, GraphIdBelowMinusOneIsRefused) {
   Create(GraphOptions());
-  GCAP_EXPECT_FAILS(gcap_runtime_begin_run(runtime_, -2), GCAP_INVALID_ARGUMENT, "-2");
+  GCAP_EXPECT_FAILS(BeginRun(runtime_, -2), GCAP_INVALID_ARGUMENT, "-2");
 }
 
 TEST_F(Runtime, RunEndWithoutAStartIsRefused) {
   Create(GraphOptions());
-  GCAP_EXPECT_FAILS(gcap_runtime_end_run(runtime_, nullptr, true), GCAP_FAILED_PRECONDITION, "no run is open");
+  GCAP_EXPECT_FAILS(EndRun(runtime_, nullptr, true), GCAP_FAILED_PRECONDITION, "no run is open");
 }
 
 TEST_F(Runtime, UnsynchronizedRunIsThereAfterSynchronize) {
@@ -519,7 +520,7 @@ TEST_F(Runtime, ReplayReleaseAndPlanAreRefusedInACapture) {
                 GCAP_EXPECT_FAILS(gcap_runtime_release(runtime_, 0), GCAP_FAILED_PRECONDITION, "capturing");
                 gcap_graph_plan_t plan;
                 gcap_graph_plan_init(&plan);
-                GCAP_EXPECT_FAILS(gcap_runtime_plan(runtime_, nullptr, 0, &plan), GCAP_FAILED_PRECONDITION,
+                GCAP_EXPECT_FAILS(PlanOnRuntime(runtime_, nullptr, 0, &plan), GCAP_FAILED_PRECONDITION,
                                   "gcap_runtime_plan");
                 return Copy(run, x, y);
               }).ok());
@@ -657,6 +658,19 @@ TEST_F(Runtime, CaptureThatLacksScratchFailsCleanlyAndALaterOneSucceeds) {
   x.Set({3, 4});
   EXPECT_TRUE(Replay(0));
   EXPECT_EQ(y.Get(), Floats({3, 4}));
+}
+
+// Scratch and other streams ask the wrapper, which has to know of the wait.
+TEST_F(Runtime, WhatAReplayWasWaitedForIsKnownToHaveFinished) {
+  Create(GraphOptions(0));
+  DeviceFloats x({1}), y({0});
+  EXPECT_TRUE(Run(0, [&](const gcap_run_resources_t& run) { return Copy(run, x, y); }).ok());
+  const gcap_stream_t* const stream = Resources().stream;
+  for (const bool synchronize : {false, true}) {
+    const uint64_t before = gcap_stream_sync_id(stream);
+    EXPECT_TRUE(Replay(0, synchronize));
+    EXPECT_EQ(gcap_stream_has_finished(stream, before), synchronize);
+  }
 }
 
 TEST_F(Runtime, CaptureWithoutItsOwnReservationFails) {
@@ -904,7 +918,7 @@ TEST_F(Runtime, FailureOfAnEagerRunLeavesTheNextOneAlone) {
 TEST_F(Runtime, RunThatWasNeverEndedIsAbortedByTheNext) {
   Create(GraphOptions(0));
   DeviceFloats x({1}), y({0});
-  GCAP_ASSERT_OK(gcap_runtime_begin_run(runtime_, 0));
+  GCAP_ASSERT_OK(BeginRun(runtime_, 0));
   EXPECT_TRUE(gcap_thread_is_capturing());
   EXPECT_TRUE(Run(GCAP_GRAPH_ID_NONE, [&](const gcap_run_resources_t& run) {
                 EXPECT_FALSE(gcap_thread_is_capturing());
@@ -981,7 +995,7 @@ TEST_F(Runtime, EveryIdOfEveryThreadIsCapturedAtFirstButForFew) {
             const auto work = [](void* user, const gcap_run_resources_t* now) {
               return UseScratch(*now, *static_cast<const int*>(user));
             };
-            GCAP_EXPECT_OK(gcap_runtime_run(runtime_, id, work, &id, /*synchronize=*/true));
+            GCAP_EXPECT_OK(RunOnRuntime(runtime_, id, work, &id, /*synchronize=*/true));
           }
           num_captured += gcap_runtime_is_captured(runtime_, id);
           num_failures += Info(id).failures;

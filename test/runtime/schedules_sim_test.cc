@@ -13,6 +13,7 @@
 #include "test/ep/test_ep.h"
 #include "test/support/expect_status.h"
 #include "test/support/replays.h"
+#include "test/support/runs.h"
 
 namespace {
 
@@ -48,12 +49,12 @@ class Scene {
   // x = the value in all bytes, then y = x. Does not wait.
   void FillAndCopy(unsigned char value) {
     gcap_run_resources_t run;
-    Expect(gcap_runtime_begin_run(runtime_, GCAP_GRAPH_ID_NONE));
+    Expect(BeginRun(runtime_, GCAP_GRAPH_ID_NONE));
     Expect(gcap_runtime_get_resources(runtime_, &run));
     const cudaStream_t stream = gcap_stream_handle(run.stream);
     Expect(cudaMemsetAsync(x_, value, kBytes, stream) == cudaSuccess);
     Expect(cudaMemcpyAsync(y_, x_, kBytes, cudaMemcpyDeviceToDevice, stream) == cudaSuccess);
-    Expect(gcap_runtime_end_run(runtime_, nullptr, /*synchronize=*/false));
+    Expect(EndRun(runtime_, nullptr, /*synchronize=*/false));
   }
 
   // Copies y to the host, without a stream, and expects the value.
@@ -61,7 +62,7 @@ class Scene {
     unsigned char host[kBytes] = {};
     const gcap_tensor_t from = {y_, GCAP_DTYPE_BOOL, 1, {kBytes}}, to = {host, GCAP_DTYPE_BOOL, 1, {kBytes}};
     const gcap_copy_t copy = {&from, {GCAP_MEMORY_DEVICE, 0}, &to, {GCAP_MEMORY_HOST, 0}, nullptr};
-    Expect(gcap_runtime_copy_tensor(runtime_, &copy));
+    Expect(gcap_runtime_copy_tensors(runtime_, &copy, 1));
     unsigned char expected[kBytes];
     std::memset(expected, value, kBytes);
     Expect(std::memcmp(host, expected, kBytes) == 0);
@@ -145,10 +146,9 @@ gcap_status_t Work(void* user, const gcap_run_resources_t* run) {
 int RunBranches(void* orders) {
   Scene scene(/*copies_in_default_stream=*/true);
   Branches branches = {&scene, ""};
-  for (int run = 0; run < 4; ++run) scene.Expect(gcap_runtime_run(scene.runtime(), 0, Work, &branches, false));
+  for (int run = 0; run < 4; ++run) scene.Expect(RunOnRuntime(scene.runtime(), 0, Work, &branches, false));
   scene.ExpectCopied(5);
-  gcap_graph_info_t info;
-  gcap_runtime_get_graph_info(scene.runtime(), 0, &info);
+  const gcap_graph_info_t info = GraphInfo(scene.runtime(), 0);
   scene.Expect(info.captures == 1 && info.replays == 3);
   static_cast<std::set<std::string>*>(orders)->insert(branches.order.substr(branches.order.size() - 2));
   return scene.End();
@@ -166,11 +166,11 @@ int RunWithoutJoin(void*) {
   Scene scene(/*copies_in_default_stream=*/true);
   gcap_run_resources_t run;
   gcap_stream_t* stream = nullptr;
-  scene.Expect(gcap_runtime_begin_run(scene.runtime(), GCAP_GRAPH_ID_NONE));
+  scene.Expect(BeginRun(scene.runtime(), GCAP_GRAPH_ID_NONE));
   scene.Expect(gcap_runtime_get_resources(scene.runtime(), &run));
   scene.Expect(gcap_runtime_fork(scene.runtime(), 1, &stream));
   scene.Expect(cudaMemsetAsync(scene.y(), 6, kBytes, gcap_stream_handle(stream)) == cudaSuccess);
-  const Outcome ended(gcap_runtime_end_run(scene.runtime(), nullptr, /*synchronize=*/false));
+  const Outcome ended(EndRun(scene.runtime(), nullptr, /*synchronize=*/false));
   scene.Expect(ended.code == GCAP_FAILED_PRECONDITION);
   scene.ExpectCopied(6);  // after the run, whose end has joined
   return scene.End();

@@ -117,8 +117,7 @@ class ScopeOfGraphs : public SharedRuntime {
         for (int run = 0; run < kRuns; ++run) {
           for (int i = 0; i < kIds; ++i) {
             const int id = (i + 3 * t) % kIds;
-            GCAP_EXPECT_OK(
-                gcap_runtime_run(runtime_, id, CopyByScratchWork, works[id].get(), /*synchronize=*/run == 3));
+            GCAP_EXPECT_OK(RunOnRuntime(runtime_, id, CopyByScratchWork, works[id].get(), /*synchronize=*/run == 3));
           }
         }
         GCAP_EXPECT_OK(gcap_runtime_synchronize(runtime_));
@@ -150,7 +149,7 @@ TEST_F(ScopeOfGraphs, InAThreadEachThreadCapturesEachId) {
       work.calls = &calls;
       for (int run = 0; run < kRuns; ++run) {
         for (int id = 0; id < kIds; ++id) {
-          GCAP_EXPECT_OK(gcap_runtime_run(runtime_, id, CopyByScratchWork, &work, /*synchronize=*/false));
+          GCAP_EXPECT_OK(RunOnRuntime(runtime_, id, CopyByScratchWork, &work, /*synchronize=*/false));
         }
       }
       GCAP_EXPECT_OK(gcap_runtime_synchronize(runtime_));

@@ -17,6 +17,7 @@
 #include "test/scratch/scratch_test_support.h"
 #include "test/support/device_floats.h"
 #include "test/support/log_catcher.h"
+#include "test/support/plain_runs.h"
 
 namespace gcap {
 namespace testing {
@@ -365,8 +366,8 @@ class Program {
     std::iota(expected_.begin(), expected_.end(), seed);
     x_.Set(expected_);
     y_.Set(std::vector<float>(kFloats, -1.0f));
-    GCAP_EXPECT_OK(gcap_graph_manager_run(manager_, id, gcap_stream_handle(stream_), Work, this,
-                                          /*synchronize=*/false));
+    GCAP_EXPECT_OK(RunPlain(manager_, id, gcap_stream_handle(stream_), Work, this,
+                            /*synchronize=*/false));
   }
   // After a synchronization.
   bool OutputIsInput() const { return y_.Get() == expected_; }

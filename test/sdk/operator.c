@@ -3,9 +3,9 @@
 // A program that links gcap's operators: a kernel of gcap's own, and a product by cuBLASLt of what the kernel made.
 #include <stdio.h>
 
-#include "gcap/ops/cublaslt.h"
-#include "gcap/ops/elementwise.h"
-#include "gcap/ops/matmul.h"
+#include "gcap/kit/ops/cublaslt.h"
+#include "gcap/kit/ops/elementwise.h"
+#include "gcap/kit/ops/matmul.h"
 
 #define TRY(call)                                            \
   do {                                                       \

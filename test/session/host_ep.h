@@ -12,8 +12,8 @@
 #include <set>
 #include <string>
 
-#include "gcap/ep.h"
-#include "gcap/ep_ops.h"
+#include "gcap/kit/ep.h"
+#include "gcap/kit/ep_ops.h"
 #include "gtest/gtest.h"
 #include "test/support/expect_status.h"
 
@@ -24,8 +24,7 @@ class HostEp {
  public:
   explicit HostEp(const std::set<std::string>& supported = {"Shape", "Add", "Negate"}) : supported_(supported) {
     gcap_ep_ops_t ops = {};
-    ops.struct_version = GCAP_EP_OPS_VERSION;
-    ops.struct_bytes = sizeof(ops);
+    ops.struct_size = sizeof(ops);
     ops.name = "host";
     ops.self = this;
     ops.runs_on_host = true;

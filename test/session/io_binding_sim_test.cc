@@ -2,7 +2,7 @@
 //
 // IO bindings when the heap, or the device's memory, is short.
 
-#include "gcap/io_binding.h"
+#include "gcap/kit/io_binding.h"
 #include "gcap_sim.h"
 #include "gtest/gtest.h"
 #include "test/base/heap_failure.h"

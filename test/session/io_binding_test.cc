@@ -3,7 +3,7 @@
 // IO bindings: tensors by name, in whatever memory, over many runs. The first tests do what ONNX Runtime's tests of
 // its IoBinding do: a CPU input that is bound and synchronized, outputs on the device and on the CPU.
 
-#include "gcap/io_binding.h"
+#include "gcap/kit/io_binding.h"
 
 #include <algorithm>
 #include <atomic>
@@ -58,7 +58,7 @@ void Set(Floats* bound, const Floats& content) { std::copy(content.begin(), cont
 // The bytes that are allocated from the EP's allocator, to see what is staged.
 uint64_t InUse(gcap_ep_t* ep) {
   gcap_allocator_t* allocator = nullptr;
-  GCAP_EXPECT_OK(gcap_ep_get_allocator(ep, GCAP_MEMORY_DEVICE, &allocator));
+  GCAP_EXPECT_OK(gcap_runtime_get_allocator(gcap_ep_runtime(ep), GCAP_MEMORY_DEVICE, &allocator));
   gcap_allocator_stats_t stats;
   gcap_allocator_get_stats(allocator, &stats);
   return stats.in_use_bytes;
@@ -163,7 +163,7 @@ TEST_F(IoBinding, WarmUpCapturesIt) {
   GCAP_ASSERT_OK(BindY(y.data(), kHost));
   gcap_run_options_t options = RunOptions(3, true);
   GCAP_ASSERT_OK(gcap_session_warm_up_bound(rig_->session, &options, binding_));
-  EXPECT_TRUE(gcap_ep_is_graph_captured(ep(), 3));
+  EXPECT_TRUE(gcap_runtime_is_captured(gcap_ep_runtime(ep()), 3));
   EXPECT_EQ(y, ChainOf(Counted(1)));
   Set(&x, Counted(50));
   GCAP_ASSERT_OK(Run(3));
@@ -305,7 +305,7 @@ TEST_F(IoBinding, RunInAScopeThatAKernelEndsSaysSo) {
   GCAP_EXPECT_FAILS(ended_in_kernel, GCAP_CAPTURE_INVALIDATED, "never joined");
   EXPECT_EQ(gcap_capture_current(), nullptr);
   EXPECT_EQ(cudaStreamDestroy(stream), cudaSuccess);
-  GCAP_EXPECT_OK(gcap_ep_synchronize(rig.ep->get()));  // what came behind the end was executed
+  GCAP_EXPECT_OK(gcap_runtime_synchronize(rig.ep->runtime()));  // what came behind the end was executed
   rig.ExpectRightRun(&x, &y, 4.0f, GCAP_GRAPH_ID_NONE);
 }
 
@@ -460,6 +460,22 @@ TEST_F(IoBinding, StagingMemoryLastsAsLongAsItsGraphAndNoLonger) {
   EXPECT_EQ(InUse(ep()), captured) << "a graph has it";
   GCAP_EXPECT_OK(gcap_session_release_captured_graph(rig_->session, 0));
   EXPECT_LE(InUse(ep()), captured - (bound - before));
+}
+
+TEST_F(IoBinding, StagingMemoryThatNoGraphHasEndsWithTheBinding) {
+  Floats x = Counted(1), y(6, 77.0f);
+  {
+    DeviceFloats device_x(Counted(1)), device_y(Floats(6));
+    for (int run = 0; run < 2; ++run) GCAP_ASSERT_OK(rig_->Run(device_x, device_y, GCAP_GRAPH_ID_NONE));
+  }
+  const uint64_t before = InUse(ep());  // scratch has its memory
+  GCAP_ASSERT_OK(BindX(x.data(), kHost));
+  GCAP_ASSERT_OK(BindY(y.data(), kHost));
+  GCAP_ASSERT_OK(Run(GCAP_GRAPH_ID_NONE));
+  EXPECT_GT(InUse(ep()), before);
+  GCAP_EXPECT_OK(gcap_io_binding_destroy(binding_));
+  binding_ = nullptr;
+  EXPECT_EQ(InUse(ep()), before) << "and not with the session";
 }
 
 // A graph that was never released ends after its session, which then has freed the staging memory.

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "gcap/session.h"
+#include "gcap/kit/session.h"
 #include "gtest/gtest.h"
 #include "test/session/session_test.h"
 #include "test/support/device_test.h"

@@ -11,11 +11,12 @@
 #include <vector>
 
 #include "gcap/capture.h"
-#include "gcap/ep_ops.h"
-#include "gcap/session.h"
+#include "gcap/kit/ep_ops.h"
+#include "gcap/kit/session.h"
 #include "gtest/gtest.h"
 #include "test/session/session_test.h"
 #include "test/support/device_test.h"
+#include "test/support/runs.h"
 
 namespace {
 
@@ -123,16 +124,13 @@ TEST_F(SessionCreate, EpThatIsNullIsNamedByItsIndex) {
   EXPECT_EQ(session_, nullptr);
 }
 
-// An EP whose members do the least that they must, on the runtime of another one.
-gcap_ep_ops_t SparseOps(TestEp* of_runtime) {
+// An EP whose members do the least that they must.
+gcap_ep_ops_t SparseOps() {
   gcap_ep_ops_t ops = {};
-  ops.struct_version = GCAP_EP_OPS_VERSION;
-  ops.struct_bytes = sizeof(gcap_ep_ops_t);
+  ops.struct_size = sizeof(gcap_ep_ops_t);
   ops.name = "sparse";
-  ops.self = of_runtime->runtime();
   ops.supports = [](void*, const gcap_model_t*, const gcap_node_t*) { return true; };
   ops.create_kernel = [](void*, const gcap_model_t*, const gcap_node_t*, gcap_kernel_t*) { return gcap_status_t{}; };
-  ops.synchronize = [](void*) { return gcap_status_t{}; };
   return ops;
 }
 
@@ -140,7 +138,8 @@ gcap_ep_ops_t SparseOps(TestEp* of_runtime) {
 TEST_F(SessionCreate, ResourceThatAnEpLeavesOutIsNamed) {
   const ModelBuilder m = TwoNodes();
   const gcap_model_t model = m.Model();
-  gcap_ep_ops_t ops = SparseOps(Ep());
+  gcap_ep_ops_t ops = SparseOps();
+  gcap_runtime_ops_t table = ForwardingOps::Least(Ep()->runtime());
   const struct {
     const char* left_out;
     gcap_status_t (*get)(void*, gcap_run_resources_t*);
@@ -161,13 +160,14 @@ TEST_F(SessionCreate, ResourceThatAnEpLeavesOutIsNamed) {
   };
   for (const auto& row : rows) {
     SCOPED_TRACE(row.left_out);
-    ops.get_run_resources = row.get;
+    table.get_resources = row.get;
+    GCAP_ASSERT_OK(gcap_runtime_create_from(&table, &ops.runtime));
     gcap_ep_t* ep = nullptr;
     GCAP_ASSERT_OK(gcap_ep_create(&ops, &ep));
     GCAP_EXPECT_FAILS(gcap_session_create(&model, &ep, 1, nullptr, &session_), GCAP_INVALID_ARGUMENT,
-                      "EP 'sparse': get_run_resources left " + std::string(row.left_out) + " NULL");
+                      "EP 'sparse': get_resources of its runtime left " + std::string(row.left_out) + " NULL");
     EXPECT_EQ(session_, nullptr);
-    GCAP_EXPECT_OK(gcap_ep_destroy(ep));
+    GCAP_EXPECT_OK(gcap_ep_destroy(ep));  // and the runtime of the table
   }
 }
 
@@ -369,7 +369,7 @@ TEST_F(SessionCreate, DestroyEndsTheKernelsAndTheConstants) {
   ASSERT_TRUE(Create(m.Model()).ok());
   EXPECT_EQ(ep->live_kernels(), 3);
   gcap_run_resources_t resources;
-  GCAP_ASSERT_OK(gcap_ep_get_run_resources(ep->get(), &resources));
+  GCAP_ASSERT_OK(gcap_runtime_get_resources(ep->runtime(), &resources));
   gcap_allocator_stats_t stats;
   gcap_allocator_get_stats(resources.allocator, &stats);
   EXPECT_EQ(stats.requested_in_use_bytes, 4096u);

@@ -6,7 +6,7 @@
 #include <string>
 #include <tuple>
 
-#include "gcap/session.h"
+#include "gcap/kit/session.h"
 #include "gtest/gtest.h"
 #include "test/session/session_test.h"
 #include "test/support/device_test.h"
@@ -47,7 +47,7 @@ TEST_P(SessionDevice, CapturesAndReplaysWithOtherInputs) {
   GCAP_ASSERT_OK(rig.Create(Options()));
   rig.bounce.scratch_bytes = 4096;
   gcap_run_resources_t resources;
-  GCAP_ASSERT_OK(gcap_ep_get_run_resources(rig.ep->get(), &resources));
+  GCAP_ASSERT_OK(gcap_runtime_get_resources(rig.ep->runtime(), &resources));
   EXPECT_EQ(gcap_stream_device(resources.stream), device());
   EXPECT_EQ(gcap_allocator_device(resources.allocator), device());
   DeviceFloats x(Floats(6)), y(Floats(6));

@@ -6,7 +6,7 @@
 #include <thread>
 #include <vector>
 
-#include "gcap/session.h"
+#include "gcap/kit/session.h"
 #include "gtest/gtest.h"
 #include "test/session/session_test.h"
 #include "test/support/device_test.h"
@@ -158,8 +158,8 @@ TEST_F(SessionDevices, RunsWithoutSynchronizeKeepTheirOrder) {
     y.push_back(std::make_unique<DeviceFloats>(Floats(6)));
   }
   for (int run = 0; run < kRuns; ++run) GCAP_ASSERT_OK(two.Run(*x[run], *y[run], /*synchronize=*/false));
-  GCAP_ASSERT_OK(gcap_ep_synchronize(two.ep(0)));
-  GCAP_ASSERT_OK(gcap_ep_synchronize(two.ep(1)));
+  GCAP_ASSERT_OK(gcap_runtime_synchronize(gcap_ep_runtime(two.ep(0))));
+  GCAP_ASSERT_OK(gcap_runtime_synchronize(gcap_ep_runtime(two.ep(1))));
   for (int run = 0; run < kRuns; ++run) EXPECT_EQ(y[run]->Get(), Expected(static_cast<float>(run)));
 }
 

@@ -6,8 +6,8 @@
 #include <cstring>
 #include <vector>
 
-#include "gcap/ep_ops.h"
-#include "gcap/session.h"
+#include "gcap/kit/ep_ops.h"
+#include "gcap/kit/session.h"
 #include "gtest/gtest.h"
 #include "test/session/session_test.h"
 #include "test/support/device_test.h"
@@ -42,11 +42,9 @@ using gcap::testing::Outcome;
 struct FakeEp {
   explicit FakeEp(bool supports_concurrent_runs = false) {
     gcap_ep_ops_t ops = {};
-    ops.struct_version = GCAP_EP_OPS_VERSION;
-    ops.struct_bytes = sizeof(gcap_ep_ops_t);
+    ops.struct_size = sizeof(gcap_ep_ops_t);
     ops.name = "fake";
     ops.self = this;
-    ops.supports_concurrent_runs = supports_concurrent_runs;
     ops.supports = [](void* self, const gcap_model_t*, const gcap_node_t* node) {
       const char* only = static_cast<FakeEp*>(self)->only_op;
       return only == nullptr || std::strcmp(only, node->op_type) == 0;
@@ -62,15 +60,15 @@ struct FakeEp {
       };
       return gcap_status_t(nullptr);
     };
-    ops.get_run_resources = [](void* self, gcap_run_resources_t* out_resources) {
-      return gcap_runtime_get_resources(static_cast<FakeEp*>(self)->runtime, out_resources);
-    };
-    ops.synchronize = [](void*) { return gcap_status_t(nullptr); };
     ops.destroy = [](void* self) {
       if (static_cast<FakeEp*>(self)->may_end) return gcap_status_t(nullptr);
       return GCAP_STATUS(GCAP_FAILED_PRECONDITION, "not yet");
     };
-    GCAP_EXPECT_OK(gcap_runtime_create(nullptr, &runtime));
+    gcap_options_t options;
+    gcap_options_init(&options);
+    if (!supports_concurrent_runs) options.graph_scope = GCAP_GRAPH_SCOPE_SESSION;
+    GCAP_EXPECT_OK(gcap_runtime_create(&options, &runtime));
+    ops.runtime = runtime;
     GCAP_EXPECT_OK(gcap_ep_create(&ops, &ep));
   }
   ~FakeEp() {

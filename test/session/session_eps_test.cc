@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "gcap/session.h"
+#include "gcap/kit/session.h"
 #include "gtest/gtest.h"
 #include "test/session/host_ep.h"
 #include "test/session/session_test.h"
@@ -282,7 +282,7 @@ TEST_F(SessionEps, ValuesCrossToTheHostAndBack) {
   for (int run = 0; run < kRuns; ++run) {
     GCAP_ASSERT_OK(Run(x[run]->get(), {6}, y[run]->get(), {6}, 0, /*synchronize=*/false));
   }
-  GCAP_ASSERT_OK(gcap_ep_synchronize(devices_[0]->get()));
+  GCAP_ASSERT_OK(gcap_runtime_synchronize(gcap_ep_runtime(devices_[0]->get())));
   for (int run = 0; run < kRuns; ++run) {
     const float f = static_cast<float>(run);
     EXPECT_EQ(y[run]->Get(), Floats({-f - 2, -f - 3, -f - 4, -f - 5, -f, -f - 1}));

@@ -7,7 +7,7 @@
 #include <functional>
 #include <string>
 
-#include "gcap/session.h"
+#include "gcap/kit/session.h"
 #include "gcap_sim.h"
 #include "gtest/gtest.h"
 #include "lib/internal/capture_gate.h"
@@ -53,7 +53,7 @@ uint64_t WalkRun(unsigned min_runs, int runs_before, bool synchronize) {
     const int executions = rig.count.executions;
     const Outcome outcome = fault.During([&] { return rig.Run(x, y, 0, synchronize); });
     ExpectCleanThread(fault, outcome);
-    GCAP_EXPECT_OK(gcap_ep_synchronize(rig.ep->get()));
+    GCAP_EXPECT_OK(gcap_runtime_synchronize(rig.ep->runtime()));
     if (outcome.ok()) {
       EXPECT_EQ(y.Get(), ChainOf(kContent));
       EXPECT_EQ(rig.count.executions, executions + 1) << "done once, however it was done";
@@ -128,7 +128,7 @@ TEST(SessionFault, WarmUp) {
     GCAP_EXPECT_OK(rig.Create(GraphOptions(2)));
     const Outcome outcome = fault.During([&] { return rig.WarmUp(x, y); });
     EXPECT_TRUE(outcome.ok() || fault.hit()) << outcome.message;
-    EXPECT_TRUE(!outcome.ok() || gcap_ep_is_graph_captured(rig.ep->get(), 0));
+    EXPECT_TRUE(!outcome.ok() || gcap_runtime_is_captured(rig.ep->runtime(), 0));
     ExpectCleanThread(fault, outcome);
     GCAP_EXPECT_OK(rig.WarmUp(x, y));
     EXPECT_EQ(cudaDeviceSynchronize(), cudaSuccess);  // a run whose wait failed may still go on
@@ -195,11 +195,23 @@ TEST(SessionFault, RunOnTheUsersStream) {
           EXPECT_EQ(cudaStreamSynchronize(stream), cudaSuccess);
           EXPECT_EQ(y.Get(), ChainOf(kContent));
         }
-        GCAP_EXPECT_OK(gcap_ep_synchronize(rig.ep->get()));
+        GCAP_EXPECT_OK(gcap_runtime_synchronize(rig.ep->runtime()));
       }
       EXPECT_EQ(cudaStreamDestroy(stream), cudaSuccess);
     });
   }
+}
+
+TEST(SessionFault, ADestroyThatCannotWaitKeepsTheConstantsAndSaysWhy) {
+  DeviceFloats x(kContent), y(Floats(6));
+  ChainRig rig;
+  GCAP_ASSERT_OK(rig.Create(GraphOptions(1)));
+  GCAP_ASSERT_OK(rig.Run(x, y, 0, /*synchronize=*/false));
+  gcap_sim_fail_nth("cudaStreamSynchronize", 1, cudaErrorUnknown);
+  GCAP_EXPECT_FAILS(gcap_session_destroy(rig.session), GCAP_LEAKED, "the device may still read the constants");
+  gcap_sim_fail_nth(nullptr, 0, cudaSuccess);
+  rig.session = nullptr;
+  EXPECT_EQ(cudaDeviceSynchronize(), cudaSuccess);
 }
 
 // What cannot be ended is kept, and the status says so; the session and the EP themselves are gone. A fault after the

@@ -9,10 +9,12 @@
 #include <thread>
 #include <vector>
 
-#include "gcap/session.h"
+#include "gcap/graph_plan.h"
+#include "gcap/kit/session.h"
 #include "gtest/gtest.h"
 #include "test/session/session_test.h"
 #include "test/support/device_test.h"
+#include "test/support/runs.h"
 
 namespace {
 
@@ -36,7 +38,7 @@ TEST_F(SessionGraph, RunsWarmUpThenCaptureThenReplay) {
     rig.ExpectRightRun(&x, &y, 10.0f * static_cast<float>(run));
     EXPECT_EQ(rig.count.executions, run) << "each run executes once";
     EXPECT_EQ(rig.middle.computes, run < 3 ? run : 3) << "a replay issues nothing";
-    EXPECT_EQ(gcap_ep_is_graph_captured(rig.ep->get(), 0), run >= 3);
+    EXPECT_EQ(gcap_runtime_is_captured(rig.ep->runtime(), 0), run >= 3);
   }
   const gcap_graph_info_t info = rig.ep->Info(0);
   EXPECT_EQ(info.eager_runs, 2u);
@@ -66,7 +68,7 @@ TEST_F(SessionGraph, ReplayWithoutSynchronizeIsThereAfterTheEpIsSynchronized) {
   for (int run = 0; run < 4; ++run) {  // eager, captured, two replays
     y.Set(Floats(6));
     GCAP_ASSERT_OK(rig.Run(x, y, 0, /*synchronize=*/false));
-    GCAP_ASSERT_OK(gcap_ep_synchronize(rig.ep->get()));
+    GCAP_ASSERT_OK(gcap_runtime_synchronize(rig.ep->runtime()));
     EXPECT_EQ(y.Get(), ChainOf({1, 2, 3, 4, 5, 6}));
   }
   EXPECT_EQ(rig.ep->Info(0).replays, 3u);
@@ -129,7 +131,7 @@ TEST_F(SessionGraph, PlanIsWhatTheGraphsHoldThen) {
     EXPECT_EQ(rig.count.executions, executions);
     EXPECT_EQ(plan.graphs, 3u);
     EXPECT_EQ(plan.nodes, 27u);
-    for (int id = 0; id < 3; ++id) EXPECT_FALSE(gcap_ep_is_graph_captured(rig.ep->get(), id));
+    for (int id = 0; id < 3; ++id) EXPECT_FALSE(gcap_runtime_is_captured(rig.ep->runtime(), id));
     GCAP_ASSERT_OK(gcap_session_warm_up(rig.session, runs.data(), runs.size()));
     size_t bytes = 0, exec_bytes = 0;
     for (int id = 0; id < 3; ++id) {
@@ -263,7 +265,7 @@ TEST_F(SessionGraph, WarmUpEndsWithTheGraph) {
     DeviceFloats x({1, 2, 3, 4, 5, 6}), y(Floats(6));
     GCAP_ASSERT_OK(rig.WarmUp(x, y, 4));
     EXPECT_EQ(y.Get(), ChainOf({1, 2, 3, 4, 5, 6}));
-    EXPECT_TRUE(gcap_ep_is_graph_captured(rig.ep->get(), 4));
+    EXPECT_TRUE(gcap_runtime_is_captured(rig.ep->runtime(), 4));
     const int computes = rig.middle.computes;
     GCAP_ASSERT_OK(rig.WarmUp(x, y, 4));
     rig.ExpectRightRun(&x, &y, 9.0f, 4);
@@ -279,7 +281,7 @@ TEST_F(SessionGraph, WarmUpIsBounded) {
     GCAP_EXPECT_FAILS(rig.WarmUp(x, y, 3), GCAP_UNAVAILABLE, "has not captured graph id 3 after 8 runs");
     EXPECT_EQ(rig.middle.computes, 8);
     for (int run = 0; run < 2; ++run) rig.ExpectRightRun(&x, &y, static_cast<float>(run), 3);
-    EXPECT_EQ(gcap_ep_is_graph_captured(rig.ep->get(), 3), min_runs == 8) << "a later run may still capture";
+    EXPECT_EQ(gcap_runtime_is_captured(rig.ep->runtime(), 3), min_runs == 8) << "a later run may still capture";
   }
 }
 
@@ -290,17 +292,17 @@ TEST_F(SessionGraph, WarmUpNamesAnEpThatNeverReportsAGraph) {
   gcap_options_init(&options);
   GCAP_ASSERT_OK(gcap::testing::TestEp::Create(options, {}, &silent));
   gcap_ep_ops_t ops = {};
-  ops.struct_version = GCAP_EP_OPS_VERSION;
-  ops.struct_bytes = sizeof(ops);
+  ops.struct_size = sizeof(ops);
   ops.name = "silent";
-  ops.runtime = silent->runtime();
   ops.self = silent.get();
   ops.supports = [](void*, const gcap_model_t*, const gcap_node_t*) { return true; };
   ops.create_kernel = [](void*, const gcap_model_t*, const gcap_node_t*, gcap_kernel_t* out_kernel) {
     out_kernel->compute = [](void*, const gcap_kernel_context_t*) { return gcap_status_t(nullptr); };
     return gcap_status_t(nullptr);
   };
-  ops.is_graph_capture_enabled = [](const void*) { return true; };
+  gcap_runtime_ops_t table = ForwardingOps::Runs(silent->runtime());
+  table.is_graph_capture_enabled = [](const void*) { return true; };
+  GCAP_ASSERT_OK(gcap_runtime_create_from(&table, &ops.runtime));
   ops.destroy = [](void*) { return gcap_status_t(nullptr); };  // TestEp ends the runtime
   gcap_ep_t* ep = nullptr;
   GCAP_ASSERT_OK(gcap_ep_create(&ops, &ep));
@@ -325,6 +327,7 @@ TEST_F(SessionGraph, WarmUpNamesAnEpThatNeverReportsAGraph) {
   GCAP_EXPECT_OK(gcap_session_run(session, nullptr, &input, &output));
   GCAP_EXPECT_OK(gcap_session_destroy(session));
   GCAP_EXPECT_OK(gcap_ep_destroy(ep));
+  GCAP_EXPECT_OK(gcap_runtime_destroy(ops.runtime));
 }
 
 TEST_F(SessionGraph, WarmUpOfAModelThatCannotBeCapturedIsBoundedToo) {
@@ -362,7 +365,7 @@ TEST_F(SessionGraph, ReleasedGraphWarmsUpAgain) {
   GCAP_EXPECT_FAILS(gcap_session_release_captured_graph(rig.session, 0), GCAP_NOT_FOUND, "graph id 0");
   GCAP_ASSERT_OK(rig.WarmUp(x, y));
   GCAP_EXPECT_OK(gcap_session_release_captured_graph(rig.session, 0));
-  EXPECT_FALSE(gcap_ep_is_graph_captured(rig.ep->get(), 0));
+  EXPECT_FALSE(gcap_runtime_is_captured(rig.ep->runtime(), 0));
   GCAP_EXPECT_FAILS(gcap_session_release_captured_graph(rig.session, 0), GCAP_NOT_FOUND, "graph id 0");
   for (int run = 0; run < 4; ++run) rig.ExpectRightRun(&x, &y, static_cast<float>(run));
   EXPECT_EQ(rig.ep->Info(0).eager_runs, 1u);
@@ -388,7 +391,7 @@ TEST_F(SessionGraph, ReleaseConcernsTheCallingThreadsGraph) {
   std::thread([&] {
     GCAP_EXPECT_FAILS(gcap_session_release_captured_graph(rig.session, 0), GCAP_NOT_FOUND, "graph id 0");
   }).join();
-  EXPECT_TRUE(gcap_ep_is_graph_captured(rig.ep->get(), 0));
+  EXPECT_TRUE(gcap_runtime_is_captured(rig.ep->runtime(), 0));
 }
 
 // --- Captures that fail ---------------------------------------------------------------------------------------------
@@ -410,7 +413,7 @@ TEST_F(SessionGraph, RunIsRightAndExecutedOnceThoughItsCaptureFails) {
     EXPECT_EQ(cudaPeekAtLastError(), cudaSuccess);
 
     rig.middle.misbehave = When::kNever;
-    for (int run = 7; run <= 30 && !gcap_ep_is_graph_captured(rig.ep->get(), 0); ++run) {
+    for (int run = 7; run <= 30 && !gcap_runtime_is_captured(rig.ep->runtime(), 0); ++run) {
       rig.ExpectRightRun(&x, &y, static_cast<float>(run));
       EXPECT_EQ(rig.count.executions, run);
     }

@@ -4,7 +4,7 @@
 // once. The outcome is a failure or a right result, nothing is lost, and the next call succeeds. On the host alone: the
 // simulator stops when its own memory ends.
 
-#include "gcap/session.h"
+#include "gcap/kit/session.h"
 #include "gtest/gtest.h"
 #include "test/base/heap_failure.h"
 #include "test/session/host_ep.h"
@@ -106,6 +106,27 @@ TEST(SessionHeap, RunOfNewShapesFailsWholeOrIsRight) {
     if (hits == 0) break;
   }
   EXPECT_GE(failed, 10);
+}
+
+// A constant of the model is the session's own copy.
+TEST(SessionHeap, AConstantIsReadOnTheHost) {
+  ModelBuilder m;
+  const int x = m.Value("x", {2}, GCAP_DTYPE_I64), w = m.Integers("w", {10, 20});
+  const int y = m.Value("y", {2}, GCAP_DTYPE_I64);
+  m.inputs = {x};
+  m.outputs = {y};
+  m.Node("Add", "add", {x, w}, {y});
+  const gcap_model_t model = m.Model();
+  const HostEp host;
+  gcap_ep_t* const eps[] = {host.get()};
+  gcap_session_t* session = nullptr;
+  GCAP_ASSERT_OK(gcap_session_create(&model, eps, 1, nullptr, &session));
+  int64_t given[] = {1, 2}, sum[] = {0, 0};
+  gcap_tensor_t input = {given, GCAP_DTYPE_I64, 1, {2}}, output = {sum, GCAP_DTYPE_I64, 1, {2}};
+  GCAP_EXPECT_OK(gcap_session_run(session, nullptr, &input, &output));
+  EXPECT_EQ(sum[0], 11);
+  EXPECT_EQ(sum[1], 22);
+  GCAP_EXPECT_OK(gcap_session_destroy(session));
 }
 
 TEST(SessionHeap, NothingIsLeftOfASession) {

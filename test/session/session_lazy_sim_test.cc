@@ -5,7 +5,7 @@
 #include <cstdlib>
 #include <thread>
 
-#include "gcap/session.h"
+#include "gcap/kit/session.h"
 #include "gcap_sim.h"
 #include "gtest/gtest.h"
 #include "test/session/session_test.h"
@@ -35,7 +35,7 @@ TEST(SessionLazy, RunReturnsAtOnceOrWithItsResultAsAsked) {
     EXPECT_EQ(rig.count.executions, executions);
     gcap_sim_set_action(GCAP_SIM_CHECK_RACE, GCAP_SIM_ACTION_OFF);  // looks too early, to see that nothing has run
     EXPECT_EQ(y.Get(), Floats(6));
-    GCAP_ASSERT_OK(gcap_ep_synchronize(rig.ep->get()));  // runs what the look did not wait for
+    GCAP_ASSERT_OK(gcap_runtime_synchronize(rig.ep->runtime()));  // runs what the look did not wait for
     gcap_sim_set_action(GCAP_SIM_CHECK_RACE, GCAP_SIM_ACTION_ABORT);
     EXPECT_EQ(rig.count.executions, executions + 1);
     EXPECT_EQ(y.Get(), ChainOf({1, 2, 3, 4, 5, 6}));

@@ -9,9 +9,9 @@
 #include <functional>
 #include <string>
 
-#include "gcap/ep_ops.h"
+#include "gcap/kit/ep_ops.h"
+#include "gcap/kit/session.h"
 #include "gcap/runtime.h"
-#include "gcap/session.h"
 #include "gcap_sim.h"
 #include "gtest/gtest.h"
 #include "test/support/device_floats.h"
@@ -35,8 +35,7 @@ class Rig {
     options.arena.red_zones = true;
     GCAP_EXPECT_OK(gcap_runtime_create(&options, &runtime));
     gcap_ep_ops_t ops = {};
-    ops.struct_version = GCAP_EP_OPS_VERSION;
-    ops.struct_bytes = sizeof(gcap_ep_ops_t);
+    ops.struct_size = sizeof(gcap_ep_ops_t);
     ops.name = "rig";
     ops.self = this;
     ops.supports = [](void*, const gcap_model_t*, const gcap_node_t*) { return true; };
@@ -115,11 +114,12 @@ TEST(SessionLeak, CaptureThatAKernelBrokeLosesNoScratch) {
       rig.ExpectRightRun(static_cast<float>(run));
       EXPECT_EQ(rig.BytesInUse(), 0u) << "after run " << run;
     }
-    EXPECT_NE(log.text().find("run is done again eagerly"), std::string::npos) << log.text();
+    EXPECT_NE(log.text().find("is run again, eagerly"), std::string::npos) << log.text();
     EXPECT_NE(log.text().find("no longer after second"), std::string::npos) << log.text();
     rig.misbehave = nullptr;
     for (int run = 0; run < 6; ++run) rig.ExpectRightRun(static_cast<float>(run));
-    EXPECT_TRUE(gcap_ep_is_graph_captured(rig.ep, 0)) << "the id is captured as soon as the kernel behaves";
+    EXPECT_TRUE(gcap_runtime_is_captured(gcap_ep_runtime(rig.ep), 0))
+        << "the id is captured as soon as the kernel behaves";
     rig.ExpectEnds();
   }
 }

@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include "gcap/session.h"
+#include "gcap/kit/session.h"
 #include "gtest/gtest.h"
 #include "test/session/session_test.h"
 #include "test/support/device_test.h"
@@ -94,7 +94,7 @@ TEST_F(SessionOptions, AGraphCapturedWithoutTheCheckCannotBeChecked) {
   EXPECT_STREQ(gcap_code_name(outcome.code), "FAILED_PRECONDITION");
   EXPECT_TRUE(outcome.Names("graph id 0")) << outcome.message;
   // Was: only a function that a session's user cannot call.
-  EXPECT_TRUE(outcome.Names("in a session, set check_bindings in every run")) << outcome.message;
+  EXPECT_TRUE(outcome.Names("check_bindings")) << outcome.message;
   rig.ExpectRightRun(&x, &y, 7.0f);
 }
 
@@ -120,7 +120,7 @@ TEST_F(SessionOptions, ARunCapturesWithinItselfIfAsked) {
   options.capture_in_run = true;
   GCAP_ASSERT_OK(Run(rig, options, x, y));
   EXPECT_EQ(y.Get(), ChainOf(kContent));
-  EXPECT_TRUE(gcap_ep_is_graph_captured(rig.ep->get(), 0));
+  EXPECT_TRUE(gcap_runtime_is_captured(rig.ep->runtime(), 0));
   EXPECT_EQ(rig.count.executions, 3) << "two eager runs, and the first launch";
   GCAP_ASSERT_OK(Run(rig, options, x, y));
   EXPECT_EQ(rig.count.executions, 4) << "a replay";
@@ -172,7 +172,7 @@ TEST_F(SessionOptions, ARunIsOrderedWithTheUsersStream) {
       EXPECT_EQ(result, ChainOf(content));
     }
     EXPECT_EQ(rig.ep->Info(0).replays, 4u);
-    GCAP_EXPECT_OK(gcap_ep_synchronize(rig.ep->get()));
+    GCAP_EXPECT_OK(gcap_runtime_synchronize(rig.ep->runtime()));
   }
   EXPECT_EQ(cudaStreamDestroy(stream), cudaSuccess);
 }
@@ -223,8 +223,8 @@ TEST_F(SessionOptions, TheLeastRecentlyUsedGraphGoesWhenThereAreTooMany) {
   for (int id : {0, 1}) {
     for (int run = 0; run < 2; ++run) rig.ExpectRightRun(&x, &y, static_cast<float>(run), id);
   }
-  EXPECT_FALSE(gcap_ep_is_graph_captured(rig.ep->get(), 0));
-  EXPECT_TRUE(gcap_ep_is_graph_captured(rig.ep->get(), 1));
+  EXPECT_FALSE(gcap_runtime_is_captured(rig.ep->runtime(), 0));
+  EXPECT_TRUE(gcap_runtime_is_captured(rig.ep->runtime(), 1));
   EXPECT_EQ(rig.ep->Info(0).evictions, 1u);
   rig.ExpectRightRun(&x, &y, 5.0f, 0);
 }
@@ -236,7 +236,7 @@ TEST_F(SessionOptions, AStablePolicyCapturesWhenRunsAreAlike) {
   ChainRig rig;
   GCAP_ASSERT_OK(rig.Create(options));
   GCAP_EXPECT_OK(rig.WarmUp(x, y));
-  EXPECT_TRUE(gcap_ep_is_graph_captured(rig.ep->get(), 0));
+  EXPECT_TRUE(gcap_runtime_is_captured(rig.ep->runtime(), 0));
   EXPECT_GE(rig.ep->Info(0).eager_runs, 2u);
 }
 

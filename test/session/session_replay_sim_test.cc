@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <cstdlib>
 
-#include "gcap/session.h"
+#include "gcap/kit/session.h"
 #include "gcap_sim.h"
 #include "gtest/gtest.h"
 #include "test/session/session_test.h"
@@ -139,7 +139,7 @@ TEST_P(SessionReplay, WithoutSynchronizeIsOneCudaCall) {
     EXPECT_EQ(CudaCalls(), all + 1);
     EXPECT_EQ(gcap_sim_calls("cudaGraphLaunch"), launches + 1);
   }
-  GCAP_EXPECT_OK(gcap_ep_synchronize(rig_->ep->get()));
+  GCAP_EXPECT_OK(gcap_runtime_synchronize(rig_->ep->runtime()));
 }
 
 // What a replay saves the CPU: the run that it repeats is a call for each of its kernels at the least.
@@ -152,7 +152,7 @@ TEST_P(SessionReplay, IsFewerCallsThanTheRunThatItRepeats) {
   const uint64_t of_run = calls_of(GCAP_GRAPH_ID_NONE);
   EXPECT_GE(of_run, rig_->ep->Info(0).nodes);
   EXPECT_LT(calls_of(0), of_run);
-  GCAP_EXPECT_OK(gcap_ep_synchronize(rig_->ep->get()));
+  GCAP_EXPECT_OK(gcap_runtime_synchronize(rig_->ep->runtime()));
 }
 
 TEST_P(SessionReplay, WithSynchronizeIsALaunchAndAWait) {

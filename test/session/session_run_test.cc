@@ -8,7 +8,7 @@
 #include <thread>
 #include <vector>
 
-#include "gcap/session.h"
+#include "gcap/kit/session.h"
 #include "gtest/gtest.h"
 #include "test/session/session_test.h"
 #include "test/support/device_test.h"
@@ -120,7 +120,7 @@ TEST_F(Session, RunWithoutSynchronizeIsThereAfterTheEpIsSynchronized) {
   GCAP_ASSERT_OK(rig.Create(EagerOptions()));
   DeviceFloats x({1, 2, 3, 4, 5, 6}), y(Floats(6));
   GCAP_ASSERT_OK(rig.Run(x, y, 0, /*synchronize=*/false));
-  GCAP_ASSERT_OK(gcap_ep_synchronize(rig.ep->get()));
+  GCAP_ASSERT_OK(gcap_runtime_synchronize(rig.ep->runtime()));
   EXPECT_EQ(y.Get(), ChainOf({1, 2, 3, 4, 5, 6}));
 }
 
@@ -135,7 +135,7 @@ TEST_F(Session, RunsWithoutSynchronizeKeepTheirOrder) {
     y.push_back(std::make_unique<DeviceFloats>(Floats(kCount)));
   }
   for (int run = 0; run < kRuns; ++run) GCAP_ASSERT_OK(rig.Run(*x[run], *y[run], 0, /*synchronize=*/false));
-  GCAP_ASSERT_OK(gcap_ep_synchronize(rig.ep->get()));
+  GCAP_ASSERT_OK(gcap_runtime_synchronize(rig.ep->runtime()));
   for (int run = 0; run < kRuns; ++run) EXPECT_EQ(y[run]->Get(), ChainOf(Floats(kCount, static_cast<float>(run))));
 }
 

@@ -5,9 +5,11 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
+#include <memory>
+#include <string>
 
 #include "gcap/capture.h"
-#include "gcap/session.h"
+#include "gcap/kit/session.h"
 #include "gcap_sim.h"
 #include "gtest/gtest.h"
 #include "test/session/session_test.h"
@@ -20,8 +22,12 @@ using gcap::testing::DeviceFloats;
 using gcap::testing::Fault;
 using gcap::testing::Floats;
 using gcap::testing::GraphOptions;
+using gcap::testing::ModelBuilder;
+using gcap::testing::NodeControl;
 using gcap::testing::Outcome;
 using gcap::testing::Reach;
+using gcap::testing::Tensor;
+using gcap::testing::TestEp;
 using gcap::testing::TestEpConfig;
 
 uint64_t SetDeviceCalls() { return gcap_sim_calls("cudaSetDevice"); }
@@ -88,6 +94,57 @@ TEST(SessionSetDevice, FaultsOfACreationAreToldInTheirOrder) {
     rig.session = nullptr;
   };
   EXPECT_EQ(gcap::testing::WalkFaults(trial, Reach::kAllAfter).functions.count("cudaMemcpyAsync"), 1u);
+}
+
+// Of a run on two devices each change of the device is needed, also those of its end.
+TEST(SessionSetDevice, ADeviceThatCannotBeSetFailsTheRun) {
+  std::unique_ptr<TestEp> eps[2];
+  for (int device = 0; device < 2; ++device) {
+    TestEpConfig config;
+    config.name = "device " + std::to_string(device);
+    config.ops = {device == 0 ? "Rotate" : "Bounce"};
+    gcap_options_t options = GraphOptions();
+    options.enable_cuda_graph = false;
+    options.device_id = device;
+    GCAP_ASSERT_OK(TestEp::Create(options, config, &eps[device]));
+  }
+  NodeControl bounce;
+  ModelBuilder m;
+  const int x = m.Value("x", {6}), a = m.Value("a", {6}), y = m.Value("y", {6});
+  m.inputs = {x};
+  m.outputs = {y};
+  m.Node("Rotate", "there", {x}, {a});
+  m.Node("Bounce", "bounce", {a}, {y}, &bounce);
+  const gcap_model_t model = m.Model();
+  gcap_ep_t* const both[] = {eps[0]->get(), eps[1]->get()};
+  gcap_session_t* session = nullptr;
+  GCAP_ASSERT_OK(gcap_session_create(&model, both, 2, nullptr, &session));
+  {
+    DeviceFloats from(Floats(6));
+    ASSERT_EQ(cudaSetDevice(1), cudaSuccess);
+    DeviceFloats to(Floats(6));
+    ASSERT_EQ(cudaSetDevice(0), cudaSuccess);
+    const gcap_tensor_t input = Tensor(from.get(), {6}), output = Tensor(to.get(), {6});
+    const auto run = [&] { return gcap_session_run(session, nullptr, &input, &output); };
+    for (int warm_up = 0; warm_up < 2; ++warm_up) GCAP_EXPECT_OK(run());
+    int failed = 0;
+    for (bool hit = true; hit; failed += hit) {
+      const uint64_t before = SetDeviceCalls();
+      gcap_sim_fail_nth("cudaSetDevice", static_cast<uint64_t>(failed) + 1, cudaErrorUnknown);
+      const Outcome outcome(run());
+      gcap_sim_clear_faults();
+      hit = SetDeviceCalls() - before > static_cast<uint64_t>(failed);
+      EXPECT_EQ(outcome.Names("cudaSetDevice"), hit) << failed << ": " << outcome.message;
+      for (int device = 1; device >= 0; --device) {
+        ASSERT_EQ(cudaSetDevice(device), cudaSuccess);
+        EXPECT_EQ(cudaDeviceSynchronize(), cudaSuccess);
+      }
+    }
+    EXPECT_GE(failed, 4) << "two for the steps, two for the ends";
+    ASSERT_EQ(cudaSetDevice(1), cudaSuccess);
+  }
+  ASSERT_EQ(cudaSetDevice(0), cudaSuccess);
+  GCAP_EXPECT_OK(gcap_session_destroy(session));
 }
 
 }  // namespace

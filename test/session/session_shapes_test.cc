@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "gcap/capture.h"
+#include "gcap/kit/session.h"
 #include "gcap/log.h"
-#include "gcap/session.h"
 #include "gtest/gtest.h"
 #include "test/session/session_test.h"
 #include "test/support/device_test.h"
@@ -215,7 +215,7 @@ TEST_F(SessionShapes, WarmUpOfManyIdsIsEagerFirstAndLargestFirst) {
   EXPECT_TRUE(outcome.ok()) << outcome.message;
   EXPECT_EQ(computed, "5e 3e 2e 5c 3c 2c ");
   for (int id = 0; id < 3; ++id) {
-    EXPECT_TRUE(gcap_ep_is_graph_captured(ep_->get(), id));
+    EXPECT_TRUE(gcap_runtime_is_captured(ep_->runtime(), id));
     ExpectRightRun(rows[id], id, x[id].get(), y[id].get(), 7);
   }
   GCAP_EXPECT_OK(gcap_session_warm_up(session_, runs.data(), runs.size()));
@@ -257,6 +257,22 @@ TEST_F(SessionShapes, WarmUpOfManyIdsNamesTheOneThatFails) {
                     "the warm-up of graph id 2: output 'y': dimension 0 is 1");
 }
 
+TEST_F(SessionShapes, WarmUpOfAnIdThatMeansOtherShapesIsRefused) {
+  ASSERT_TRUE(Create(rows_).ok());
+  DeviceFloats x(Floats(9)), y(Floats(9));
+  const gcap_run_options_t options = RunOptions(0, true);
+  for (const int64_t rows : {2, 3}) {
+    const gcap_tensor_t input = Tensor(x.get(), {rows, 3}), output = Tensor(y.get(), {rows, 3});
+    const gcap_warm_up_run_t run = {&options, &input, &output};
+    if (rows == 2) {
+      GCAP_EXPECT_OK(gcap_session_warm_up(session_, &run, 1));
+    } else {
+      GCAP_EXPECT_FAILS(gcap_session_warm_up(session_, &run, 1), GCAP_FAILED_PRECONDITION,
+                        "graph id 0 means the shapes");
+    }
+  }
+}
+
 // --- What is kept ---------------------------------------------------------------------------------------------------
 
 TEST_F(SessionShapes, ShapesWithoutAnIdAreForgottenWhenTheyAreTooMany) {
@@ -288,7 +304,7 @@ TEST_F(SessionShapes, PlanThatTheDeviceMayStillUseStays) {
   for (int rows = 1; rows <= 4; ++rows) {
     GCAP_ASSERT_OK(Run(*x[rows - 1], *y[rows - 1], rows, GCAP_GRAPH_ID_NONE, /*synchronize=*/false));
   }
-  GCAP_ASSERT_OK(gcap_ep_synchronize(ep_->get()));
+  GCAP_ASSERT_OK(gcap_runtime_synchronize(ep_->runtime()));
   for (int rows = 1; rows <= 4; ++rows) {
     EXPECT_EQ(y[rows - 1]->Get(), Floats(static_cast<size_t>(3 * rows), static_cast<float>(rows)));
   }

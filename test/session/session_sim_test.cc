@@ -9,7 +9,7 @@
 #include <thread>
 #include <vector>
 
-#include "gcap/session.h"
+#include "gcap/kit/session.h"
 #include "gcap_sim.h"
 #include "gtest/gtest.h"
 #include "test/session/session_test.h"
@@ -68,7 +68,7 @@ TEST(SessionSim, ResultsAreRightUnderEverySeed) {
     for (int round = 0; round < 5; ++round) {
       for (int lane = 0; lane < kLanes; ++lane) x[lane]->Set(Floats(6, static_cast<float>(10 * round + lane)));
       for (int lane = 0; lane < kLanes; ++lane) GCAP_ASSERT_OK(rig.Run(*x[lane], *y[lane], lane - 1, false));
-      GCAP_ASSERT_OK(gcap_ep_synchronize(rig.ep->get()));
+      GCAP_ASSERT_OK(gcap_runtime_synchronize(rig.ep->runtime()));
       for (int lane = 0; lane < kLanes; ++lane) {
         EXPECT_EQ(y[lane]->Get(), ChainOf(Floats(6, static_cast<float>(10 * round + lane))));
       }

@@ -8,7 +8,7 @@
 #include <memory>
 #include <vector>
 
-#include "gcap/session.h"
+#include "gcap/kit/session.h"
 #include "gtest/gtest.h"
 #include "test/ep/model_builder.h"
 #include "test/ep/test_ep.h"

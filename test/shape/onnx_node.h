@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "gcap/model.h"
+#include "gcap/kit/model.h"
 #include "gtest/gtest.h"
 
 namespace gcap {

@@ -3,7 +3,7 @@
 // Shapes by operator. Expected ones are those of the examples in ONNX's operator documentation (onnx.ai/onnx/operators)
 // where a case names one, and else worked out by hand from its text.
 
-#include "gcap/shape_inference.h"
+#include "gcap/kit/shape_inference.h"
 
 #include <cmath>
 #include <string>

@@ -95,9 +95,9 @@ TEST(StreamPoolSim, DeviceThatIsLostIsReportedAndThePoolEndsAllTheSame) {
   std::thread([&] { theirs = Acquire(pool); }).join();
   const gcap_sim_fault_t lost = {"cudaStreamSynchronize", 1, 0, cudaErrorIllegalAddress, /*sticky=*/1};
   gcap_sim_inject(&lost);
-  GCAP_EXPECT_FAILS(gcap_stream_synchronize(mine), GCAP_CUDA_ERROR, "cudaErrorIllegalAddress");
+  GCAP_EXPECT_FAILS(gcap_stream_synchronize(mine), GCAP_DEVICE_LOST, "cudaErrorIllegalAddress");
   gcap_stream_t* none = mine;
-  GCAP_EXPECT_FAILS(gcap_stream_pool_acquire(pool, &none), GCAP_CUDA_ERROR, "cudaErrorIllegalAddress");
+  GCAP_EXPECT_FAILS(gcap_stream_pool_acquire(pool, &none), GCAP_DEVICE_LOST, "cudaErrorIllegalAddress");
   EXPECT_EQ(none, nullptr);
   GCAP_EXPECT_OK(gcap_stream_pool_release(pool, mine));
   GCAP_EXPECT_FAILS(gcap_stream_pool_release(pool, theirs), GCAP_LEAKED, "cudaErrorIllegalAddress");

@@ -19,6 +19,7 @@
 #include "test/support/device_floats.h"
 #include "test/support/device_test.h"
 #include "test/support/expect_status.h"
+#include "test/support/plain_runs.h"
 #include "test/support/replays.h"
 
 namespace gcap {
@@ -197,9 +198,9 @@ TEST_F(StreamPool, GraphReplaysOnTheStreamThatCapturedIt) {
   gcap_stream_t* const captured_on = Acquire();
   gcap_graph_run_kind_t kind;
   const cudaStream_t handle = gcap_stream_handle(captured_on);
-  GCAP_ASSERT_OK(gcap_graph_manager_begin_run(graphs, 0, handle, &kind));
+  GCAP_ASSERT_OK(BeginPlain(graphs, 0, handle, &kind));
   EXPECT_EQ(cudaMemcpyAsync(to.get(), from.get(), to.Bytes(), cudaMemcpyDeviceToDevice, handle), cudaSuccess);
-  GCAP_ASSERT_OK(gcap_graph_manager_end_run(graphs, nullptr, /*synchronize=*/true));
+  GCAP_ASSERT_OK(EndPlain(graphs, nullptr, /*synchronize=*/true));
   Release(captured_on);
   for (float value : {3.0f, 5.0f}) {
     gcap_stream_t* stream = Acquire();

@@ -358,7 +358,7 @@ TEST_F(StreamLost, EveryCallSaysSoAndTheStreamIsKept) {
   fault.code = cudaErrorIllegalAddress;
   fault.sticky = 1;
   gcap_sim_inject(&fault);
-  GCAP_EXPECT_FAILS(gcap_stream_synchronize(stream), GCAP_CUDA_ERROR, "cudaErrorIllegalAddress");
+  GCAP_EXPECT_FAILS(gcap_stream_synchronize(stream), GCAP_DEVICE_LOST, "cudaErrorIllegalAddress");
   gcap_stream_t* made = nullptr;
   gcap_notification_t* notification = nullptr;
   void* object = nullptr;
@@ -378,7 +378,7 @@ TEST_F(StreamLost, EveryCallSaysSoAndTheStreamIsKept) {
   };
   for (const auto& call : calls) {
     const Outcome outcome(call());
-    EXPECT_STREQ(gcap_code_name(outcome.code), "CUDA_ERROR") << &call - calls << ": " << outcome.message;
+    EXPECT_STREQ(gcap_code_name(outcome.code), "DEVICE_LOST") << &call - calls << ": " << outcome.message;
     EXPECT_EQ(outcome.cuda_error, cudaErrorIllegalAddress) << &call - calls;
   }
   EXPECT_EQ(made, nullptr);
@@ -522,6 +522,14 @@ TEST_F(StreamCalls, AWatcherIsToldOfEachStreamThatEnds) {
 
 // --- Without host memory --------------------------------------------------------------------------------------------
 
+// What ends on a stream may leave work there, for which its end waits again.
+TEST(StreamSim, TheEndOfAStreamWithNothingAttachedWaitsOnce) {
+  gcap_stream_t* stream = NewStream(0);
+  const uint64_t waits = gcap_sim_calls("cudaStreamSynchronize");
+  GCAP_EXPECT_OK(gcap_stream_destroy(stream));
+  EXPECT_EQ(gcap_sim_calls("cudaStreamSynchronize"), waits + 1);
+}
+
 class StreamWithoutMemory : public DeviceTest {
  protected:
   // The next allocation of `step` fails: the status says so, and no handle is left.
@@ -638,6 +646,41 @@ TEST_F(StreamWithoutMemory, AWaitRaisesWhatIsKnownAndMissesTheRest) {
   EXPECT_TRUE(gcap_stream_has_waited(learned.consumer, learned.others[0], later));
   EXPECT_TRUE(gcap_stream_has_waited(learned.consumer, learned.producer, 0));
   EXPECT_EQ(learned.OthersKnown(), 1);
+  GCAP_EXPECT_OK(gcap_notification_wait(learned.notification, learned.consumer));
+  EXPECT_EQ(learned.OthersKnown(), Learned::kOthers);
+}
+
+TEST_F(StreamWithoutMemory, AStreamThatCannotBeWrappedKeepsNoBlock) {
+  const RawStream raw;
+  for (int failed = 0, hits = 1; hits > 0; ++failed) {
+    ASSERT_LT(failed, 10);
+    const long before = LiveBlocks();
+    gcap_stream_t* stream = nullptr;
+    Outcome outcome(nullptr);
+    {
+      const HeapFailure no_memory(1, failed);
+      outcome = Outcome(gcap_stream_wrap(raw.get(), GCAP_STREAM_USER, 0, 0, &stream));
+      hits = no_memory.hits();
+    }
+    EXPECT_EQ(outcome.code, hits > 0 ? GCAP_RESOURCE_EXHAUSTED : GCAP_OK) << outcome.message;
+    if (hits > 0) {
+      EXPECT_EQ(LiveBlocks(), before) << failed;
+    }
+    GCAP_EXPECT_OK(gcap_stream_destroy(stream));
+  }
+}
+
+TEST_F(StreamWithoutMemory, ARecordCarriesLess) {
+  Learned learned;
+  {
+    const HeapFailure no_memory(1, /*skip=*/1);  // the simulator's, for the event
+    GCAP_EXPECT_OK(gcap_notification_record(learned.notification));
+    EXPECT_EQ(no_memory.hits(), 1);
+  }
+  GCAP_EXPECT_OK(gcap_notification_wait(learned.notification, learned.consumer));
+  EXPECT_TRUE(gcap_stream_has_waited(learned.consumer, learned.producer, 0));
+  EXPECT_EQ(learned.OthersKnown(), 0) << "knowing less is safe";
+  GCAP_EXPECT_OK(gcap_notification_record(learned.notification));
   GCAP_EXPECT_OK(gcap_notification_wait(learned.notification, learned.consumer));
   EXPECT_EQ(learned.OthersKnown(), Learned::kOthers);
 }

@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <functional>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -273,6 +274,24 @@ TEST_F(Timeline, InACaptureANotificationIsAnEdge) {
   GCAP_EXPECT_CUDA(cudaGraphDestroy(graph));
   gcap_notification_destroy(fork);
   gcap_notification_destroy(join);
+}
+
+TEST_F(Timeline, TheLedgerOfAScopeHasWhatIsRecordedAndWaitedFor) {
+  gcap_notification_t* notification = nullptr;
+  GCAP_ASSERT_OK(gcap_notification_create(stream(0), &notification));
+  gcap_capture_t* capture = nullptr;
+  GCAP_ASSERT_OK(gcap_capture_begin(gcap_stream_handle(stream(0)), nullptr, &capture));
+  GCAP_EXPECT_OK(gcap_notification_record(notification));
+  GCAP_EXPECT_OK(gcap_notification_wait(notification, stream(1)));
+  gcap_capture_call_t calls[16];
+  const size_t count = gcap_capture_get_calls(capture, calls, 16);
+  std::string text;
+  for (size_t i = 0; i < count && i < 16; ++i) text += std::string(calls[i].operation) + "; ";
+  const size_t recorded = text.find("gcap_notification_record; "), waited = text.find("gcap_notification_wait; ");
+  EXPECT_NE(waited, std::string::npos) << text;
+  EXPECT_LT(recorded, waited) << text;
+  gcap_capture_abort(capture);
+  gcap_notification_destroy(notification);
 }
 
 TEST_F(Timeline, InACaptureAWaitOrdersNoEagerWork) {

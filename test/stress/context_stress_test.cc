@@ -90,7 +90,7 @@ class Sitter {
         continue;
       }
       gcap_runtime_t* runtime = ep->Enter();
-      if (what < 15 && Outcome(gcap_runtime_begin_run(runtime, GCAP_GRAPH_ID_NONE + Below(kIds + 1))).ok()) {
+      if (what < 15 && Outcome(BeginRun(runtime, GCAP_GRAPH_ID_NONE + Below(kIds + 1))).ok()) {
         Outcome(Issue(runtime, id));  // whatever becomes of it
         ++world_->tally.abandoned;
         return ep;
@@ -133,8 +133,8 @@ class Sitter {
       ++world_->tally.replays;
       return nullptr;
     }
-    GCAP_RETURN_IF_ERROR(gcap_runtime_begin_run(runtime, id));
-    return gcap_runtime_end_run(runtime, Issue(runtime, id), /*synchronize=*/true);
+    GCAP_RETURN_IF_ERROR(BeginRun(runtime, id));
+    return EndRun(runtime, Issue(runtime, id), /*synchronize=*/true);
   }
 
   void Copy(void* to, const void* from, cudaMemcpyKind kind) {

@@ -21,12 +21,13 @@
 #include "gcap/capture.h"
 #include "gcap/graph.h"
 #include "gcap/stream.h"
-#include "gcap/thread_context.h"
 #include "gcap_sim.h"
 #include "gtest/gtest.h"
 #include "lib/internal/capture_gate.h"
+#include "lib/runtime/thread_context.h"
 #include "test/stress/stress.h"
 #include "test/support/expect_status.h"
+#include "test/support/plain_runs.h"
 
 namespace gcap {
 namespace testing {
@@ -134,7 +135,7 @@ class Sitter {
     ++world_->leaving;
     const cudaStream_t stream = gcap_stream_handle(gcap_thread_context_stream(context));
     gcap_graph_run_kind_t kind;
-    const Outcome begun(gcap_graph_manager_begin_run(gcap_thread_context_graphs(context), Below(kIds), stream, &kind));
+    const Outcome begun(BeginPlain(gcap_thread_context_graphs(context), Below(kIds), stream, &kind));
     if (begun.ok()) {
       Outcome(place->Issue(stream));  // whatever becomes of it
       // What an eager run has issued is waited for: the next one copies on another stream.
@@ -174,7 +175,7 @@ class Sitter {
     Insist(
         &world_->tally,
         [&] {
-          return gcap_graph_manager_run(
+          return RunPlain(
               graphs, id, stream,
               [](void* user, cudaStream_t on) { return static_cast<const Place*>(user)->Issue(on); }, place,
               /*synchronize=*/true);

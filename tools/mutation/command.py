@@ -8,11 +8,12 @@
     tools/mutate --sample SECONDS         those that a draw by the contents of the tree takes, for about that time
     tools/mutate --check                  reads the lists, and runs no test
     tools/mutate --drawn [--module M...] [--draws N] [--seed S] [--asan]
-                                          N mutations (400) that a program draws in lib/, an equal share in each module,
+                                          N mutations (400) that a program draws in lib/, kit/, an equal share in each module,
                                           with the quick tests of the module and of test/fault; with --asan what
                                           survives is tried again with the module's tests under asan. The copy's
                                           survivors.txt has what survives
-    tools/mutate --write PAGE --json FILE writes the figures of FILE between the page's two marks
+    tools/mutate --write PAGE --json FILE writes the figures of FILE between the page's two marks; a survivor that
+                                          test/mutations/equivalent.toml has by then is an equivalent one
 
 A mutation is caught if it builds and one of its tests fails or runs out of time. It is left out where all its tests
 skip, for want of ONNX Runtime (GCAP_ORT_FETCH=pip fetches it) or of a GPU. Everything happens in a copy of the working
@@ -115,13 +116,15 @@ def run_drawn(copy, runner, known, options):
 
 def run(options):
     if options.write:
-        results.write_page(options.write, options.json)
+        results.write_page(options.write, options.json, lists.load_equivalent(CHECKOUT))
         return 0
     if options.json:
         results.store(options.json, results.load(options.json))  # a file that cannot be written is found now
     copy = tree.Copy(CHECKOUT, options.copy or tree.default_folder(CHECKOUT))
     try:
         copy.open()
+        if options.json:
+            copy.stamp = results.stamp(copy)
         with contextlib.closing(runs.Runner(copy)) as runner:
             known = tests.Tests(copy.root, runner.query(tests.QUERY))
             return (run_drawn if options.drawn else run_listed)(copy, runner, known, options)

@@ -2,8 +2,9 @@
 """Where a C source of gcap can be broken, and how: seven kinds of edits, found in its tokens.
 
 An edit is in the body of a function, and never in comments, strings, directives, messages, log calls, assertions, or
-the taking of locks. Two edits are not made: more elements than calloc or an array needs, which nothing can notice, and
-another order of two statuses that are joined, since only a test notices that makes both calls fail.
+the taking of locks. Three edits are not made: more elements than calloc or an array needs, and calloc's arguments in
+another order, which nothing can notice; and another order of two statuses that are joined, since only a test notices
+that makes both calls fail.
 """
 
 import dataclasses
@@ -24,8 +25,12 @@ OTHER_OPERATOR = {"<": "<=", "<=": "<", ">": ">=", ">=": ">", "==": "!=", "!=": 
                   "+": "-", "-": "+", "+=": "-=", "-=": "+="}
 # Calls whose arguments say something to people.
 MESSAGE = re.compile(r"GCAP_STATUS\w*|GCAP_SHAPE_REFUSE|gcap_status_annotate|gcap_log\w*|\w*assert\w*|_Static_assert")
+# Checks whose first argument is the condition, and the others a message.
+CHECK = "REQUIRE"
 LOCK = re.compile(r"(^|_)(un)?lock(_|$)")
 NO_CALL = re.compile(r"GCAP_\w+|va_(start|end|copy)|gcap_status_ignore")
+# Calls whose arguments keep their places.
+SYMMETRIC = {"calloc", "gcap_status_join"}
 KEYWORDS = {"if", "while", "for", "switch", "return", "sizeof", "do", "else", "case", "goto", "_Alignof"}
 
 
@@ -113,6 +118,8 @@ class Source:
             name = self.tokens[i].text
             if MESSAGE.fullmatch(name) or LOCK.search(name):
                 silent.update(range(i, self.partner[i + 1] + 1))
+            elif name == CHECK:
+                silent.update(range(self.arguments(i)[0][1] + 1, self.partner[i + 1]))
         return silent
 
     def arguments(self, name):
@@ -181,7 +188,7 @@ class Source:
 
     def swapped_arguments(self, first, last, _status):
         for i in self.calls(first, last):
-            if self.tokens[i].text == "gcap_status_join":
+            if self.tokens[i].text in SYMMETRIC:
                 continue
             arguments = self.arguments(i)
             for (a, b), (c, d) in zip(arguments, arguments[1:]):

@@ -6,11 +6,11 @@ import os
 import random
 import time
 
-from mutation import draw, lists, runs
+from mutation import draw, lists, relink, runs
 from mutation.listed import diff
 from mutation.lists import Problem
 
-MODULES = ["capture", "graph", "stream", "scratch", "context", "contents", "allocator", "runtime", "session", "options"]
+MODULES = ["capture", "graph", "stream", "scratch", "contents", "allocator", "runtime", "session", "options"]
 FAULTS = "fault"
 # Of a hundred mutations that are not equivalent, so many are to be caught in each module.
 GOAL = 90
@@ -37,32 +37,51 @@ def changed_lines(was, becomes):
 
 
 class Group:
-    """Programs that are built and run together."""
+    """Programs that are built and run together. Bazel builds them once; then each is made anew of a broken source."""
 
     def __init__(self, runner, programs, config=""):
         self.runner = runner
-        self.programs = programs
         self.config = config
+        self.relinker = None
+        self.limit = 0
+        self.caught = {program.label: 0 for program in programs}
+        self.programs = programs
         failure = runner.build(programs, config)
         if failure:
             raise Problem(f"the tests do not build where nothing is broken:\n{failure}")
-        outcome = runner.run([(program, None) for program in programs], config, 20 * LIMIT_S)
+        self.relinker = relink.Relinker(runner, programs, config)
+
+    def check(self, path):
+        """Makes and runs all programs, none of them of a broken source: they must pass."""
+        linked = [program for program in self.programs if self.relinker.makes(program, path)]
+        failure = self.relinker.compile(linked, path)
+        if failure:
+            raise Problem(f"{path} cannot be compiled where nothing is broken:\n{failure}")
+
+        def make(program):
+            return self.relinker.link(program, path) if program in linked else None
+
+        outcome = self.runner.run_direct([(program, None) for program in self.programs], 20 * LIMIT_S, False, make)
         if outcome.failed:
             raise Problem(f"{outcome.failed[0]} fails where nothing is broken")
         self.limit = max(LIMIT_S, runs.TIMES_AS_LONG * outcome.seconds)
 
     def notice(self, path):
         """What notices that the file is broken: ("did not build" | "caught" | "SURVIVED", detail)."""
-        programs = [program for program in self.programs if path in program.files]
-        if not programs:
-            return SURVIVED, ""
-        failure = self.runner.build(programs, self.config, mutated=True)
+        programs = [program for program in self.programs if self.relinker.makes(program, path)]
+        failure = self.relinker.compile(programs, path)
         if failure:
             return NOT_BUILT, failure
-        outcome = self.runner.run([(program, None) for program in programs], self.config, self.limit, True)
-        if outcome.failed:
-            return CAUGHT, outcome.failed[0] + (", by time" if outcome.by_time else "")
-        return SURVIVED, ""
+        # What has caught most is asked first.
+        programs.sort(key=lambda program: -self.caught[program.label])
+        outcome = self.runner.run_direct([(program, None) for program in programs], self.limit, True,
+                                         lambda program: self.relinker.link(program, path))
+        if not outcome.failed:
+            return SURVIVED, ""
+        for label in outcome.failed:
+            if label in self.caught:
+                self.caught[label] += 1
+        return CAUGHT, outcome.failed[0] + (", by time" if outcome.by_time else "")
 
 
 class Module:
@@ -72,7 +91,8 @@ class Module:
         self.copy = copy
         self.name = name
         self.equivalent = equivalent
-        folder = os.path.join(copy.root, "lib", name)
+        folder = next(folder for folder in (os.path.join(copy.root, storey, name) for storey in ("lib", "kit"))
+                      if os.path.isdir(folder))
         paths = [os.path.relpath(os.path.join(where, file), copy.root)
                  for where, _, files in os.walk(folder) for file in files if file.endswith(".c")]
         self.texts = {path: lists.read(copy.root, path) for path in paths}
@@ -95,6 +115,8 @@ class Module:
         return verdict, detail
 
     def run(self, draws, own, faults):
+        for group in (own, faults):
+            group.check(min(self.texts))
         while self.count["built"] < draws:
             kind = self.places.next_kind()
             if kind is None:
@@ -135,6 +157,7 @@ class Module:
     def look_under_asan(self, group):
         """Tries the survivors again, with the module's tests under asan."""
         left = []
+        group.check(self.survivors[0][0])
         for path, edit in self.survivors:
             with self.copy.broken(path, edit.apply(self.texts[path])):
                 verdict, detail = group.notice(path)

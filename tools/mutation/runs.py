@@ -151,6 +151,22 @@ class Runner:
         code, _, err = self.bazel("build", *flags, "--", *[program.label for program in programs])
         return None if code == 0 else err
 
+    def aquery(self, programs, config=""):
+        """How Bazel makes the programs, as JSON."""
+        labels = " + ".join(program.label for program in programs)
+        code, out, err = self.bazel("aquery", *self.build_flags(config), "--output=jsonproto", "--include_param_files",
+                                    f'mnemonic("Cpp(Compile|Archive|Link)", deps({labels}))')
+        if code != 0:
+            raise Problem(f"bazel aquery failed: {err.strip()}")
+        return out
+
+    def execution_root(self):
+        """The folder in which Bazel's commands run."""
+        code, out, err = self.bazel("info", *QUIET, "execution_root")
+        if code != 0:
+            raise Problem(f"bazel info failed: {err.strip()}")
+        return out.strip()
+
     @staticmethod
     def environment(program, runfiles, folder):
         return {
@@ -165,14 +181,14 @@ class Runner:
             **program.env,
         }
 
-    def begin(self, program, filters, first_failure):
-        """Starts a built GoogleTest program."""
+    def begin(self, program, filters, first_failure, made=None):
+        """Starts a built GoogleTest program, or what was made of it elsewhere."""
         path = os.path.realpath(os.path.join(self.root, ".bazel/bin", program.path()))
         runfiles = os.path.join(path + ".runfiles", "gcap")
         if not os.path.isdir(runfiles):
             runfiles = os.path.join(path + ".runfiles", "_main")
         folder = tempfile.mkdtemp(dir=self.folder)
-        command = [path, *program.args, f"--gtest_output=xml:{folder}/cases.xml"]
+        command = [made or path, *program.args, f"--gtest_output=xml:{folder}/cases.xml"]
         if filters is not None:
             command.append("--gtest_filter=" + ":".join(filters))
         if first_failure:
@@ -197,15 +213,19 @@ class Runner:
         os.remove(folder + ".log")
         return outcome
 
-    def run_direct(self, wanted, limit, first_failure):
-        """Runs the programs, as many at once as there are processors; at the first failure ends the others."""
+    def run_direct(self, wanted, limit, first_failure, make=None):
+        """Runs the programs, as many at once as there are processors; at the first failure ends the others.
+
+        `make` makes a program before it is started, and returns its path.
+        """
         total = Outcome()
         waiting = list(wanted)
         running = []
         while waiting or running:
             while waiting and len(running) < (os.cpu_count() or 1):
                 program, filters = waiting.pop(0)
-                running.append((program, filters, *self.begin(program, filters, first_failure)))
+                made = make(program) if make else None
+                running.append((program, filters, *self.begin(program, filters, first_failure, made)))
             time.sleep(0.02)
             for each in list(running):
                 program, filters, process, folder, began = each

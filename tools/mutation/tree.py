@@ -93,6 +93,7 @@ class Copy:
         self.folder = os.path.abspath(folder)
         self.root = os.path.join(self.folder, "tree")
         self.digest = ""
+        self.stamp = {}  # see results.stamp
         self.lock = None
 
     def open(self):

@@ -127,7 +127,7 @@ struct digits_model {
 static const int64_t pads[] = {1, 1, 1, 1};
 static const int64_t window[] = {2, 2};
 
-// A ReLU is an attribute of the node before it (gcap/ops/nodes.h).
+// A ReLU is an attribute of the node before it (gcap/kit/ops/nodes.h).
 static const gcap_attribute_t conv_items[] = {
     {.name = "pads", .kind = GCAP_ATTRIBUTE_INTS, .count = 4, .ints = pads},
     {.name = "activation", .kind = GCAP_ATTRIBUTE_STRING, .string = "Relu"},

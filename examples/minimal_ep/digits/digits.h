@@ -9,7 +9,7 @@
 
 #include "examples/minimal_ep/digits/npy.h"
 #include "examples/minimal_ep/digits/reference.h"
-#include "gcap/ep.h"
+#include "gcap/kit/ep.h"
 
 #ifdef __cplusplus
 extern "C" {

@@ -123,7 +123,7 @@ static gcap_status_t run_threads(const workload_t* workload, report_t* report) {
 // --- Building up and taking down ------------------------------------------------------------------------------------
 
 static gcap_status_t run_on_ep(const cli_options_t* cli, const digits_t* digits, const float* reference, gcap_ep_t* ep,
-                               gcap_runtime_t* runtime, report_t* report) {
+                               report_t* report) {
   digits_model_t* model = digits_model_create(digits, (int64_t)cli->batch);
   if (model == NULL) return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory for a model");
   gcap_session_t* session = NULL;
@@ -132,7 +132,6 @@ static gcap_status_t run_on_ep(const cli_options_t* cli, const digits_t* digits,
     const workload_t workload = {
         .session = session,
         .ep = ep,
-        .runtime = runtime,
         .digits = digits,
         .reference = reference,
         .batch = cli->batch,
@@ -142,7 +141,7 @@ static gcap_status_t run_on_ep(const cli_options_t* cli, const digits_t* digits,
     };
     status = run_threads(&workload, report);
     gcap_allocator_stats_t scratch;
-    gcap_scratch_get_stats(gcap_runtime_scratch(runtime), &scratch);
+    gcap_scratch_get_stats(gcap_runtime_scratch(gcap_ep_runtime(ep)), &scratch);
     report->scratch_reserved_bytes = scratch.total_allocated_bytes;
     report->scratch_peak_bytes = scratch.max_in_use_bytes;
   }
@@ -175,9 +174,8 @@ static gcap_status_t run_example(const cli_options_t* cli, const digits_t* digit
     options.external_free = application_free;
   }
   gcap_ep_t* ep = NULL;
-  gcap_runtime_t* runtime = NULL;
-  gcap_status_t status = minimal_ep_create(&options, &ep, &runtime);
-  if (status == NULL) status = run_on_ep(cli, digits, reference, ep, runtime, report);
+  gcap_status_t status = minimal_ep_create(&options, &ep);
+  if (status == NULL) status = run_on_ep(cli, digits, reference, ep, report);
   status = gcap_status_join(status, gcap_ep_destroy(ep));
   if (user_stream != NULL) status = gcap_status_join(status, GCAP_CUDA(cudaStreamDestroy(user_stream)));
   return status;

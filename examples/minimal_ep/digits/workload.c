@@ -23,7 +23,7 @@ typedef struct buffers {
 
 static gcap_status_t buffers_init(const workload_t* workload, buffers_t* buffers) {
   *buffers = (buffers_t){0};
-  GCAP_RETURN_IF_ERROR(gcap_ep_get_run_resources(workload->ep, &buffers->resources));
+  GCAP_RETURN_IF_ERROR(gcap_runtime_get_resources(gcap_ep_runtime(workload->ep), &buffers->resources));
   size_t batch = workload->batch;
   buffers->images =
       (gcap_tensor_t){.rank = 4, .shape = {(int64_t)batch, 1, REFERENCE_IMAGE_SIDE, REFERENCE_IMAGE_SIDE}};
@@ -138,7 +138,7 @@ static gcap_status_t time_runs(const workload_t* workload, buffers_t* buffers, i
     GCAP_RETURN_IF_ERROR(gcap_session_run(workload->session, &options, &buffers->images, &buffers->probabilities));
     samples_ns[i] = now_ns() - begin_ns;
   }
-  return gcap_ep_synchronize(workload->ep);
+  return gcap_runtime_synchronize(gcap_ep_runtime(workload->ep));
 }
 
 gcap_status_t workload_run(const workload_t* workload, int graph_id, workload_result_t* result) {
@@ -147,6 +147,8 @@ gcap_status_t workload_run(const workload_t* workload, int graph_id, workload_re
   if (status == NULL) status = classify_all(workload, &buffers, graph_id, result);
   if (status == NULL) status = time_runs(workload, &buffers, GCAP_GRAPH_ID_NONE, result->eager_ns);
   if (status == NULL && workload->use_graph) status = time_runs(workload, &buffers, graph_id, result->replay_ns);
-  gcap_runtime_get_graph_info(workload->runtime, graph_id, &result->graph);
+  gcap_graph_manager_t* graphs = NULL;
+  if (status == NULL) status = gcap_runtime_graphs(gcap_ep_runtime(workload->ep), &graphs);
+  gcap_graph_manager_get_info(graphs, graph_id, &result->graph);
   return gcap_status_join(status, buffers_deinit(&buffers));
 }

@@ -9,8 +9,8 @@
 #include <stdint.h>
 
 #include "examples/minimal_ep/digits/digits.h"
-#include "gcap/ep_ops.h"
-#include "gcap/session.h"
+#include "gcap/kit/ep_ops.h"
+#include "gcap/kit/session.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -20,7 +20,6 @@ extern "C" {
 typedef struct workload {
   gcap_session_t* session;
   gcap_ep_t* ep;
-  gcap_runtime_t* runtime;  // the EP's, for the graph's counters
   const digits_t* digits;
   const float* reference;  // [count][10], by the plain C reference
   size_t batch;

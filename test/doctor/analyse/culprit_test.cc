@@ -20,16 +20,16 @@ TEST(Culprit, SynchronizationOfTheCapturingStream) {
       "main cuStreamEndCapture stream=2 -> 901",
   });
   ASSERT_EQ(d->num_findings, 1u) << d.All();
-  const gcap_finding_t* f = d.Find(GCAP_FINDING_CULPRIT);
+  const gcap_doctor_finding_t* f = d.Find(GCAP_DOCTOR_FINDING_CULPRIT);
   ASSERT_NE(f, nullptr) << d.All();
-  EXPECT_EQ(f->severity, GCAP_SEVERITY_ERROR);
+  EXPECT_EQ(f->severity, GCAP_DOCTOR_SEVERITY_ERROR);
   EXPECT_EQ(d.Rule(f), "R11");
   EXPECT_EQ(d.Call(f), 3u);
-  EXPECT_EQ(f->other, GCAP_NONE);
+  EXPECT_EQ(f->other, GCAP_DOCTOR_NONE);
   EXPECT_TRUE(f->is_certain);
   EXPECT_STREQ(f->remedy, gcap_rule_by_id("R11")->remedy);
   EXPECT_EQ(d->captures[0].culprit, f->call);
-  EXPECT_EQ(d->captures[0].outcome, GCAP_OUTCOME_BROKEN);
+  EXPECT_EQ(d->captures[0].outcome, GCAP_DOCTOR_OUTCOME_BROKEN);
   EXPECT_EQ(d->captures[0].result, 901);
   EXPECT_EQ(d->captures[0].num_nodes, 1u);
 }
@@ -47,12 +47,12 @@ TEST(Culprit, HealthyCaptureHasNoFinding) {
   });
   EXPECT_EQ(d->num_findings, 0u) << d.All();
   ASSERT_EQ(d->num_captures, 1u);
-  EXPECT_EQ(d->captures[0].outcome, GCAP_OUTCOME_GRAPH);
+  EXPECT_EQ(d->captures[0].outcome, GCAP_DOCTOR_OUTCOME_GRAPH);
   EXPECT_EQ(d->captures[0].replays, 3u);
   EXPECT_EQ(d->captures[0].exec, 1u);
-  EXPECT_EQ(gcap_diagnosis_capture_of(d.get(), 1), 0u);
-  EXPECT_EQ(gcap_diagnosis_capture_of(d.get(), 4), GCAP_NONE);
-  EXPECT_EQ(gcap_diagnosis_capture_of(d.get(), 99), GCAP_NONE);
+  EXPECT_EQ(gcap_doctor_diagnosis_capture_of(d.get(), 1), 0u);
+  EXPECT_EQ(gcap_doctor_diagnosis_capture_of(d.get(), 4), GCAP_DOCTOR_NONE);
+  EXPECT_EQ(gcap_doctor_diagnosis_capture_of(d.get(), 99), GCAP_DOCTOR_NONE);
 }
 
 // The rule of one call in a capture of stream 1 by `main`, the line after the begin.
@@ -61,7 +61,7 @@ std::string RuleOf(const std::string& line, const std::string& mode = "global") 
   s.Run({"main cuStreamBeginCapture stream=1 mode=" + mode, "main cuLaunchKernel stream=1 +kernel",
          "main cuEventRecord stream=1 event=5", line, "main cuStreamEndCapture stream=1 -> 901"});
   Diagnosis d = s.Diagnose();
-  const gcap_finding_t* f = d.Find(GCAP_FINDING_CULPRIT);
+  const gcap_doctor_finding_t* f = d.Find(GCAP_DOCTOR_FINDING_CULPRIT);
   if (f == nullptr || d.Call(f) != 4 || !f->is_certain) return "not found: " + d.All();
   return d.Rule(f);
 }
@@ -309,9 +309,9 @@ std::string Found(const Diagnosis& d) {
   std::string found = "culprit";
   for (size_t i = 0; i < d->num_captures; ++i) {
     const uint32_t culprit = d->captures[i].culprit;
-    found += " " + std::to_string(culprit == GCAP_NONE ? 0 : culprit + 1);
+    found += " " + std::to_string(culprit == GCAP_DOCTOR_NONE ? 0 : culprit + 1);
   }
-  const gcap_finding_t* f = d.Find(GCAP_FINDING_CULPRIT);
+  const gcap_doctor_finding_t* f = d.Find(GCAP_DOCTOR_FINDING_CULPRIT);
   if (f == nullptr) return found + ", not found";
   return found + ", rule " + (d.Rule(f).empty() ? "none" : d.Rule(f)) + (f->is_certain ? ", certain" : ", probable") +
          ", call " + std::to_string(d.Call(f)) + ", other " + std::to_string(d.Other(f));
@@ -369,9 +369,9 @@ TEST(Culprit, BreakAfterAProofOfLifeIsBetweenItAndTheError) {
       s.Run({"main cuStreamBeginCapture stream=1 mode=global", suspect, "main cuLaunchKernel stream=1 +kernel", proof,
              "main cuLaunchKernel stream=1 -> 901", "main cuStreamEndCapture stream=1 -> 901"});
       Diagnosis d = s.Diagnose();
-      const gcap_finding_t* f = d.Find(GCAP_FINDING_CULPRIT);
+      const gcap_doctor_finding_t* f = d.Find(GCAP_DOCTOR_FINDING_CULPRIT);
       ASSERT_NE(f, nullptr) << d.All();
-      EXPECT_EQ(d->captures[0].culprit, GCAP_NONE) << d.All();
+      EXPECT_EQ(d->captures[0].culprit, GCAP_DOCTOR_NONE) << d.All();
       EXPECT_EQ(d.Other(f), 4u);
       EXPECT_EQ(d.Call(f), 5u);
     }
@@ -405,7 +405,7 @@ TEST(Culprit, SimulatorsWordIsBelieved) {
       "gcap sim: #4 thread 1 cudaMalloc(64 bytes) -> 900 cudaErrorStreamCaptureUnsupported\n"
       "gcap sim: #5 thread 1 cudaStreamEndCapture(stream 1) -> 901 cudaErrorStreamCaptureInvalidated, ends capture "
       "1\n");
-  const gcap_finding_t* f = d.Find(GCAP_FINDING_CULPRIT);
+  const gcap_doctor_finding_t* f = d.Find(GCAP_DOCTOR_FINDING_CULPRIT);
   ASSERT_NE(f, nullptr) << d.All();
   EXPECT_EQ(d.Rule(f), "R42");
   EXPECT_TRUE(f->is_certain);
@@ -423,16 +423,16 @@ TEST(Culprit, EndOnAStreamThatJoined) {
   });
   EXPECT_EQ(d->captures[0].culprit, 3u) << d.All();
   EXPECT_EQ(d->captures[0].end, 4u);
-  EXPECT_EQ(d.Rule(d.Find(GCAP_FINDING_CULPRIT)), "R3");
+  EXPECT_EQ(d.Rule(d.Find(GCAP_DOCTOR_FINDING_CULPRIT)), "R3");
 }
 
 TEST(Culprit, BeginOnTheLegacyStream) {
   Diagnosis d = Diagnose({"main cuStreamBeginCapture stream=9 mode=global -> 900"});
-  const gcap_finding_t* f = d.Find(GCAP_FINDING_CULPRIT);
+  const gcap_doctor_finding_t* f = d.Find(GCAP_DOCTOR_FINDING_CULPRIT);
   ASSERT_NE(f, nullptr);
   EXPECT_EQ(d->num_captures, 0u);
   EXPECT_EQ(d.Rule(f), "R1");
-  EXPECT_EQ(f->capture, GCAP_NONE);
+  EXPECT_EQ(f->capture, GCAP_DOCTOR_NONE);
 }
 
 TEST(Culprit, BeginOnAStreamThatCapturesLeavesItsCaptureAsItIs) {
@@ -444,12 +444,12 @@ TEST(Culprit, BeginOnAStreamThatCapturesLeavesItsCaptureAsItIs) {
       "! exec id=1 graph=1",
       "! replays exec=1 count=1",
   });
-  const gcap_finding_t* f = d.Find(GCAP_FINDING_CULPRIT);
+  const gcap_doctor_finding_t* f = d.Find(GCAP_DOCTOR_FINDING_CULPRIT);
   ASSERT_NE(f, nullptr);
   EXPECT_EQ(d.Rule(f), "R2");
   EXPECT_EQ(f->capture, 0u);
   EXPECT_EQ(d->num_captures, 1u);
-  EXPECT_EQ(d->captures[0].outcome, GCAP_OUTCOME_GRAPH);
+  EXPECT_EQ(d->captures[0].outcome, GCAP_DOCTOR_OUTCOME_GRAPH);
   EXPECT_EQ(d->num_findings, 1u) << d.All();
 }
 
@@ -461,7 +461,7 @@ TEST(Culprit, EndAfterARefusedBeginSaysNothingNew) {
 
 TEST(Culprit, EndWithoutACapture) {
   Diagnosis d = Diagnose({"main cuStreamEndCapture stream=1 -> 401"});
-  const gcap_finding_t* f = d.Find(GCAP_FINDING_CULPRIT);
+  const gcap_doctor_finding_t* f = d.Find(GCAP_DOCTOR_FINDING_CULPRIT);
   ASSERT_NE(f, nullptr);
   EXPECT_EQ(d.Call(f), 1u);
 }
@@ -478,8 +478,8 @@ TEST(Culprit, CallsOfTheProgramsEndAreNotToBlame) {
       "! end t=900",
   });
   Diagnosis d = s.Diagnose();
-  EXPECT_EQ(d.Find(GCAP_FINDING_CULPRIT), nullptr) << d.All();
-  EXPECT_EQ(d.Rule(d.Find(GCAP_FINDING_LEFT_OPEN)), "R7") << d.All();
+  EXPECT_EQ(d.Find(GCAP_DOCTOR_FINDING_CULPRIT), nullptr) << d.All();
+  EXPECT_EQ(d.Rule(d.Find(GCAP_DOCTOR_FINDING_LEFT_OPEN)), "R7") << d.All();
 }
 
 TEST(Culprit, CallsOfAnInterpretersEndAreNotToBlame) {
@@ -488,10 +488,10 @@ TEST(Culprit, CallsOfAnInterpretersEndAreNotToBlame) {
   s.Place("python", {"libtorch_cuda.so:synchronize"}, {"train.py:11:main"});
   s.Place("destructor", {"libtorch_cuda.so:free_graph"});
   s.Run({"main cuStreamBeginCapture stream=1 mode=global at=begin", "main cuCtxSynchronize at=destructor -> 900"});
-  EXPECT_EQ(s.Diagnose().Find(GCAP_FINDING_CULPRIT), nullptr);
+  EXPECT_EQ(s.Diagnose().Find(GCAP_DOCTOR_FINDING_CULPRIT), nullptr);
   Script other = Script().Place("begin", {"a:b"}, {"train.py:10:main"}).Place("python", {"a:c"}, {"train.py:11:main"});
   other.Run({"main cuStreamBeginCapture stream=1 mode=global at=begin", "main cuCtxSynchronize at=python -> 900"});
-  EXPECT_NE(other.Diagnose().Find(GCAP_FINDING_CULPRIT), nullptr);
+  EXPECT_NE(other.Diagnose().Find(GCAP_DOCTOR_FINDING_CULPRIT), nullptr);
 }
 
 }  // namespace

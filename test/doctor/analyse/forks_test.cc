@@ -21,13 +21,13 @@ TEST(Forks, NamesTheForkAndItsLastWork) {
       "main cuStreamEndCapture stream=1 -> 904",
   });
   ASSERT_EQ(d->num_findings, 1u) << d.All();
-  const gcap_finding_t* f = d.Find(GCAP_FINDING_UNJOINED);
+  const gcap_doctor_finding_t* f = d.Find(GCAP_DOCTOR_FINDING_UNJOINED);
   ASSERT_NE(f, nullptr);
-  EXPECT_EQ(f->severity, GCAP_SEVERITY_ERROR);
+  EXPECT_EQ(f->severity, GCAP_DOCTOR_SEVERITY_ERROR);
   EXPECT_EQ(d.Rule(f), "R6");
   EXPECT_EQ(d.Call(f), 4u);
   EXPECT_EQ(d.Other(f), 6u);
-  EXPECT_EQ(d->captures[0].outcome, GCAP_OUTCOME_BROKEN);
+  EXPECT_EQ(d->captures[0].outcome, GCAP_DOCTOR_OUTCOME_BROKEN);
   EXPECT_EQ(d->captures[0].culprit, f->call);
 }
 
@@ -92,7 +92,7 @@ TEST(Forks, DestroyedStreamHasARuleOfItsOwn) {
       "main cuStreamDestroy stream=2",
       "main cuStreamEndCapture stream=1 -> 904",
   });
-  EXPECT_EQ(d.Rule(d.Find(GCAP_FINDING_UNJOINED)), "R23") << d.All();
+  EXPECT_EQ(d.Rule(d.Find(GCAP_DOCTOR_FINDING_UNJOINED)), "R23") << d.All();
 }
 
 TEST(Forks, ForkWithoutItsWaitBeginsWithItsFirstWork) {
@@ -102,7 +102,7 @@ TEST(Forks, ForkWithoutItsWaitBeginsWithItsFirstWork) {
       "main cuLaunchKernel stream=2 +kernel",
       "main cuStreamEndCapture stream=1 -> 904",
   });
-  const gcap_finding_t* f = d.Find(GCAP_FINDING_UNJOINED);
+  const gcap_doctor_finding_t* f = d.Find(GCAP_DOCTOR_FINDING_UNJOINED);
   ASSERT_NE(f, nullptr) << d.All();
   EXPECT_EQ(d.Call(f), 3u);
 }
@@ -113,7 +113,7 @@ TEST(Forks, RecordingThatDoesNotTellTheFork) {
       "main cuLaunchKernel stream=1 +kernel",
       "main cuStreamEndCapture stream=1 -> 904",
   });
-  const gcap_finding_t* f = d.Find(GCAP_FINDING_UNJOINED);
+  const gcap_doctor_finding_t* f = d.Find(GCAP_DOCTOR_FINDING_UNJOINED);
   ASSERT_NE(f, nullptr) << d.All();
   EXPECT_FALSE(f->is_certain);
   EXPECT_EQ(d.Call(f), 3u);
@@ -154,8 +154,8 @@ TEST(Forks, JoinedForksAreHealthy) {
       "! end t=900",
   });
   EXPECT_EQ(d->num_findings, 0u) << d.All();
-  EXPECT_EQ(gcap_diagnosis_capture_of(d.get(), 3), 0u);
-  EXPECT_EQ(gcap_diagnosis_capture_of(d.get(), 7), GCAP_NONE);  // the stream left with the end
+  EXPECT_EQ(gcap_doctor_diagnosis_capture_of(d.get(), 3), 0u);
+  EXPECT_EQ(gcap_doctor_diagnosis_capture_of(d.get(), 7), GCAP_DOCTOR_NONE);  // the stream left with the end
 }
 
 }  // namespace

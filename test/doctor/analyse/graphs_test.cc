@@ -25,10 +25,10 @@ Diagnosis Captured(std::initializer_list<std::string> lines, const std::string& 
 
 TEST(Escaped, LaunchOnTheLegacyStream) {
   Diagnosis d = Captured({"main cuLaunchKernel stream=9 kernel=_ZN2at6native4copyIfEEvPf"});
-  const gcap_finding_t* f = d.Find(GCAP_FINDING_ESCAPED);
+  const gcap_doctor_finding_t* f = d.Find(GCAP_DOCTOR_FINDING_ESCAPED);
   ASSERT_NE(f, nullptr) << d.All();
   EXPECT_EQ(d->num_findings, 1u) << d.All();
-  EXPECT_EQ(f->severity, GCAP_SEVERITY_ERROR);
+  EXPECT_EQ(f->severity, GCAP_DOCTOR_SEVERITY_ERROR);
   EXPECT_EQ(d.Rule(f), "R64");
   EXPECT_EQ(d.Call(f), 3u);
   EXPECT_EQ(d.Other(f), 1u);
@@ -36,7 +36,7 @@ TEST(Escaped, LaunchOnTheLegacyStream) {
 
 TEST(Escaped, SynchronousCopyHasNoStream) {
   Diagnosis d = Captured({"main cuMemcpyHtoD bytes=64 copy=htod"});
-  const gcap_finding_t* f = d.Find(GCAP_FINDING_ESCAPED);
+  const gcap_doctor_finding_t* f = d.Find(GCAP_DOCTOR_FINDING_ESCAPED);
   ASSERT_NE(f, nullptr) << d.All();
   EXPECT_EQ(d.Call(f), 3u);
 }
@@ -44,7 +44,7 @@ TEST(Escaped, SynchronousCopyHasNoStream) {
 TEST(Escaped, EachKindOfWork) {
   for (const char* call : {"cuLaunchKernelEx stream=3", "cuMemcpyDtoDAsync stream=3", "cuMemsetD8Async stream=3",
                            "cuMemsetD32 ", "cuLaunchHostFunc stream=3", "cuGraphLaunch stream=3 exec=1"}) {
-    EXPECT_NE(Captured({std::string("main ") + call}).Find(GCAP_FINDING_ESCAPED), nullptr) << call;
+    EXPECT_NE(Captured({std::string("main ") + call}).Find(GCAP_DOCTOR_FINDING_ESCAPED), nullptr) << call;
   }
   for (const char* call : {"cuStreamCreate", "cuMemcpyDtoD bytes=0", "cuEventCreate", "cuModuleGetFunction"}) {
     EXPECT_EQ(Captured({std::string("main ") + call})->num_findings, 0u) << call;
@@ -56,14 +56,14 @@ TEST(Escaped, CopyOrReplayOnAStreamOfItsOwnIsANote) {
   for (const char* call : {"cuMemcpyHtoDAsync stream=2 copy=htod host=pinned bytes=4096",
                            "cuGraphLaunch stream=2 exec=1", "cuMemcpyDtoDAsync stream=8"}) {
     Diagnosis d = Captured({std::string("main ") + call}, "thread_local");
-    const gcap_finding_t* f = d.Find(GCAP_FINDING_ESCAPED);
+    const gcap_doctor_finding_t* f = d.Find(GCAP_DOCTOR_FINDING_ESCAPED);
     ASSERT_NE(f, nullptr) << d.All();
-    EXPECT_EQ(f->severity, GCAP_SEVERITY_NOTE) << d.All();
+    EXPECT_EQ(f->severity, GCAP_DOCTOR_SEVERITY_NOTE) << d.All();
     EXPECT_EQ(d.NumSerious(), 0u) << d.All();
   }
   for (const char* call : {"cuMemcpyHtoD bytes=64", "cuGraphLaunch stream=9 exec=1", "cuLaunchKernel stream=2"}) {
-    EXPECT_EQ(Captured({std::string("main ") + call}, "thread_local").Find(GCAP_FINDING_ESCAPED)->severity,
-              GCAP_SEVERITY_ERROR);
+    EXPECT_EQ(Captured({std::string("main ") + call}, "thread_local").Find(GCAP_DOCTOR_FINDING_ESCAPED)->severity,
+              GCAP_DOCTOR_SEVERITY_ERROR);
   }
 }
 
@@ -72,8 +72,8 @@ TEST(Escaped, WorkOnAStreamThatIsTiedToTheCaptureIsAnError) {
   Diagnosis early = Captured({"main cuMemcpyDtoDAsync stream=2", "main cuEventRecord stream=1 event=5",
                               "main cuStreamWaitEvent stream=2 event=5", "main cuLaunchKernel stream=2 +kernel",
                               "main cuEventRecord stream=2 event=6", "main cuStreamWaitEvent stream=1 event=6"});
-  ASSERT_NE(early.Find(GCAP_FINDING_ESCAPED), nullptr) << early.All();
-  EXPECT_EQ(early.Find(GCAP_FINDING_ESCAPED)->severity, GCAP_SEVERITY_ERROR) << early.All();
+  ASSERT_NE(early.Find(GCAP_DOCTOR_FINDING_ESCAPED), nullptr) << early.All();
+  EXPECT_EQ(early.Find(GCAP_DOCTOR_FINDING_ESCAPED)->severity, GCAP_DOCTOR_SEVERITY_ERROR) << early.All();
   Diagnosis isolated = Diagnose({
       "main cuStreamBeginCapture stream=1 mode=global",
       "main cuLaunchKernel stream=1 +kernel",
@@ -84,10 +84,10 @@ TEST(Escaped, WorkOnAStreamThatIsTiedToTheCaptureIsAnError) {
       "main cuStreamEndCapture stream=1 -> 901",
   });
   ASSERT_EQ(isolated->num_findings, 3u) << isolated.All();
-  EXPECT_EQ(isolated->findings[0].kind, GCAP_FINDING_CULPRIT);
-  EXPECT_EQ(isolated->findings[1].severity, GCAP_SEVERITY_ERROR) << isolated.All();
+  EXPECT_EQ(isolated->findings[0].kind, GCAP_DOCTOR_FINDING_CULPRIT);
+  EXPECT_EQ(isolated->findings[1].severity, GCAP_DOCTOR_SEVERITY_ERROR) << isolated.All();
   EXPECT_EQ(isolated.Call(&isolated->findings[1]), 3u);
-  EXPECT_EQ(isolated->findings[2].severity, GCAP_SEVERITY_NOTE) << isolated.All();
+  EXPECT_EQ(isolated->findings[2].severity, GCAP_DOCTOR_SEVERITY_NOTE) << isolated.All();
 }
 
 // The program waits for an event outside of the graph, and says so.
@@ -136,8 +136,8 @@ TEST(Escaped, WorkOfTwoCapturesOfOneThreadIsInThem) {
   ASSERT_EQ(d->num_captures, 2u);
   EXPECT_EQ(d->captures[0].num_nodes, 1u);
   EXPECT_EQ(d->captures[1].num_nodes, 2u);
-  EXPECT_EQ(gcap_diagnosis_capture_of(d.get(), 2), 0u);
-  EXPECT_EQ(gcap_diagnosis_capture_of(d.get(), 3), 1u);
+  EXPECT_EQ(gcap_doctor_diagnosis_capture_of(d.get(), 2), 0u);
+  EXPECT_EQ(gcap_doctor_diagnosis_capture_of(d.get(), 3), 1u);
 }
 
 TEST(Escaped, NodeOfAnInnerCallIsTheOuterOnes) {
@@ -149,24 +149,24 @@ TEST(Escaped, RelaxedExchangeMeansIt) {
   Diagnosis d = Captured({"main cuThreadExchangeStreamCaptureMode mode=relaxed", "main cuMemcpyHtoD bytes=64",
                           "main cuThreadExchangeStreamCaptureMode mode=global"});
   EXPECT_EQ(d.NumSerious(), 0u) << d.All();
-  EXPECT_NE(d.Find(GCAP_FINDING_ESCAPED), nullptr);
+  EXPECT_NE(d.Find(GCAP_DOCTOR_FINDING_ESCAPED), nullptr);
 }
 
 // --- Calls that failed -----------------------------------------------------------------------------------------------
 
 TEST(LostCall, FailedCopy) {
   Diagnosis d = Captured({"main cuMemcpyDtoDAsync stream=1 bytes=9 -> 1"});
-  const gcap_finding_t* f = d.Find(GCAP_FINDING_LOST_CALL);
+  const gcap_doctor_finding_t* f = d.Find(GCAP_DOCTOR_FINDING_LOST_CALL);
   ASSERT_NE(f, nullptr) << d.All();
   EXPECT_EQ(d->num_findings, 1u) << d.All();
   EXPECT_EQ(d.Rule(f), "R9");
   EXPECT_EQ(d.Call(f), 3u);
-  EXPECT_EQ(f->severity, GCAP_SEVERITY_ERROR);
+  EXPECT_EQ(f->severity, GCAP_DOCTOR_SEVERITY_ERROR);
 }
 
 TEST(LostCall, BatchOfCopiesIsRefused) {
   const Diagnosis d = Captured({"main cuMemcpyBatchAsync stream=1 -> 900"});
-  EXPECT_EQ(d.Rule(d.Find(GCAP_FINDING_LOST_CALL)), "R22") << d.All();
+  EXPECT_EQ(d.Rule(d.Find(GCAP_DOCTOR_FINDING_LOST_CALL)), "R22") << d.All();
 }
 
 TEST(LostCall, WaitOnAnEventOfACaptureThatIsOver) {
@@ -178,7 +178,7 @@ TEST(LostCall, WaitOnAnEventOfACaptureThatIsOver) {
                                                    "! replays exec=1 count=1",
                                                    "main cuStreamWaitEvent stream=2 event=5 -> 1"};
   Diagnosis d = Diagnose(wait);
-  const gcap_finding_t* f = d.Find(GCAP_FINDING_LOST_CALL);
+  const gcap_doctor_finding_t* f = d.Find(GCAP_DOCTOR_FINDING_LOST_CALL);
   ASSERT_NE(f, nullptr) << d.All();
   EXPECT_EQ(d.Rule(f), "R19");
   EXPECT_EQ(d.Call(f), 5u);
@@ -198,7 +198,7 @@ TEST(LostCall, QuestionsAndSecondTriesAreNoLoss) {
     EXPECT_EQ(Captured({std::string("main ") + call})->num_findings, 0u) << call;
   }
   EXPECT_EQ(Captured({"main cuMemAlloc -> 2", "main cuMemFree", "main cuMemAlloc"})->num_findings, 0u);
-  EXPECT_NE(Captured({"main cuMemAlloc -> 2"}).Find(GCAP_FINDING_LOST_CALL), nullptr);
+  EXPECT_NE(Captured({"main cuMemAlloc -> 2"}).Find(GCAP_DOCTOR_FINDING_LOST_CALL), nullptr);
   EXPECT_EQ(Captured({"other cuMemcpyDtoDAsync stream=3 -> 1"})->num_findings, 0u);
 }
 
@@ -207,11 +207,11 @@ TEST(LostCall, ProbesThatSucceedAtOnceAreNoLoss) {
   EXPECT_EQ(Captured({"main cuLibraryLoadData -> 218", "main cuLibraryLoadData"}, "relaxed")->num_findings, 0u);
   EXPECT_EQ(Captured({"main cuMemHostRegister -> 712"}, "relaxed")->num_findings, 0u);  // it is registered
   EXPECT_EQ(Captured({"main cuMemHostRegister -> 704"}, "relaxed")->num_findings, 0u);
-  EXPECT_NE(Captured({"main cuFuncSetAttribute -> 1", "other cuFuncSetAttribute"}).Find(GCAP_FINDING_LOST_CALL),
+  EXPECT_NE(Captured({"main cuFuncSetAttribute -> 1", "other cuFuncSetAttribute"}).Find(GCAP_DOCTOR_FINDING_LOST_CALL),
             nullptr);
   // The graph lacks the first of two copies, whatever becomes of the second.
   EXPECT_NE(Captured({"main cuMemcpyDtoDAsync stream=1 -> 1", "main cuMemcpyDtoDAsync stream=1 +memcpy"})
-                .Find(GCAP_FINDING_LOST_CALL),
+                .Find(GCAP_DOCTOR_FINDING_LOST_CALL),
             nullptr);
 }
 
@@ -237,10 +237,10 @@ Script Torch(std::initializer_list<std::string> lines, const std::string& replay
 TEST(Refused, QuestionOfACopy) {
   Diagnosis d =
       Torch({"main cuStreamIsCapturing stream=1 at=copy", "main cuPointerGetAttributes at=copy"}, "0").Diagnose();
-  const gcap_finding_t* f = d.Find(GCAP_FINDING_REFUSED);
+  const gcap_doctor_finding_t* f = d.Find(GCAP_DOCTOR_FINDING_REFUSED);
   ASSERT_NE(f, nullptr) << d.All();
   EXPECT_EQ(d->num_findings, 1u) << d.All();
-  EXPECT_EQ(f->severity, GCAP_SEVERITY_ERROR);
+  EXPECT_EQ(f->severity, GCAP_DOCTOR_SEVERITY_ERROR);
   EXPECT_FALSE(f->is_certain);
   EXPECT_EQ(d.Rule(f), "R38");
   EXPECT_EQ(d.Call(f), 5u);
@@ -254,7 +254,7 @@ bool IsCopy(const std::string& function) {
   s.Run({"main cuStreamBeginCapture stream=1 mode=global at=begin", "main cuStreamIsCapturing stream=1 at=ask",
          "main cuStreamEndCapture stream=1 at=begin", "! end t=900"});
   Diagnosis d = s.Diagnose();
-  return d.Rule(d.Find(GCAP_FINDING_REFUSED)) == "R38";
+  return d.Rule(d.Find(GCAP_DOCTOR_FINDING_REFUSED)) == "R38";
 }
 
 TEST(Refused, OnlyPyTorchsCopiesAreCopies) {
@@ -271,7 +271,7 @@ TEST(Refused, OnlyPyTorchsCopiesAreCopies) {
 
 TEST(Refused, QuestionOfAnythingElseHasNoRule) {
   Diagnosis d = Torch({"main cuStreamIsCapturing stream=1 at=seed"}, "0").Diagnose();
-  const gcap_finding_t* f = d.Find(GCAP_FINDING_REFUSED);
+  const gcap_doctor_finding_t* f = d.Find(GCAP_DOCTOR_FINDING_REFUSED);
   ASSERT_NE(f, nullptr) << d.All();
   EXPECT_EQ(f->rule, nullptr);
 }
@@ -283,14 +283,14 @@ TEST(Refused, QuestionInACaptureThatNobodyEnds) {
   s.Place("ask", {"memory.so:copy_to_host"}, {"infer.py:14:<module>"});
   s.Run({"main cuStreamBeginCapture stream=1 mode=relaxed at=begin", "main cuLaunchKernel stream=1 +kernel",
          "main cuStreamIsCapturing stream=1 at=ask"});
-  EXPECT_EQ(s.Diagnose().Find(GCAP_FINDING_REFUSED), nullptr);  // it may go on
+  EXPECT_EQ(s.Diagnose().Find(GCAP_DOCTOR_FINDING_REFUSED), nullptr);  // it may go on
   s.Run("! end t=900");
   Diagnosis d = s.Diagnose();
-  const gcap_finding_t* f = d.Find(GCAP_FINDING_REFUSED);
+  const gcap_doctor_finding_t* f = d.Find(GCAP_DOCTOR_FINDING_REFUSED);
   ASSERT_NE(f, nullptr) << d.All();
-  EXPECT_EQ(f->severity, GCAP_SEVERITY_ERROR);
+  EXPECT_EQ(f->severity, GCAP_DOCTOR_SEVERITY_ERROR);
   EXPECT_EQ(d.Call(f), 3u);
-  EXPECT_NE(d.Find(GCAP_FINDING_LEFT_OPEN), nullptr);
+  EXPECT_NE(d.Find(GCAP_DOCTOR_FINDING_LEFT_OPEN), nullptr);
 }
 
 // `os._exit` and signals leave no end in the file.
@@ -301,12 +301,12 @@ TEST(Refused, ProgramThatWentOnAndDidNotEndInOrder) {
          "main cuStreamIsCapturing stream=1 at=copy", "main cuStreamEndCapture stream=1 at=begin",
          "other cuThreadExchangeStreamCaptureMode mode=global"});
   Diagnosis died = s.Diagnose();
-  ASSERT_NE(died.Find(GCAP_FINDING_REFUSED), nullptr) << died.All();
-  EXPECT_EQ(died.Find(GCAP_FINDING_REFUSED)->severity, GCAP_SEVERITY_NOTE);
+  ASSERT_NE(died.Find(GCAP_DOCTOR_FINDING_REFUSED), nullptr) << died.All();
+  EXPECT_EQ(died.Find(GCAP_DOCTOR_FINDING_REFUSED)->severity, GCAP_DOCTOR_SEVERITY_NOTE);
   s.Run("main cuGraphInstantiateWithFlags graph=1 exec=1");
   Diagnosis lived = s.Diagnose();
-  ASSERT_NE(lived.Find(GCAP_FINDING_REFUSED), nullptr) << lived.All();
-  EXPECT_EQ(lived.Find(GCAP_FINDING_REFUSED)->severity, GCAP_SEVERITY_ERROR);
+  ASSERT_NE(lived.Find(GCAP_DOCTOR_FINDING_REFUSED), nullptr) << lived.All();
+  EXPECT_EQ(lived.Find(GCAP_DOCTOR_FINDING_REFUSED)->severity, GCAP_DOCTOR_SEVERITY_ERROR);
 }
 
 TEST(Refused, LaunchedGraphWasNotRefused) {
@@ -315,15 +315,15 @@ TEST(Refused, LaunchedGraphWasNotRefused) {
 
 TEST(Refused, QuestionsOfBeginAndEndAndThoseBeforeWorkMeanNothing) {
   Diagnosis d = Torch({"main cuStreamIsCapturing stream=1 at=end"}, "0").Diagnose();
-  EXPECT_EQ(d.Find(GCAP_FINDING_REFUSED), nullptr) << d.All();
-  EXPECT_NE(d.Find(GCAP_FINDING_NEVER_LAUNCHED), nullptr);
+  EXPECT_EQ(d.Find(GCAP_DOCTOR_FINDING_REFUSED), nullptr) << d.All();
+  EXPECT_NE(d.Find(GCAP_DOCTOR_FINDING_NEVER_LAUNCHED), nullptr);
   d = Torch({"main cuStreamIsCapturing stream=1 at=seed", "main cuLaunchKernel stream=1 +kernel"}, "0").Diagnose();
-  EXPECT_EQ(d.Find(GCAP_FINDING_REFUSED), nullptr) << d.All();
+  EXPECT_EQ(d.Find(GCAP_DOCTOR_FINDING_REFUSED), nullptr) << d.All();
 }
 
 TEST(Refused, QuestionOfAPlainLibraryMeansNothing) {
   Diagnosis d = Torch({"main cuStreamIsCapturing stream=1 at=plain"}, "0").Diagnose();
-  EXPECT_EQ(d.Find(GCAP_FINDING_REFUSED), nullptr) << d.All();
+  EXPECT_EQ(d.Find(GCAP_DOCTOR_FINDING_REFUSED), nullptr) << d.All();
   EXPECT_EQ(d.NumSerious(), 0u) << d.All();
 }
 
@@ -333,24 +333,24 @@ TEST(Refused, FirstOperationIsNoEmptyGraph) {
   s.Run({"main cuStreamBeginCapture stream=1 mode=global at=begin", "main cuStreamIsCapturing stream=1 at=copy",
          "main cuStreamEndCapture stream=1 at=begin", "! end t=900"});
   Diagnosis d = s.Diagnose();
-  EXPECT_NE(d.Find(GCAP_FINDING_REFUSED), nullptr) << d.All();
-  EXPECT_EQ(d.Find(GCAP_FINDING_EMPTY_GRAPH), nullptr) << d.All();
+  EXPECT_NE(d.Find(GCAP_DOCTOR_FINDING_REFUSED), nullptr) << d.All();
+  EXPECT_EQ(d.Find(GCAP_DOCTOR_FINDING_EMPTY_GRAPH), nullptr) << d.All();
 }
 
 // --- Memory ----------------------------------------------------------------------------------------------------------
 
 TEST(Pageable, CopyFromPageableMemory) {
   Diagnosis d = Captured({"main cuMemcpyHtoDAsync stream=1 bytes=4096 copy=htod host=pageable +memcpy"});
-  const gcap_finding_t* f = d.Find(GCAP_FINDING_PAGEABLE);
+  const gcap_doctor_finding_t* f = d.Find(GCAP_DOCTOR_FINDING_PAGEABLE);
   ASSERT_NE(f, nullptr) << d.All();
-  EXPECT_EQ(f->severity, GCAP_SEVERITY_WARNING);
+  EXPECT_EQ(f->severity, GCAP_DOCTOR_SEVERITY_WARNING);
   EXPECT_EQ(d.Rule(f), "R38");
   EXPECT_EQ(d.Call(f), 3u);
 }
 
 TEST(Pageable, MemoryOfAStackIsCalledSo) {
   Diagnosis d = Captured({"main cuMemcpyDtoHAsync stream=1 host=stack +memcpy"});
-  const gcap_finding_t* f = d.Find(GCAP_FINDING_PAGEABLE);
+  const gcap_doctor_finding_t* f = d.Find(GCAP_DOCTOR_FINDING_PAGEABLE);
   ASSERT_NE(f, nullptr) << d.All();
   EXPECT_EQ(d.Call(f), 3u);
 }
@@ -367,10 +367,10 @@ TEST(AllocationNode, WithoutAFree) {
          "main cuMemAllocAsync stream=1 bytes=64 +alloc", "main cuMemFreeAsync stream=1 +free",
          "main cuStreamEndCapture stream=1", "! exec id=1 graph=1", "! replays exec=1 count=1"});
   Diagnosis d = s.Diagnose();
-  const gcap_finding_t* f = d.Find(GCAP_FINDING_ALLOCATION_NODE);
+  const gcap_doctor_finding_t* f = d.Find(GCAP_DOCTOR_FINDING_ALLOCATION_NODE);
   ASSERT_NE(f, nullptr) << d.All();
   EXPECT_EQ(d->num_findings, 1u) << d.All();
-  EXPECT_EQ(f->severity, GCAP_SEVERITY_WARNING);
+  EXPECT_EQ(f->severity, GCAP_DOCTOR_SEVERITY_WARNING);
   EXPECT_EQ(d.Rule(f), "R29");
   EXPECT_EQ(f->count, 1u);
   EXPECT_EQ(d.Call(f), 2u);
@@ -387,7 +387,7 @@ TEST(AllocationNode, WorkspaceOfALibrary) {
   s.Place("gemm", {"libcuda.so.1:cuMemAllocAsync", "libcublas.so.13:cublasSgemm_v2", "app:main"});
   s.Run({"main cuStreamBeginCapture stream=1 mode=global", "main cuMemAllocAsync stream=1 at=gemm +alloc",
          "main cuStreamEndCapture stream=1"});
-  EXPECT_EQ(Diagnosis(s.text()).Rule(s.Diagnose().Find(GCAP_FINDING_ALLOCATION_NODE)), "R44");
+  EXPECT_EQ(Diagnosis(s.text()).Rule(s.Diagnose().Find(GCAP_DOCTOR_FINDING_ALLOCATION_NODE)), "R44");
 }
 
 // --- Nothing ---------------------------------------------------------------------------------------------------------
@@ -397,16 +397,16 @@ TEST(EmptyGraph, ThatNobodyLaunchesMayBeMeant) {
   Diagnosis d = Diagnose({"main cuStreamBeginCapture stream=1 mode=global", "main cuStreamEndCapture stream=1",
                           "! exec id=1 graph=1", "! end t=900"});
   EXPECT_EQ(d.NumSerious(), 0u) << d.All();
-  ASSERT_NE(d.Find(GCAP_FINDING_EMPTY_GRAPH), nullptr) << d.All();
+  ASSERT_NE(d.Find(GCAP_DOCTOR_FINDING_EMPTY_GRAPH), nullptr) << d.All();
 }
 
 TEST(EmptyGraph, WithoutANode) {
   Diagnosis d = Diagnose({"main cuStreamBeginCapture stream=1 mode=global", "main cuStreamEndCapture stream=1",
                           "! exec id=1 graph=1", "! replays exec=1 count=2"});
-  const gcap_finding_t* f = d.Find(GCAP_FINDING_EMPTY_GRAPH);
+  const gcap_doctor_finding_t* f = d.Find(GCAP_DOCTOR_FINDING_EMPTY_GRAPH);
   ASSERT_NE(f, nullptr) << d.All();
   EXPECT_EQ(d->num_findings, 1u);
-  EXPECT_EQ(f->severity, GCAP_SEVERITY_WARNING);
+  EXPECT_EQ(f->severity, GCAP_DOCTOR_SEVERITY_WARNING);
   EXPECT_EQ(d.Rule(f), "R8");
   EXPECT_EQ(d.Call(f), 1u);
 }
@@ -415,8 +415,8 @@ TEST(EmptyGraph, WorkThatEscapedIsNamedFirst) {
   Diagnosis d = Diagnose({"main cuStreamBeginCapture stream=1 mode=global", "main cuLaunchKernel stream=2",
                           "main cuStreamEndCapture stream=1"});
   ASSERT_EQ(d->num_findings, 2u) << d.All();
-  EXPECT_EQ(d->findings[0].kind, GCAP_FINDING_ESCAPED);
-  EXPECT_EQ(d->findings[1].kind, GCAP_FINDING_EMPTY_GRAPH);
+  EXPECT_EQ(d->findings[0].kind, GCAP_DOCTOR_FINDING_ESCAPED);
+  EXPECT_EQ(d->findings[1].kind, GCAP_DOCTOR_FINDING_EMPTY_GRAPH);
 }
 
 TEST(EmptyGraph, RecordingWithoutNodesDoesNotMakeGraphsEmpty) {
@@ -428,19 +428,19 @@ TEST(EmptyGraph, RecordingWithoutNodesDoesNotMakeGraphsEmpty) {
 TEST(LeftOpen, CaptureWithoutAnEnd) {
   Diagnosis d = Diagnose(
       {"main cuStreamBeginCapture stream=1 mode=global", "main cuLaunchKernel stream=1 +kernel", "! end t=900"});
-  const gcap_finding_t* f = d.Find(GCAP_FINDING_LEFT_OPEN);
+  const gcap_doctor_finding_t* f = d.Find(GCAP_DOCTOR_FINDING_LEFT_OPEN);
   ASSERT_NE(f, nullptr) << d.All();
   EXPECT_EQ(d->num_findings, 1u) << d.All();
-  EXPECT_EQ(f->severity, GCAP_SEVERITY_ERROR);
+  EXPECT_EQ(f->severity, GCAP_DOCTOR_SEVERITY_ERROR);
   EXPECT_EQ(d.Rule(f), "R7");
   EXPECT_EQ(d.Call(f), 1u);
 }
 
 TEST(LeftOpen, ProgramThatDied) {
   Diagnosis d = Diagnose({"main cuStreamBeginCapture stream=1 mode=global"});
-  const gcap_finding_t* f = d.Find(GCAP_FINDING_LEFT_OPEN);
+  const gcap_doctor_finding_t* f = d.Find(GCAP_DOCTOR_FINDING_LEFT_OPEN);
   ASSERT_NE(f, nullptr) << d.All();
-  EXPECT_EQ(f->severity, GCAP_SEVERITY_WARNING);
+  EXPECT_EQ(f->severity, GCAP_DOCTOR_SEVERITY_WARNING);
 }
 
 // A recorder that reached its limit stops writing, and may have missed the end.
@@ -452,14 +452,14 @@ TEST(LeftOpen, RecordingThatReachedItsLimit) {
   ASSERT_EQ(d.recording()->num_notes, 1u);
   EXPECT_EQ(d->num_findings, 0u) << d.All();
   s.Run({"main cuStreamBeginCapture stream=2 mode=global", "main cuStreamSynchronize stream=2 -> 900"});
-  EXPECT_NE(s.Diagnose().Find(GCAP_FINDING_CULPRIT), nullptr);  // what broke a capture is still told
+  EXPECT_NE(s.Diagnose().Find(GCAP_DOCTOR_FINDING_CULPRIT), nullptr);  // what broke a capture is still told
 }
 
 TEST(ModeKept, RelaxedModeThatNobodyTookBack) {
   Diagnosis d = Diagnose({"main cuThreadExchangeStreamCaptureMode mode=relaxed", "! end t=900"});
-  const gcap_finding_t* f = d.Find(GCAP_FINDING_MODE_KEPT);
+  const gcap_doctor_finding_t* f = d.Find(GCAP_DOCTOR_FINDING_MODE_KEPT);
   ASSERT_NE(f, nullptr) << d.All();
-  EXPECT_EQ(f->severity, GCAP_SEVERITY_WARNING);
+  EXPECT_EQ(f->severity, GCAP_DOCTOR_SEVERITY_WARNING);
   EXPECT_EQ(d.Rule(f), "R60");
   EXPECT_EQ(d.Call(f), 1u);
 }

@@ -36,9 +36,9 @@ Diagnosis Updated(const std::string& second_node, std::initializer_list<std::str
 
 TEST(Update, OtherTopology) {
   Diagnosis d = Updated("+kernel +kernel", {});
-  const gcap_finding_t* f = d.Find(GCAP_FINDING_UPDATE_REFUSED);
+  const gcap_doctor_finding_t* f = d.Find(GCAP_DOCTOR_FINDING_UPDATE_REFUSED);
   ASSERT_NE(f, nullptr) << d.All();
-  EXPECT_EQ(f->severity, GCAP_SEVERITY_ERROR);
+  EXPECT_EQ(f->severity, GCAP_DOCTOR_SEVERITY_ERROR);
   EXPECT_EQ(d.Rule(f), "R54");
   EXPECT_TRUE(f->is_certain);
   EXPECT_EQ(d.Call(f), 10u);
@@ -48,7 +48,7 @@ TEST(Update, OtherTopology) {
 
 TEST(Update, OtherParameters) {
   Diagnosis d = Updated("+memcpy", {});
-  const gcap_finding_t* f = d.Find(GCAP_FINDING_UPDATE_REFUSED);
+  const gcap_doctor_finding_t* f = d.Find(GCAP_DOCTOR_FINDING_UPDATE_REFUSED);
   ASSERT_NE(f, nullptr) << d.All();
   EXPECT_EQ(d.Rule(f), "R55");
   EXPECT_FALSE(f->is_certain);
@@ -61,7 +61,7 @@ TEST(Update, ReasonOfTheDriver) {
   } reasons[] = {{"topology", "R54"}, {"node_type", "R54"}, {"attributes", "R53"}, {"parameters", "R55"}};
   for (const auto& reason : reasons) {
     Diagnosis d = Updated("+memcpy", {}, std::string(" update=") + reason.update);
-    const gcap_finding_t* f = d.Find(GCAP_FINDING_UPDATE_REFUSED);
+    const gcap_doctor_finding_t* f = d.Find(GCAP_DOCTOR_FINDING_UPDATE_REFUSED);
     ASSERT_NE(f, nullptr) << d.All();
     EXPECT_EQ(d.Rule(f), reason.rule);
     EXPECT_TRUE(f->is_certain);
@@ -69,7 +69,7 @@ TEST(Update, ReasonOfTheDriver) {
 }
 
 TEST(Update, OrderOfTypesIsTopology) {
-  EXPECT_EQ(Updated("+memset", {}).Find(GCAP_FINDING_UPDATE_REFUSED)->rule, gcap_rule_by_id("R54"));
+  EXPECT_EQ(Updated("+memset", {}).Find(GCAP_DOCTOR_FINDING_UPDATE_REFUSED)->rule, gcap_rule_by_id("R54"));
 }
 
 TEST(Update, CooperativeKernel) {
@@ -79,26 +79,26 @@ TEST(Update, CooperativeKernel) {
          "main cuLaunchCooperativeKernel stream=1 +kernel", "main cuStreamEndCapture stream=1", "! exec id=1 graph=1",
          "main cuGraphExecUpdate exec=1 graph=2 -> 910"});
   Diagnosis d = s.Diagnose();
-  EXPECT_EQ(d.Rule(d.Find(GCAP_FINDING_UPDATE_REFUSED)), "R53") << d.All();
+  EXPECT_EQ(d.Rule(d.Find(GCAP_DOCTOR_FINDING_UPDATE_REFUSED)), "R53") << d.All();
 }
 
 TEST(Update, InstantiationInsteadCostsOnly) {
   Diagnosis d = Updated("+memcpy", {"main cuGraphInstantiateWithFlags graph=2 exec=2", "! exec id=2 graph=2 call=11",
                                     "! replays exec=2 count=2"});
-  const gcap_finding_t* f = d.Find(GCAP_FINDING_UPDATE_REFUSED);
+  const gcap_doctor_finding_t* f = d.Find(GCAP_DOCTOR_FINDING_UPDATE_REFUSED);
   ASSERT_NE(f, nullptr) << d.All();
-  EXPECT_EQ(f->severity, GCAP_SEVERITY_WARNING);
+  EXPECT_EQ(f->severity, GCAP_DOCTOR_SEVERITY_WARNING);
 }
 
 TEST(Update, InstantiationByAnotherThreadCounts) {
   Diagnosis d = Updated("+memcpy", {"other cuGraphInstantiateWithFlags graph=2 exec=2", "! exec id=2 graph=2 call=11",
                                     "! replays exec=2 count=2"});
-  ASSERT_NE(d.Find(GCAP_FINDING_UPDATE_REFUSED), nullptr) << d.All();
-  EXPECT_EQ(d.Find(GCAP_FINDING_UPDATE_REFUSED)->severity, GCAP_SEVERITY_WARNING);
+  ASSERT_NE(d.Find(GCAP_DOCTOR_FINDING_UPDATE_REFUSED), nullptr) << d.All();
+  EXPECT_EQ(d.Find(GCAP_DOCTOR_FINDING_UPDATE_REFUSED)->severity, GCAP_DOCTOR_SEVERITY_WARNING);
   // That of another graph is another matter.
   Diagnosis e = Updated("+memcpy", {"other cuGraphInstantiateWithFlags graph=1 exec=2"});
-  ASSERT_NE(e.Find(GCAP_FINDING_UPDATE_REFUSED), nullptr) << e.All();
-  EXPECT_EQ(e.Find(GCAP_FINDING_UPDATE_REFUSED)->severity, GCAP_SEVERITY_ERROR);
+  ASSERT_NE(e.Find(GCAP_DOCTOR_FINDING_UPDATE_REFUSED), nullptr) << e.All();
+  EXPECT_EQ(e.Find(GCAP_DOCTOR_FINDING_UPDATE_REFUSED)->severity, GCAP_DOCTOR_SEVERITY_ERROR);
 }
 
 TEST(Launch, FailedLaunchOfUnfreedMemory) {
@@ -110,9 +110,9 @@ TEST(Launch, FailedLaunchOfUnfreedMemory) {
       "! replays exec=1 count=1 failed=1",
       "main cuGraphLaunch exec=1 stream=1 -> 1",
   });
-  const gcap_finding_t* f = d.Find(GCAP_FINDING_LAUNCH_FAILED);
+  const gcap_doctor_finding_t* f = d.Find(GCAP_DOCTOR_FINDING_LAUNCH_FAILED);
   ASSERT_NE(f, nullptr) << d.All();
-  EXPECT_EQ(d->findings[0].kind, GCAP_FINDING_LAUNCH_FAILED);
+  EXPECT_EQ(d->findings[0].kind, GCAP_DOCTOR_FINDING_LAUNCH_FAILED);
   EXPECT_EQ(f->count, 1u);
   EXPECT_EQ(d.Rule(f), "R30");
   EXPECT_EQ(f->capture, 0u);
@@ -120,7 +120,7 @@ TEST(Launch, FailedLaunchOfUnfreedMemory) {
 
 TEST(Launch, NoExecutable) {
   Diagnosis d = Diagnose({"main cuGraphLaunch stream=1 -> 400"});
-  const gcap_finding_t* f = d.Find(GCAP_FINDING_LAUNCH_FAILED);
+  const gcap_doctor_finding_t* f = d.Find(GCAP_DOCTOR_FINDING_LAUNCH_FAILED);
   ASSERT_NE(f, nullptr) << d.All();
   EXPECT_EQ(f->rule, nullptr);
   EXPECT_STRNE(f->remedy, "");
@@ -134,7 +134,7 @@ TEST(Launch, CountedFailuresWithoutACall) {
       "! exec id=1 graph=1",
       "! replays exec=1 count=1 failed=3",
   });
-  const gcap_finding_t* f = d.Find(GCAP_FINDING_LAUNCH_FAILED);
+  const gcap_doctor_finding_t* f = d.Find(GCAP_DOCTOR_FINDING_LAUNCH_FAILED);
   ASSERT_NE(f, nullptr) << d.All();
   EXPECT_EQ(f->count, 3u);
 }
@@ -146,7 +146,7 @@ TEST(Launch, InCaptureIsTheCapturesAffair) {
       "main cuStreamEndCapture stream=1 -> 901",
   });
   ASSERT_EQ(d->num_findings, 1u) << d.All();
-  EXPECT_EQ(d->findings[0].kind, GCAP_FINDING_CULPRIT);
+  EXPECT_EQ(d->findings[0].kind, GCAP_DOCTOR_FINDING_CULPRIT);
 }
 
 TEST(Launch, InstantiationOfMemoryNodesTwice) {
@@ -159,7 +159,7 @@ TEST(Launch, InstantiationOfMemoryNodesTwice) {
       "! replays exec=1 count=1",
       "main cuGraphInstantiateWithFlags graph=1 -> 801",
   });
-  EXPECT_EQ(d.Rule(d.Find(GCAP_FINDING_LAUNCH_FAILED)), "R33") << d.All();
+  EXPECT_EQ(d.Rule(d.Find(GCAP_DOCTOR_FINDING_LAUNCH_FAILED)), "R33") << d.All();
 }
 
 TEST(NeverLaunched, IsANote) {
@@ -170,8 +170,8 @@ TEST(NeverLaunched, IsANote) {
       "! end t=900",
   });
   ASSERT_EQ(d->num_findings, 1u) << d.All();
-  EXPECT_EQ(d->findings[0].kind, GCAP_FINDING_NEVER_LAUNCHED);
-  EXPECT_EQ(d->findings[0].severity, GCAP_SEVERITY_NOTE);
+  EXPECT_EQ(d->findings[0].kind, GCAP_DOCTOR_FINDING_NEVER_LAUNCHED);
+  EXPECT_EQ(d->findings[0].severity, GCAP_DOCTOR_SEVERITY_NOTE);
 }
 
 TEST(NeverLaunched, ProgramThatDiedMayHaveLaunchedIt) {
@@ -207,10 +207,10 @@ Diagnosis Repeated(const std::vector<int>& launches, bool one_place = true, bool
 
 TEST(Recaptured, OneLineCapturesForEver) {
   Diagnosis d = Repeated(std::vector<int>(9, 1));
-  const gcap_finding_t* f = d.Find(GCAP_FINDING_RECAPTURED);
+  const gcap_doctor_finding_t* f = d.Find(GCAP_DOCTOR_FINDING_RECAPTURED);
   ASSERT_NE(f, nullptr) << d.All();
   EXPECT_EQ(d->num_findings, 1u) << d.All();
-  EXPECT_EQ(f->severity, GCAP_SEVERITY_WARNING);
+  EXPECT_EQ(f->severity, GCAP_DOCTOR_SEVERITY_WARNING);
   EXPECT_EQ(f->count, 9u);
   EXPECT_EQ(d.Call(f), 25u);
   EXPECT_EQ(d.Other(f), 1u);

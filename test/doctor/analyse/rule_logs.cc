@@ -44,8 +44,8 @@ std::string Expected(const std::string& block) {
 bool HasRule(const script::Diagnosis& d, const std::string& rule) {
   if (rule.empty()) return d.NumSerious() == 0;
   for (size_t i = 0; i < d->num_findings; ++i) {
-    const gcap_finding_t* f = &d->findings[i];
-    if (f->severity != GCAP_SEVERITY_NOTE && d.Rule(f) == (rule == "-" ? "" : rule)) return true;
+    const gcap_doctor_finding_t* f = &d->findings[i];
+    if (f->severity != GCAP_DOCTOR_SEVERITY_NOTE && d.Rule(f) == (rule == "-" ? "" : rule)) return true;
   }
   return false;
 }

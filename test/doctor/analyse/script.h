@@ -34,8 +34,8 @@ class Diagnosis;
 inline std::function<void(const Diagnosis&)> watch;  // sees each diagnosis
 
 struct Destroy {
-  void operator()(gcap_recording_t* recording) const { gcap_recording_destroy(recording); }
-  void operator()(gcap_diagnosis_t* diagnosis) const { gcap_diagnosis_destroy(diagnosis); }
+  void operator()(gcap_doctor_recording_t* recording) const { gcap_doctor_recording_destroy(recording); }
+  void operator()(gcap_doctor_diagnosis_t* diagnosis) const { gcap_doctor_diagnosis_destroy(diagnosis); }
 };
 
 // A recording and what was found in it.
@@ -43,17 +43,17 @@ class Diagnosis {
  public:
   explicit Diagnosis(std::string text) {
     FILE* file = fmemopen(text.data(), text.size(), "r");
-    recording_.reset(gcap_recording_read(file, "script"));
+    recording_.reset(gcap_doctor_recording_read(file, "script"));
     fclose(file);
-    diagnosis_.reset(gcap_diagnosis_create(recording_.get()));
+    diagnosis_.reset(gcap_doctor_diagnosis_create(recording_.get()));
     if (watch) watch(*this);
   }
-  const gcap_diagnosis_t* operator->() const { return diagnosis_.get(); }
-  gcap_diagnosis_t* get() const { return diagnosis_.get(); }
-  const gcap_recording_t* recording() const { return recording_.get(); }
+  const gcap_doctor_diagnosis_t* operator->() const { return diagnosis_.get(); }
+  gcap_doctor_diagnosis_t* get() const { return diagnosis_.get(); }
+  const gcap_doctor_recording_t* recording() const { return recording_.get(); }
 
   // Of that kind; NULL if there is none.
-  const gcap_finding_t* Find(gcap_finding_kind_t kind) const {
+  const gcap_doctor_finding_t* Find(gcap_doctor_finding_kind_t kind) const {
     for (size_t i = 0; i < diagnosis_->num_findings; ++i) {
       if (diagnosis_->findings[i].kind == kind) return &diagnosis_->findings[i];
     }
@@ -63,32 +63,32 @@ class Diagnosis {
   size_t NumSerious() const {
     size_t count = 0;
     for (size_t i = 0; i < diagnosis_->num_findings; ++i)
-      count += diagnosis_->findings[i].severity != GCAP_SEVERITY_NOTE;
+      count += diagnosis_->findings[i].severity != GCAP_DOCTOR_SEVERITY_NOTE;
     return count;
   }
   // "R11", or "" for none.
-  std::string Rule(const gcap_finding_t* finding) const {
+  std::string Rule(const gcap_doctor_finding_t* finding) const {
     return finding != nullptr && finding->rule != nullptr ? finding->rule->id : "";
   }
   // The number of the call that a finding shows, counted from 1 in the script; 0 for none.
-  uint64_t Call(const gcap_finding_t* finding) const { return Number(finding->call); }
-  uint64_t Other(const gcap_finding_t* finding) const { return Number(finding->other); }
+  uint64_t Call(const gcap_doctor_finding_t* finding) const { return Number(finding->call); }
+  uint64_t Other(const gcap_doctor_finding_t* finding) const { return Number(finding->other); }
   // All findings, a line each, for messages.
   std::string All() const {
     std::string all;
     for (size_t i = 0; i < diagnosis_->num_findings; ++i) {
-      const gcap_finding_t& finding = diagnosis_->findings[i];
-      all += std::to_string(finding.severity) + " " + gcap_finding_kind_name(finding.kind) + " " + Rule(&finding) +
-             ": " + finding.sentence + " -> " + finding.remedy + "\n";
+      const gcap_doctor_finding_t& finding = diagnosis_->findings[i];
+      all += std::to_string(finding.severity) + " " + gcap_doctor_finding_kind_name(finding.kind) + " " +
+             Rule(&finding) + ": " + finding.sentence + " -> " + finding.remedy + "\n";
     }
     return all;
   }
 
  private:
-  uint64_t Number(uint32_t call) const { return call == GCAP_NONE ? 0 : recording_->calls[call].number; }
+  uint64_t Number(uint32_t call) const { return call == GCAP_DOCTOR_NONE ? 0 : recording_->calls[call].number; }
 
-  std::unique_ptr<gcap_recording_t, Destroy> recording_;
-  std::unique_ptr<gcap_diagnosis_t, Destroy> diagnosis_;
+  std::unique_ptr<gcap_doctor_recording_t, Destroy> recording_;
+  std::unique_ptr<gcap_doctor_diagnosis_t, Destroy> diagnosis_;
 };
 
 class Script {

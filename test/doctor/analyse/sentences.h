@@ -37,7 +37,7 @@ class Sentences : public testing::EmptyTestEventListener {
   void Add(const Diagnosis& diagnosis) {
     const std::string name = NameOf(*testing::UnitTest::GetInstance()->current_test_info());
     for (size_t i = 0; i < diagnosis->num_findings; ++i) {
-      const gcap_finding_t& finding = diagnosis->findings[i];
+      const gcap_doctor_finding_t& finding = diagnosis->findings[i];
       const bool is_rules = finding.rule != nullptr && strcmp(finding.remedy, finding.rule->remedy) == 0;
       said_.insert(name + finding.sentence + (is_rules ? "" : std::string(" -> ") + finding.remedy));
     }

@@ -19,7 +19,7 @@ class Child : public testing::Test {
  protected:
   static void SetUpTestSuite() {
     ASSERT_EQ(pipe(looked), 0);
-    gcap_child_signals_take(&signals_);
+    gcap_doctor_child_signals_take(&signals_);
   }
 
   // A program that has this process signalled, and gets the signal from it.
@@ -27,7 +27,7 @@ class Child : public testing::Test {
     char sh[] = "sh", c[] = "-c", line[] = "kill -s TERM $PPID; exec sleep 3600";
     char* arguments[] = {sh, c, line, nullptr};
     bool has_started = false;
-    ASSERT_EQ(gcap_child_run(&signals_, arguments, &has_started), 128 + SIGTERM);
+    ASSERT_EQ(gcap_doctor_child_run(&signals_, arguments, &has_started), 128 + SIGTERM);
     AwaitLook();
   }
 
@@ -36,10 +36,10 @@ class Child : public testing::Test {
     ASSERT_EQ(read(looked[0], &byte, 1), 1);
   }
 
-  static gcap_child_signals_t signals_;
+  static gcap_doctor_child_signals_t signals_;
 };
 
-gcap_child_signals_t Child::signals_;
+gcap_doctor_child_signals_t Child::signals_;
 
 TEST_F(Child, SignalRightAfterAnotherLeavesTheReport) {
   const auto report = [](void*) {
@@ -50,7 +50,7 @@ TEST_F(Child, SignalRightAfterAnotherLeavesTheReport) {
     }
     return 5;
   };
-  EXPECT_EQ(gcap_child_call(&signals_, report, nullptr), 5);
+  EXPECT_EQ(gcap_doctor_child_call(&signals_, report, nullptr), 5);
 }
 
 TEST_F(Child, SignalAfterAWhileEndsTheReport) {
@@ -60,12 +60,12 @@ TEST_F(Child, SignalAfterAWhileEndsTheReport) {
     for (;;) pause();
     return 5;
   };
-  EXPECT_EQ(gcap_child_call(&signals_, report, nullptr), 128 + SIGTERM);
+  EXPECT_EQ(gcap_doctor_child_call(&signals_, report, nullptr), 128 + SIGTERM);
 }
 
 }  // namespace
 
-uint64_t gcap_clock_now_ns(void) {
+uint64_t gcap_doctor_clock_now_ns(void) {
   EXPECT_EQ(write(looked[1], "", 1), 1);
   return now_ns;
 }

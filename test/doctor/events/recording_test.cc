@@ -12,13 +12,13 @@
 namespace {
 
 struct Destroy {
-  void operator()(gcap_recording_t* recording) const { gcap_recording_destroy(recording); }
+  void operator()(gcap_doctor_recording_t* recording) const { gcap_doctor_recording_destroy(recording); }
 };
-using Recording = std::unique_ptr<gcap_recording_t, Destroy>;
+using Recording = std::unique_ptr<gcap_doctor_recording_t, Destroy>;
 
 Recording Read(std::string text) {
   FILE* file = fmemopen(text.data(), text.size(), "r");
-  Recording recording(gcap_recording_read(file, "test"));
+  Recording recording(gcap_doctor_recording_read(file, "test"));
   fclose(file);
   return recording;
 }
@@ -33,8 +33,8 @@ TEST(Recording, CallsComeInTheOrderInWhichTheyBegan) {
                              "end\tt=50\n");
   ASSERT_EQ(recording->num_calls, 2u);
   EXPECT_STREQ(recording->calls[0].function, "cuMemcpyHtoDAsync");
-  EXPECT_EQ(recording->calls[0].host, GCAP_HOST_PAGEABLE);
-  EXPECT_EQ(recording->calls[0].bytes, GCAP_NO_NUMBER);
+  EXPECT_EQ(recording->calls[0].host, GCAP_DOCTOR_HOST_PAGEABLE);
+  EXPECT_EQ(recording->calls[0].bytes, GCAP_DOCTOR_NO_NUMBER);
   EXPECT_EQ(recording->calls[1].result, 900);
   EXPECT_EQ(recording->calls[1].depth, 1u);
   EXPECT_STREQ(recording->threads[recording->calls[1].thread].name, "main");
@@ -53,7 +53,7 @@ TEST(Recording, NodesBelongToTheCallThatMadeThem) {
   ASSERT_EQ(recording->num_nodes, 2u);
   EXPECT_EQ(recording->nodes[0].call, 0u);
   EXPECT_EQ(recording->nodes[0].id, 0x100000000u);
-  EXPECT_EQ(recording->nodes[1].call, GCAP_NONE);  // no call 4
+  EXPECT_EQ(recording->nodes[1].call, GCAP_DOCTOR_NONE);  // no call 4
   EXPECT_EQ(recording->calls[0].num_nodes, 1u);
 }
 
@@ -68,9 +68,10 @@ TEST(Recording, StacksHaveTheirFrames) {
                              "call\tn=1\tthread=1\tfunction=cuMemAlloc\tresult=0\tstack=1\n");
   ASSERT_EQ(recording->num_calls, 1u);
   const uint32_t stack = recording->calls[0].stack;
-  const gcap_event_frame_t& c = recording->frames[gcap_recording_c_frame(recording.get(), stack)];
+  const gcap_doctor_event_frame_t& c = recording->frames[gcap_doctor_recording_c_frame(recording.get(), stack)];
   EXPECT_STREQ(c.module, "/opt/my\tapp");
-  const gcap_event_frame_t& python = recording->frames[gcap_recording_python_frame(recording.get(), stack)];
+  const gcap_doctor_event_frame_t& python =
+      recording->frames[gcap_doctor_recording_python_frame(recording.get(), stack)];
   EXPECT_STREQ(python.file, "a.py");
   EXPECT_EQ(python.line, 12u);
   EXPECT_STREQ(recording->stacks[1].why, "no interpreter");

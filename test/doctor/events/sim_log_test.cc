@@ -12,27 +12,27 @@
 namespace {
 
 struct Destroy {
-  void operator()(gcap_recording_t* recording) const { gcap_recording_destroy(recording); }
+  void operator()(gcap_doctor_recording_t* recording) const { gcap_doctor_recording_destroy(recording); }
 };
-using Recording = std::unique_ptr<gcap_recording_t, Destroy>;
+using Recording = std::unique_ptr<gcap_doctor_recording_t, Destroy>;
 
 Recording Read(std::string text) {
   FILE* file = fmemopen(text.data(), text.size(), "r");
-  Recording recording(gcap_recording_read(file, "sim.log"));
+  Recording recording(gcap_doctor_recording_read(file, "sim.log"));
   fclose(file);
   return recording;
 }
 
-const gcap_event_call_t* Find(const Recording& recording, uint64_t number) {
+const gcap_doctor_event_call_t* Find(const Recording& recording, uint64_t number) {
   for (size_t i = 0; i < recording->num_calls; ++i) {
     if (recording->calls[i].number == number) return &recording->calls[i];
   }
   return nullptr;
 }
 
-std::string StreamOf(const Recording& recording, const gcap_event_call_t* call) {
-  if (call == nullptr || call->stream == GCAP_NONE) return "none";
-  const gcap_event_stream_t& stream = recording->streams[call->stream];
+std::string StreamOf(const Recording& recording, const gcap_doctor_event_call_t* call) {
+  if (call == nullptr || call->stream == GCAP_DOCTOR_NONE) return "none";
+  const gcap_doctor_event_stream_t& stream = recording->streams[call->stream];
   return std::to_string(stream.id) + " " + stream.what;
 }
 
@@ -68,22 +68,22 @@ TEST(SimLog, CapturesHaveTheirCallsModesAndGraphs) {
   EXPECT_STREQ(recording->source, "simulator log");
   EXPECT_EQ(recording->damage.lines, 0u);
   EXPECT_EQ(recording->num_calls, 12u);
-  const gcap_event_call_t* begin = Find(recording, 12);
+  const gcap_doctor_event_call_t* begin = Find(recording, 12);
   ASSERT_NE(begin, nullptr);
   EXPECT_STREQ(begin->function, "cudaStreamBeginCapture");
   EXPECT_STREQ(begin->arguments, "stream 1, mode thread-local");
-  EXPECT_EQ(begin->mode, GCAP_MODE_THREAD_LOCAL);
+  EXPECT_EQ(begin->mode, GCAP_DOCTOR_MODE_THREAD_LOCAL);
   EXPECT_STREQ(begin->says, "makes graph 5, begins capture 1 [capture 1 active]");
-  EXPECT_EQ(Find(recording, 22)->mode, GCAP_MODE_GLOBAL);
+  EXPECT_EQ(Find(recording, 22)->mode, GCAP_DOCTOR_MODE_GLOBAL);
   EXPECT_EQ(StreamOf(recording, begin), "1 nonblocking");
 
-  const gcap_event_call_t* culprit = Find(recording, 15);
+  const gcap_doctor_event_call_t* culprit = Find(recording, 15);
   EXPECT_EQ(culprit->result, 900);
   EXPECT_EQ(std::string(culprit->says).find("invalidates capture 1: rule R11: "), 0u);
   EXPECT_EQ(Find(recording, 17), nullptr);  // the last error is no call of its own
 
   // Only the end that succeeds has a graph, and its second capture another one than the first, in the same place.
-  EXPECT_EQ(Find(recording, 21)->graph, GCAP_NONE);
+  EXPECT_EQ(Find(recording, 21)->graph, GCAP_DOCTOR_NONE);
   ASSERT_EQ(recording->num_nodes, 2u);
   EXPECT_NE(recording->nodes[0].graph, recording->nodes[1].graph);
   EXPECT_NE(recording->nodes[0].id, recording->nodes[1].id);
@@ -104,10 +104,11 @@ TEST(SimLog, CopiesSayWhatMemoryTheyUse) {
       "#6 thread 1 cudaMemcpy(legacy stream, 8 bytes) -> 1 cudaErrorInvalidValue\n");
   const struct {
     const char* copy;
-    gcap_event_host_t host;
+    gcap_doctor_event_host_t host;
     uint64_t bytes;
-  } expected[] = {{"htod", GCAP_HOST_PAGEABLE, 64},  {"dtoh", GCAP_HOST_PINNED, 8},   {"dtod", GCAP_HOST_UNKNOWN, 8},
-                  {"default", GCAP_HOST_UNKNOWN, 8}, {"htoh", GCAP_HOST_PAGEABLE, 8}, {nullptr, GCAP_HOST_UNKNOWN, 8}};
+  } expected[] = {{"htod", GCAP_DOCTOR_HOST_PAGEABLE, 64}, {"dtoh", GCAP_DOCTOR_HOST_PINNED, 8},
+                  {"dtod", GCAP_DOCTOR_HOST_UNKNOWN, 8},   {"default", GCAP_DOCTOR_HOST_UNKNOWN, 8},
+                  {"htoh", GCAP_DOCTOR_HOST_PAGEABLE, 8},  {nullptr, GCAP_DOCTOR_HOST_UNKNOWN, 8}};
   ASSERT_EQ(recording->num_calls, 6u);
   for (size_t i = 0; i < 6; ++i) {
     EXPECT_STREQ(recording->calls[i].copy, expected[i].copy) << i + 1;
@@ -120,7 +121,7 @@ TEST(SimLog, CopiesSayWhatMemoryTheyUse) {
 TEST(SimLog, ExecutablesHaveTheirGraphAndLaunches) {
   Recording recording = Read(kRun);
   ASSERT_EQ(recording->num_execs, 1u);
-  const gcap_event_exec_t& exec = recording->execs[0];
+  const gcap_doctor_event_exec_t& exec = recording->execs[0];
   EXPECT_EQ(exec.graph, Find(recording, 24)->graph);
   EXPECT_EQ(&recording->calls[exec.call], Find(recording, 25));
   EXPECT_EQ(exec.replays, 2u);
@@ -213,10 +214,10 @@ TEST(SimLog, StrangeNumbersAreNoNames) {
       "#99999999999 thread 1 cudaStreamQuery() -> 0 cudaSuccess\n"
       "#5 thread 99999999 cudaStreamQuery() -> 0 cudaSuccess\n");
   ASSERT_EQ(recording->num_calls, 3u);
-  EXPECT_EQ(recording->calls[0].stream, GCAP_NONE);
-  EXPECT_NE(recording->calls[1].stream, GCAP_NONE);
-  EXPECT_EQ(recording->calls[2].stream, GCAP_NONE);
-  EXPECT_EQ(recording->calls[2].event, GCAP_NONE);
+  EXPECT_EQ(recording->calls[0].stream, GCAP_DOCTOR_NONE);
+  EXPECT_NE(recording->calls[1].stream, GCAP_DOCTOR_NONE);
+  EXPECT_EQ(recording->calls[2].stream, GCAP_DOCTOR_NONE);
+  EXPECT_EQ(recording->calls[2].event, GCAP_DOCTOR_NONE);
   EXPECT_EQ(recording->num_nodes + recording->num_execs, 0u);
   EXPECT_EQ(recording->damage.lines, 1u);
 }

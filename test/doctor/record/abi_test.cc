@@ -78,60 +78,60 @@ TEST(DriverCalls, OfTheToolkitHaveRoom) { EXPECT_LE(CUPTI_DRIVER_TRACE_CBID_SIZE
 
 TEST(CuptiAbi, ConstantsEqualTheToolkits) {
   const Number numbers[] = {
-      {"SUCCESS", GCAP_CUPTI_SUCCESS, CUPTI_SUCCESS},
-      {"INVALID_PARAMETER", GCAP_CUPTI_INVALID_PARAMETER, CUPTI_ERROR_INVALID_PARAMETER},
-      {"MAX_LIMIT_REACHED", GCAP_CUPTI_MAX_LIMIT_REACHED, CUPTI_ERROR_MAX_LIMIT_REACHED},
-      {"NOT_COMPATIBLE", GCAP_CUPTI_NOT_COMPATIBLE, CUPTI_ERROR_NOT_COMPATIBLE},
-      {"NOT_INITIALIZED", GCAP_CUPTI_NOT_INITIALIZED, CUPTI_ERROR_NOT_INITIALIZED},
-      {"NOT_SUPPORTED", GCAP_CUPTI_NOT_SUPPORTED, CUPTI_ERROR_NOT_SUPPORTED},
-      {"INSUFFICIENT_PRIVILEGES", GCAP_CUPTI_INSUFFICIENT_PRIVILEGES, CUPTI_ERROR_INSUFFICIENT_PRIVILEGES},
-      {"MULTIPLE_SUBSCRIBERS", GCAP_CUPTI_MULTIPLE_SUBSCRIBERS, CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED},
-      {"DRIVER", GCAP_CUPTI_DRIVER, CUPTI_CB_DOMAIN_DRIVER_API},
-      {"RESOURCE", GCAP_CUPTI_RESOURCE, CUPTI_CB_DOMAIN_RESOURCE},
-      {"ENTER", GCAP_CUPTI_ENTER, CUPTI_API_ENTER},
-      {"EXIT", GCAP_CUPTI_EXIT, CUPTI_API_EXIT},
-      {"STREAM_CREATED", GCAP_CUPTI_STREAM_CREATED, CUPTI_CBID_RESOURCE_STREAM_CREATED},
-      {"STREAM_DESTROY", GCAP_CUPTI_STREAM_DESTROY, CUPTI_CBID_RESOURCE_STREAM_DESTROY_STARTING},
-      {"GRAPH_CREATED", GCAP_CUPTI_GRAPH_CREATED, CUPTI_CBID_RESOURCE_GRAPH_CREATED},
-      {"GRAPH_DESTROY", GCAP_CUPTI_GRAPH_DESTROY, CUPTI_CBID_RESOURCE_GRAPH_DESTROY_STARTING},
-      {"NODE_STARTS", GCAP_CUPTI_NODE_STARTS, CUPTI_CBID_RESOURCE_GRAPHNODE_CREATE_STARTING},
-      {"NODE_CREATED", GCAP_CUPTI_NODE_CREATED, CUPTI_CBID_RESOURCE_GRAPHNODE_CREATED},
-      {"DEPENDENCY_CREATED", GCAP_CUPTI_DEPENDENCY_CREATED, CUPTI_CBID_RESOURCE_GRAPHNODE_DEPENDENCY_CREATED},
-      {"EXEC_CREATED", GCAP_CUPTI_EXEC_CREATED, CUPTI_CBID_RESOURCE_GRAPHEXEC_CREATED},
-      {"EXEC_DESTROY", GCAP_CUPTI_EXEC_DESTROY, CUPTI_CBID_RESOURCE_GRAPHEXEC_DESTROY_STARTING},
-      {"NODE_CLONED", GCAP_CUPTI_NODE_CLONED, CUPTI_CBID_RESOURCE_GRAPHNODE_CLONED},
-      {"KIND_MEMCPY", GCAP_CUPTI_KIND_MEMCPY, CUPTI_ACTIVITY_KIND_MEMCPY},
-      {"KIND_MEMSET", GCAP_CUPTI_KIND_MEMSET, CUPTI_ACTIVITY_KIND_MEMSET},
-      {"KIND_KERNEL", GCAP_CUPTI_KIND_KERNEL, CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL},
-      {"MEMORY_HOST", GCAP_CUDA_MEMORY_HOST, CU_MEMORYTYPE_HOST},
-      {"MEMORY_DEVICE", GCAP_CUDA_MEMORY_DEVICE, CU_MEMORYTYPE_DEVICE},
-      {"MEMORY_ARRAY", GCAP_CUDA_MEMORY_ARRAY, CU_MEMORYTYPE_ARRAY},
-      {"STREAM_NON_BLOCKING", GCAP_CUDA_STREAM_NON_BLOCKING, CU_STREAM_NON_BLOCKING},
+      {"SUCCESS", GCAP_DOCTOR_CUPTI_SUCCESS, CUPTI_SUCCESS},
+      {"INVALID_PARAMETER", GCAP_DOCTOR_CUPTI_INVALID_PARAMETER, CUPTI_ERROR_INVALID_PARAMETER},
+      {"MAX_LIMIT_REACHED", GCAP_DOCTOR_CUPTI_MAX_LIMIT_REACHED, CUPTI_ERROR_MAX_LIMIT_REACHED},
+      {"NOT_COMPATIBLE", GCAP_DOCTOR_CUPTI_NOT_COMPATIBLE, CUPTI_ERROR_NOT_COMPATIBLE},
+      {"NOT_INITIALIZED", GCAP_DOCTOR_CUPTI_NOT_INITIALIZED, CUPTI_ERROR_NOT_INITIALIZED},
+      {"NOT_SUPPORTED", GCAP_DOCTOR_CUPTI_NOT_SUPPORTED, CUPTI_ERROR_NOT_SUPPORTED},
+      {"INSUFFICIENT_PRIVILEGES", GCAP_DOCTOR_CUPTI_INSUFFICIENT_PRIVILEGES, CUPTI_ERROR_INSUFFICIENT_PRIVILEGES},
+      {"MULTIPLE_SUBSCRIBERS", GCAP_DOCTOR_CUPTI_MULTIPLE_SUBSCRIBERS, CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED},
+      {"DRIVER", GCAP_DOCTOR_CUPTI_DRIVER, CUPTI_CB_DOMAIN_DRIVER_API},
+      {"RESOURCE", GCAP_DOCTOR_CUPTI_RESOURCE, CUPTI_CB_DOMAIN_RESOURCE},
+      {"ENTER", GCAP_DOCTOR_CUPTI_ENTER, CUPTI_API_ENTER},
+      {"EXIT", GCAP_DOCTOR_CUPTI_EXIT, CUPTI_API_EXIT},
+      {"STREAM_CREATED", GCAP_DOCTOR_CUPTI_STREAM_CREATED, CUPTI_CBID_RESOURCE_STREAM_CREATED},
+      {"STREAM_DESTROY", GCAP_DOCTOR_CUPTI_STREAM_DESTROY, CUPTI_CBID_RESOURCE_STREAM_DESTROY_STARTING},
+      {"GRAPH_CREATED", GCAP_DOCTOR_CUPTI_GRAPH_CREATED, CUPTI_CBID_RESOURCE_GRAPH_CREATED},
+      {"GRAPH_DESTROY", GCAP_DOCTOR_CUPTI_GRAPH_DESTROY, CUPTI_CBID_RESOURCE_GRAPH_DESTROY_STARTING},
+      {"NODE_STARTS", GCAP_DOCTOR_CUPTI_NODE_STARTS, CUPTI_CBID_RESOURCE_GRAPHNODE_CREATE_STARTING},
+      {"NODE_CREATED", GCAP_DOCTOR_CUPTI_NODE_CREATED, CUPTI_CBID_RESOURCE_GRAPHNODE_CREATED},
+      {"DEPENDENCY_CREATED", GCAP_DOCTOR_CUPTI_DEPENDENCY_CREATED, CUPTI_CBID_RESOURCE_GRAPHNODE_DEPENDENCY_CREATED},
+      {"EXEC_CREATED", GCAP_DOCTOR_CUPTI_EXEC_CREATED, CUPTI_CBID_RESOURCE_GRAPHEXEC_CREATED},
+      {"EXEC_DESTROY", GCAP_DOCTOR_CUPTI_EXEC_DESTROY, CUPTI_CBID_RESOURCE_GRAPHEXEC_DESTROY_STARTING},
+      {"NODE_CLONED", GCAP_DOCTOR_CUPTI_NODE_CLONED, CUPTI_CBID_RESOURCE_GRAPHNODE_CLONED},
+      {"KIND_MEMCPY", GCAP_DOCTOR_CUPTI_KIND_MEMCPY, CUPTI_ACTIVITY_KIND_MEMCPY},
+      {"KIND_MEMSET", GCAP_DOCTOR_CUPTI_KIND_MEMSET, CUPTI_ACTIVITY_KIND_MEMSET},
+      {"KIND_KERNEL", GCAP_DOCTOR_CUPTI_KIND_KERNEL, CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL},
+      {"MEMORY_HOST", GCAP_DOCTOR_CUDA_MEMORY_HOST, CU_MEMORYTYPE_HOST},
+      {"MEMORY_DEVICE", GCAP_DOCTOR_CUDA_MEMORY_DEVICE, CU_MEMORYTYPE_DEVICE},
+      {"MEMORY_ARRAY", GCAP_DOCTOR_CUDA_MEMORY_ARRAY, CU_MEMORYTYPE_ARRAY},
+      {"STREAM_NON_BLOCKING", GCAP_DOCTOR_CUDA_STREAM_NON_BLOCKING, CU_STREAM_NON_BLOCKING},
   };
   ExpectEqual(numbers);
 }
 
 TEST(CuptiAbi, DataOfCallbacksIsThatOfTheToolkit) {
   const Number numbers[] = {
-      FIELD(gcap_cupti_call_t, site, CUpti_CallbackData, callbackSite),
-      FIELD(gcap_cupti_call_t, function, CUpti_CallbackData, functionName),
-      FIELD(gcap_cupti_call_t, arguments, CUpti_CallbackData, functionParams),
-      FIELD(gcap_cupti_call_t, result, CUpti_CallbackData, functionReturnValue),
-      FIELD(gcap_cupti_call_t, symbol, CUpti_CallbackData, symbolName),
-      FIELD(gcap_cupti_call_t, context, CUpti_CallbackData, context),
-      FIELD(gcap_cupti_call_t, context_id, CUpti_CallbackData, contextUid),
-      FIELD(gcap_cupti_call_t, correlation_data, CUpti_CallbackData, correlationData),
-      FIELD(gcap_cupti_call_t, correlation, CUpti_CallbackData, correlationId),
-      FIELD(gcap_cupti_resource_t, context, CUpti_ResourceData, context),
-      FIELD(gcap_cupti_resource_t, stream, CUpti_ResourceData, resourceHandle.stream),
-      FIELD(gcap_cupti_resource_t, descriptor, CUpti_ResourceData, resourceDescriptor),
-      FIELD(gcap_cupti_graph_t, graph, CUpti_GraphData, graph),
-      FIELD(gcap_cupti_graph_t, original_graph, CUpti_GraphData, originalGraph),
-      FIELD(gcap_cupti_graph_t, node, CUpti_GraphData, node),
-      FIELD(gcap_cupti_graph_t, original_node, CUpti_GraphData, originalNode),
-      FIELD(gcap_cupti_graph_t, node_type, CUpti_GraphData, nodeType),
-      FIELD(gcap_cupti_graph_t, dependency, CUpti_GraphData, dependency),
-      FIELD(gcap_cupti_graph_t, exec, CUpti_GraphData, graphExec),
+      FIELD(gcap_doctor_cupti_call_t, site, CUpti_CallbackData, callbackSite),
+      FIELD(gcap_doctor_cupti_call_t, function, CUpti_CallbackData, functionName),
+      FIELD(gcap_doctor_cupti_call_t, arguments, CUpti_CallbackData, functionParams),
+      FIELD(gcap_doctor_cupti_call_t, result, CUpti_CallbackData, functionReturnValue),
+      FIELD(gcap_doctor_cupti_call_t, symbol, CUpti_CallbackData, symbolName),
+      FIELD(gcap_doctor_cupti_call_t, context, CUpti_CallbackData, context),
+      FIELD(gcap_doctor_cupti_call_t, context_id, CUpti_CallbackData, contextUid),
+      FIELD(gcap_doctor_cupti_call_t, correlation_data, CUpti_CallbackData, correlationData),
+      FIELD(gcap_doctor_cupti_call_t, correlation, CUpti_CallbackData, correlationId),
+      FIELD(gcap_doctor_cupti_resource_t, context, CUpti_ResourceData, context),
+      FIELD(gcap_doctor_cupti_resource_t, stream, CUpti_ResourceData, resourceHandle.stream),
+      FIELD(gcap_doctor_cupti_resource_t, descriptor, CUpti_ResourceData, resourceDescriptor),
+      FIELD(gcap_doctor_cupti_graph_t, graph, CUpti_GraphData, graph),
+      FIELD(gcap_doctor_cupti_graph_t, original_graph, CUpti_GraphData, originalGraph),
+      FIELD(gcap_doctor_cupti_graph_t, node, CUpti_GraphData, node),
+      FIELD(gcap_doctor_cupti_graph_t, original_node, CUpti_GraphData, originalNode),
+      FIELD(gcap_doctor_cupti_graph_t, node_type, CUpti_GraphData, nodeType),
+      FIELD(gcap_doctor_cupti_graph_t, dependency, CUpti_GraphData, dependency),
+      FIELD(gcap_doctor_cupti_graph_t, exec, CUpti_GraphData, graphExec),
   };
   ExpectEqual(numbers);
 }
@@ -142,14 +142,14 @@ TEST(CuptiAbi, DataOfCallbacksIsThatOfTheToolkit) {
 // Records have the kernels' layout of the CUPTI that is loaded, so those before the newest count too.
 TEST(CuptiAbi, RecordsOfActivityAreThoseOfTheToolkit) {
   const Number numbers[] = {
-#define KERNEL(real)                                                                                                 \
-  RECORD(GCAP_CUPTI_RECORD_START, real, start), RECORD(GCAP_CUPTI_RECORD_END, real, end),                            \
-      RECORD(GCAP_CUPTI_KERNEL_CORRELATION, real, correlationId), RECORD(GCAP_CUPTI_KERNEL_NODE, real, graphNodeId), \
-      RECORD(GCAP_CUPTI_KERNEL_GRAPH, real, graphId)
-#define COPY(real)                                                                                               \
-  RECORD(GCAP_CUPTI_RECORD_START, real, start), RECORD(GCAP_CUPTI_RECORD_END, real, end),                        \
-      RECORD(GCAP_CUPTI_COPY_CORRELATION, real, correlationId), RECORD(GCAP_CUPTI_COPY_NODE, real, graphNodeId), \
-      RECORD(GCAP_CUPTI_COPY_GRAPH, real, graphId)
+#define KERNEL(real)                                                                                    \
+  RECORD(GCAP_DOCTOR_CUPTI_RECORD_START, real, start), RECORD(GCAP_DOCTOR_CUPTI_RECORD_END, real, end), \
+      RECORD(GCAP_DOCTOR_CUPTI_KERNEL_CORRELATION, real, correlationId),                                \
+      RECORD(GCAP_DOCTOR_CUPTI_KERNEL_NODE, real, graphNodeId), RECORD(GCAP_DOCTOR_CUPTI_KERNEL_GRAPH, real, graphId)
+#define COPY(real)                                                                                      \
+  RECORD(GCAP_DOCTOR_CUPTI_RECORD_START, real, start), RECORD(GCAP_DOCTOR_CUPTI_RECORD_END, real, end), \
+      RECORD(GCAP_DOCTOR_CUPTI_COPY_CORRELATION, real, correlationId),                                  \
+      RECORD(GCAP_DOCTOR_CUPTI_COPY_NODE, real, graphNodeId), RECORD(GCAP_DOCTOR_CUPTI_COPY_GRAPH, real, graphId)
       KERNEL(CUpti_ActivityKernel8), KERNEL(CUpti_ActivityKernel9), KERNEL(CUpti_ActivityKernel10),
       COPY(CUpti_ActivityMemcpy5),   COPY(CUpti_ActivityMemcpy6),   COPY(CUpti_ActivityMemset4),
   };
@@ -158,20 +158,23 @@ TEST(CuptiAbi, RecordsOfActivityAreThoseOfTheToolkit) {
 
 TEST(CuptiAbi, DriversStructuresAreThoseOfTheToolkit) {
   const Number numbers[] = {
-      RECORD(GCAP_CUDA_COPY_2D_FROM_TYPE, CUDA_MEMCPY2D, srcMemoryType),
-      RECORD(GCAP_CUDA_COPY_2D_FROM_HOST, CUDA_MEMCPY2D, srcHost),
-      RECORD(GCAP_CUDA_COPY_2D_TO_TYPE, CUDA_MEMCPY2D, dstMemoryType),
-      RECORD(GCAP_CUDA_COPY_2D_TO_HOST, CUDA_MEMCPY2D, dstHost),
-      RECORD(GCAP_CUDA_COPY_2D_WIDTH, CUDA_MEMCPY2D, WidthInBytes),
-      RECORD(GCAP_CUDA_COPY_2D_WIDTH + 8, CUDA_MEMCPY2D, Height),
-#define COPY_3D(real)                                                                                           \
-  RECORD(GCAP_CUDA_COPY_3D_FROM_TYPE, real, srcMemoryType), RECORD(GCAP_CUDA_COPY_3D_FROM_HOST, real, srcHost), \
-      RECORD(GCAP_CUDA_COPY_3D_TO_TYPE, real, dstMemoryType), RECORD(GCAP_CUDA_COPY_3D_TO_HOST, real, dstHost), \
-      RECORD(GCAP_CUDA_COPY_3D_WIDTH, real, WidthInBytes), RECORD(GCAP_CUDA_COPY_3D_WIDTH + 8, real, Height),   \
-      RECORD(GCAP_CUDA_COPY_3D_WIDTH + 16, real, Depth)
+      RECORD(GCAP_DOCTOR_CUDA_COPY_2D_FROM_TYPE, CUDA_MEMCPY2D, srcMemoryType),
+      RECORD(GCAP_DOCTOR_CUDA_COPY_2D_FROM_HOST, CUDA_MEMCPY2D, srcHost),
+      RECORD(GCAP_DOCTOR_CUDA_COPY_2D_TO_TYPE, CUDA_MEMCPY2D, dstMemoryType),
+      RECORD(GCAP_DOCTOR_CUDA_COPY_2D_TO_HOST, CUDA_MEMCPY2D, dstHost),
+      RECORD(GCAP_DOCTOR_CUDA_COPY_2D_WIDTH, CUDA_MEMCPY2D, WidthInBytes),
+      RECORD(GCAP_DOCTOR_CUDA_COPY_2D_WIDTH + 8, CUDA_MEMCPY2D, Height),
+#define COPY_3D(real)                                                \
+  RECORD(GCAP_DOCTOR_CUDA_COPY_3D_FROM_TYPE, real, srcMemoryType),   \
+      RECORD(GCAP_DOCTOR_CUDA_COPY_3D_FROM_HOST, real, srcHost),     \
+      RECORD(GCAP_DOCTOR_CUDA_COPY_3D_TO_TYPE, real, dstMemoryType), \
+      RECORD(GCAP_DOCTOR_CUDA_COPY_3D_TO_HOST, real, dstHost),       \
+      RECORD(GCAP_DOCTOR_CUDA_COPY_3D_WIDTH, real, WidthInBytes),    \
+      RECORD(GCAP_DOCTOR_CUDA_COPY_3D_WIDTH + 8, real, Height),      \
+      RECORD(GCAP_DOCTOR_CUDA_COPY_3D_WIDTH + 16, real, Depth)
       COPY_3D(CUDA_MEMCPY3D),
       COPY_3D(CUDA_MEMCPY3D_PEER),
-      RECORD(GCAP_CUDA_LAUNCH_CONFIG_STREAM, CUlaunchConfig, hStream),
+      RECORD(GCAP_DOCTOR_CUDA_LAUNCH_CONFIG_STREAM, CUlaunchConfig, hStream),
       {"an update's result is first", 0, offsetof(CUgraphExecUpdateResultInfo, result)},
   };
   ExpectEqual(numbers);

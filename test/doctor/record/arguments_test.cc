@@ -15,8 +15,8 @@ void* const kStream = Handle(0x1000);
 void* const kGraph = Handle(0x3000);
 void* const kDevice = Handle(0x700000000000);
 
-std::string StreamOf(const Recorded& recorded, const gcap_event_call_t& call) {
-  return call.stream == GCAP_NONE ? "none" : recorded.events->streams[call.stream].what;
+std::string StreamOf(const Recorded& recorded, const gcap_doctor_event_call_t& call) {
+  return call.stream == GCAP_DOCTOR_NONE ? "none" : recorded.events->streams[call.stream].what;
 }
 
 void InCapture(const std::function<void()>& work) {
@@ -35,7 +35,7 @@ TEST(RecordedStream, SaysWhatItIs) {
         unsigned flags;
       } arguments = {&handle, flags};
       const uint32_t correlation = fake.enter(124, "cuStreamCreate", &arguments);
-      fake.stream(GCAP_CUPTI_STREAM_CREATED, handle);
+      fake.stream(GCAP_DOCTOR_CUPTI_STREAM_CREATED, handle);
       fake.exit(124, "cuStreamCreate", &arguments, correlation, 0, nullptr);
     };
     create(kStream, 1);
@@ -76,8 +76,8 @@ TEST(RecordedStream, MadeAgainIsAnother) {
   Recorded recorded = Record([] {
     Begin(kStream);
     Synchronize(Handle(0x1100));
-    fake.stream(GCAP_CUPTI_STREAM_DESTROY, Handle(0x1100));
-    fake.stream(GCAP_CUPTI_STREAM_CREATED, Handle(0x1100));
+    fake.stream(GCAP_DOCTOR_CUPTI_STREAM_DESTROY, Handle(0x1100));
+    fake.stream(GCAP_DOCTOR_CUPTI_STREAM_CREATED, Handle(0x1100));
     Synchronize(Handle(0x1100));
     Synchronize(Handle(0x1100));
     End(kStream, kGraph);
@@ -118,7 +118,7 @@ TEST(RecordedStream, IsThatOfALaunchsConfiguration) {
   const auto calls = recorded.Calls("cuLaunchKernelEx");
   ASSERT_EQ(calls.size(), 2u);
   EXPECT_EQ(calls[0]->stream, recorded.Call("cuStreamBeginCapture").stream);
-  EXPECT_EQ(calls[1]->stream, GCAP_NONE);
+  EXPECT_EQ(calls[1]->stream, GCAP_DOCTOR_NONE);
 }
 
 // --- Events and modes ------------------------------------------------------------------------------------------------
@@ -152,8 +152,8 @@ TEST(RecordedMode, OfAnExchangeIsTheOneChangedTo) {
     fake.exit(541, "cuThreadExchangeStreamCaptureMode", &at, correlation, 0, nullptr);
     Begin(kStream, 2);
   });
-  EXPECT_EQ(recorded.Call("cuThreadExchangeStreamCaptureMode").mode, GCAP_MODE_RELAXED);
-  EXPECT_EQ(recorded.Call("cuStreamBeginCapture").mode, GCAP_MODE_RELAXED);
+  EXPECT_EQ(recorded.Call("cuThreadExchangeStreamCaptureMode").mode, GCAP_DOCTOR_MODE_RELAXED);
+  EXPECT_EQ(recorded.Call("cuStreamBeginCapture").mode, GCAP_DOCTOR_MODE_RELAXED);
 }
 
 // --- Copies ----------------------------------------------------------------------------------------------------------
@@ -189,9 +189,10 @@ TEST(RecordedCopy, SaysWhatTheHostsMemoryIs) {
   });
   const auto calls = recorded.Calls("cuMemcpyHtoDAsync");
   ASSERT_EQ(calls.size(), 9u) << recorded.text;
-  const gcap_event_host_t expected[] = {GCAP_HOST_PAGEABLE, GCAP_HOST_PINNED, GCAP_HOST_PINNED,
-                                        GCAP_HOST_PINNED,   GCAP_HOST_PINNED, GCAP_HOST_STACK,
-                                        GCAP_HOST_PAGEABLE, GCAP_HOST_PINNED, GCAP_HOST_PAGEABLE};
+  const gcap_doctor_event_host_t expected[] = {
+      GCAP_DOCTOR_HOST_PAGEABLE, GCAP_DOCTOR_HOST_PINNED, GCAP_DOCTOR_HOST_PINNED,
+      GCAP_DOCTOR_HOST_PINNED,   GCAP_DOCTOR_HOST_PINNED, GCAP_DOCTOR_HOST_STACK,
+      GCAP_DOCTOR_HOST_PAGEABLE, GCAP_DOCTOR_HOST_PINNED, GCAP_DOCTOR_HOST_PAGEABLE};
   for (size_t i = 0; i < 9; ++i) {
     EXPECT_EQ(calls[i]->host, expected[i]) << i;
     EXPECT_STREQ(calls[i]->copy, "htod");
@@ -216,15 +217,15 @@ TEST(RecordedCopy, SaysItsDirection) {
     });
   });
   EXPECT_STREQ(recorded.Call("cuMemcpyDtoH").copy, "dtoh");
-  EXPECT_EQ(recorded.Call("cuMemcpyDtoH").host, GCAP_HOST_PAGEABLE);
+  EXPECT_EQ(recorded.Call("cuMemcpyDtoH").host, GCAP_DOCTOR_HOST_PAGEABLE);
   EXPECT_EQ(recorded.Call("cuMemcpyDtoH").bytes, 16u);
   EXPECT_STREQ(recorded.Call("cuMemcpyDtoDAsync").copy, "dtod");
-  EXPECT_EQ(recorded.Call("cuMemcpyDtoDAsync").host, GCAP_HOST_UNKNOWN);
+  EXPECT_EQ(recorded.Call("cuMemcpyDtoDAsync").host, GCAP_DOCTOR_HOST_UNKNOWN);
   const auto any = recorded.Calls("cuMemcpyAsync");
   ASSERT_EQ(any.size(), 2u);
   EXPECT_STREQ(any[0]->copy, "default");
-  EXPECT_EQ(any[0]->host, GCAP_HOST_UNKNOWN);
-  EXPECT_EQ(any[1]->host, GCAP_HOST_STACK);
+  EXPECT_EQ(any[0]->host, GCAP_DOCTOR_HOST_UNKNOWN);
+  EXPECT_EQ(any[1]->host, GCAP_DOCTOR_HOST_STACK);
   EXPECT_EQ(recorded.Call("cuMemsetD32Async").bytes, 40u);
   EXPECT_EQ(recorded.Call("cuMemsetD32Async").copy, nullptr);
 }
@@ -256,11 +257,11 @@ TEST(RecordedCopy, OfRowsIsReadFromItsDescription) {
   });
   EXPECT_STREQ(recorded.Call("cuMemcpy2DAsync").copy, "htod");
   EXPECT_EQ(recorded.Call("cuMemcpy2DAsync").bytes, 32u);
-  EXPECT_EQ(recorded.Call("cuMemcpy2DAsync").host, GCAP_HOST_PAGEABLE);
+  EXPECT_EQ(recorded.Call("cuMemcpy2DAsync").host, GCAP_DOCTOR_HOST_PAGEABLE);
   EXPECT_STREQ(recorded.Call("cuMemcpy3DAsync").copy, "dtoh");
   EXPECT_EQ(recorded.Call("cuMemcpy3DAsync").bytes, 27u);
   EXPECT_STREQ(recorded.Call("cuMemcpy3D").copy, "default");
-  EXPECT_EQ(recorded.Call("cuMemcpy3D").host, GCAP_HOST_UNKNOWN);
+  EXPECT_EQ(recorded.Call("cuMemcpy3D").host, GCAP_DOCTOR_HOST_UNKNOWN);
 }
 
 // --- Stacks ----------------------------------------------------------------------------------------------------------
@@ -277,12 +278,12 @@ TEST(RecordedStack, IsWrittenOnceForEachPlace) {
   std::set<uint32_t> stacks;
   for (const auto* call : calls) stacks.insert(call->stack);
   EXPECT_EQ(stacks.size(), 2u);
-  EXPECT_EQ(stacks.count(GCAP_NONE), 0u);
-  const gcap_event_stack_t& stack = recorded.events->stacks[calls[0]->stack];
+  EXPECT_EQ(stacks.count(GCAP_DOCTOR_NONE), 0u);
+  const gcap_doctor_event_stack_t& stack = recorded.events->stacks[calls[0]->stack];
   ASSERT_GT(stack.num_c, 2u);
   EXPECT_EQ(stack.why, nullptr);  // no interpreter here
   // The recorder's own frames are not the program's.
-  const gcap_event_frame_t& inner = recorded.events->frames[stack.c[0]];
+  const gcap_doctor_event_frame_t& inner = recorded.events->frames[stack.c[0]];
   EXPECT_NE(std::string(inner.module).find("libfake_cupti.so"), std::string::npos) << inner.module;
   std::set<std::string> modules;
   for (uint32_t i = 0; i < stack.num_c; ++i) modules.insert(recorded.events->frames[stack.c[i]].module);
@@ -309,7 +310,7 @@ TEST(RecordedStack, OfManyThreadsIsDefinedBeforeItIsUsed) {
     });
   });
   EXPECT_EQ(recorded.Calls("cuStreamSynchronize").size(), 8u * (25 + 17));
-  for (const auto* call : recorded.Calls("cuLaunchKernel")) EXPECT_NE(call->stack, GCAP_NONE);
+  for (const auto* call : recorded.Calls("cuLaunchKernel")) EXPECT_NE(call->stack, GCAP_DOCTOR_NONE);
 }
 
 }  // namespace

@@ -36,17 +36,17 @@ TEST(Recorder, CaptureIsWrittenWithItsNodesEdgesAndLaunches) {
     Instantiate(kExec, kGraph, {{&first, &first_copy}, {&second, &second_copy}});
     for (int i = 0; i < 10; ++i) Replay(kExec, kStream);
   });
-  const gcap_recording_t& events = *recorded.events;
+  const gcap_doctor_recording_t& events = *recorded.events;
   EXPECT_TRUE(events.ended);
   EXPECT_EQ(events.cupti, 130000u);
   ASSERT_EQ(events.num_calls, 5u) << recorded.text;
-  EXPECT_EQ(recorded.Call("cuStreamBeginCapture").mode, GCAP_MODE_THREAD_LOCAL);
+  EXPECT_EQ(recorded.Call("cuStreamBeginCapture").mode, GCAP_DOCTOR_MODE_THREAD_LOCAL);
   const auto launches = recorded.Calls("cuLaunchKernel");
   ASSERT_EQ(launches.size(), 2u);
   EXPECT_STREQ(launches[0]->kernel, "one");
   EXPECT_EQ(launches[0]->num_nodes, 1u);
   EXPECT_EQ(launches[1]->num_nodes, 1u);
-  EXPECT_NE(launches[0]->stream, GCAP_NONE);
+  EXPECT_NE(launches[0]->stream, GCAP_DOCTOR_NONE);
   EXPECT_EQ(launches[0]->stream, recorded.Call("cuStreamEndCapture").stream);
   ASSERT_EQ(events.num_nodes, 2u);
   EXPECT_EQ(events.nodes[0].id, 0x100000000u);
@@ -119,7 +119,7 @@ TEST(Recorder, CallsOutsideOfCapturesAreNotWrittenButLaunchesThatFail) {
   ASSERT_EQ(launches.size(), 2u);
   EXPECT_EQ(launches[0]->result, 700);
   EXPECT_EQ(launches[0]->exec, recorded.events->execs[0].id);
-  EXPECT_EQ(launches[1]->exec, GCAP_NONE);  // nobody made it
+  EXPECT_EQ(launches[1]->exec, GCAP_DOCTOR_NONE);  // nobody made it
   EXPECT_EQ(recorded.events->execs[0].replays, 2u);
   EXPECT_EQ(recorded.events->execs[0].failed_replays, 1u);
 }
@@ -131,13 +131,13 @@ TEST(Recorder, GraphLaunchedIntoACaptureIsANodeAndNoReplay) {
     Begin(kStream);
     const void* arguments[] = {kExec, kStream};
     const uint32_t correlation = fake.enter(514, "cuGraphLaunch", arguments);
-    gcap_cupti_graph_t data = {};
+    gcap_doctor_cupti_graph_t data = {};
     data.graph = Handle(0x5000);
     data.node = &node;
     data.node_type = 4;
-    fake.graph(GCAP_CUPTI_NODE_STARTS, &data);
+    fake.graph(GCAP_DOCTOR_CUPTI_NODE_STARTS, &data);
     data.node_type = 0;  // as CUPTI says of every node that is made
-    fake.graph(GCAP_CUPTI_NODE_CREATED, &data);
+    fake.graph(GCAP_DOCTOR_CUPTI_NODE_CREATED, &data);
     fake.exit(514, "cuGraphLaunch", arguments, correlation, 0, nullptr);
     Replay(kExec, kOther);  // by its side, for true
     End(kStream, Handle(0x5000));
@@ -160,8 +160,8 @@ TEST(Recorder, CallsWithinCallsHaveTheirDepth) {
   EXPECT_EQ(recorded.Call("cuLaunchKernel").depth, 2u);
   EXPECT_LT(recorded.Call("cuStreamSynchronize").number, recorded.Call("cuEventQuery").number);
   EXPECT_EQ(recorded.Call("cuEventQuery").result, 600);
-  EXPECT_NE(recorded.Call("cuEventQuery").event, GCAP_NONE);
-  EXPECT_EQ(recorded.Call("cuStreamEndCapture").graph, GCAP_NONE);
+  EXPECT_NE(recorded.Call("cuEventQuery").event, GCAP_DOCTOR_NONE);
+  EXPECT_EQ(recorded.Call("cuStreamEndCapture").graph, GCAP_DOCTOR_NONE);
 }
 
 TEST(Recorder, QuestionsAreWrittenOnlyIfTheyFail) {
@@ -206,9 +206,9 @@ TEST(Recorder, ThreadsCaptureAtOnce) {
           void* stream = Handle(0x10000 + 0x100 * i);
           void* graph = Handle(0x20000 + 0x100 * i);
           uint64_t ids[kNodes];
-          gcap_cupti_graph_t data = {};
+          gcap_doctor_cupti_graph_t data = {};
           data.graph = graph;
-          fake.graph(GCAP_CUPTI_GRAPH_CREATED, &data);
+          fake.graph(GCAP_DOCTOR_CUPTI_GRAPH_CREATED, &data);
           Begin(stream);
           for (int k = 0; k < kNodes; ++k) {
             ids[k] = (static_cast<uint64_t>(i * kCaptures + j + 1) << 32) + k;
@@ -218,15 +218,15 @@ TEST(Recorder, ThreadsCaptureAtOnce) {
           Instantiate(Handle(0x30000 + 0x100 * i), graph, {{&ids[0], &ids[1]}});
           Replay(Handle(0x30000 + 0x100 * i), stream);
           data.exec = Handle(0x30000 + 0x100 * i);
-          fake.graph(GCAP_CUPTI_EXEC_DESTROY, &data);
-          fake.graph(GCAP_CUPTI_GRAPH_DESTROY, &data);
+          fake.graph(GCAP_DOCTOR_CUPTI_EXEC_DESTROY, &data);
+          fake.graph(GCAP_DOCTOR_CUPTI_GRAPH_DESTROY, &data);
         }
       });
     }
     for (std::thread& thread : threads) thread.join();
     IN_PROGRAM(fake.enabled() < 40);
   });
-  const gcap_recording_t& events = *recorded.events;
+  const gcap_doctor_recording_t& events = *recorded.events;
   EXPECT_EQ(recorded.Calls("cuStreamBeginCapture").size(), 100u);
   EXPECT_EQ(recorded.Calls("cuLaunchKernel").size(), 2000u);
   EXPECT_EQ(events.num_nodes, 2000u);
@@ -237,7 +237,7 @@ TEST(Recorder, ThreadsCaptureAtOnce) {
   for (size_t i = 0; i < events.num_nodes; ++i) {
     graphs.insert(events.nodes[i].graph);
     // Each node belongs to a launch on the stream that its thread captures.
-    ASSERT_NE(events.nodes[i].call, GCAP_NONE);
+    ASSERT_NE(events.nodes[i].call, GCAP_DOCTOR_NONE);
     EXPECT_STREQ(events.calls[events.nodes[i].call].function, "cuLaunchKernel");
   }
   EXPECT_EQ(graphs.size(), 100u);
@@ -258,7 +258,7 @@ TEST(Recorder, AnotherThreadsCallIsWrittenAsItsOwn) {
     }).join();
     End(kStream, nullptr, 901);
   });
-  const gcap_event_call_t& call = recorded.Call("cuMemAlloc");
+  const gcap_doctor_event_call_t& call = recorded.Call("cuMemAlloc");
   EXPECT_EQ(call.result, 906);
   EXPECT_EQ(call.bytes, 4096u);
   EXPECT_STREQ(recorded.events->threads[call.thread].name, "loader");
@@ -281,8 +281,8 @@ TEST(Recorder, ThreadThatAConstructorWaitsForIsRecorded) {
     End(kStream, kGraph);
   });
   EXPECT_EQ(recorded.status, 0);
-  const gcap_event_call_t& call = recorded.Call("cuStreamSynchronize");
-  ASSERT_NE(call.stack, GCAP_NONE);
+  const gcap_doctor_event_call_t& call = recorded.Call("cuStreamSynchronize");
+  ASSERT_NE(call.stack, GCAP_DOCTOR_NONE);
   EXPECT_GT(recorded.events->stacks[call.stack].num_c, 0u);
   // The names of exported functions are known without the loader.
   EXPECT_NE(recorded.text.find("\tfunction=fake_cupti_call"), std::string::npos) << recorded.text;
@@ -318,7 +318,7 @@ TEST(Recorder, EndWithoutABeginClosesNothing) {
 TEST(Recorder, CaptureOfAStreamThatIsDestroyedIsOver) {
   Record([] {
     Begin(kStream);
-    fake.stream(GCAP_CUPTI_STREAM_DESTROY, kStream);
+    fake.stream(GCAP_DOCTOR_CUPTI_STREAM_DESTROY, kStream);
     IN_PROGRAM(fake.enabled() < 40);
   });
 }
@@ -387,18 +387,18 @@ TEST(Recorder, EndOfACallWhoseBeginningWasNotSeenIsWrittenIfItFailed) {
 TEST(Recorder, CallThatMadeANodeIsWrittenThoughItsBeginningWasNotSeen) {
   Recorded recorded = Record([] {
     uint64_t node = 9;
-    gcap_cupti_graph_t data = {};
+    gcap_doctor_cupti_graph_t data = {};
     data.graph = kGraph;
     data.node = &node;
     Begin(kStream);
-    fake.graph(GCAP_CUPTI_NODE_CREATED, &data);
+    fake.graph(GCAP_DOCTOR_CUPTI_NODE_CREATED, &data);
     fake.exit(126, "cuStreamSynchronize", &kStream, 77777, 0, nullptr);
     Launch(kStream, kGraph, nullptr);
     End(kStream, kGraph);
   });
   ASSERT_EQ(recorded.events->num_nodes, 1u);
   const uint32_t call = recorded.events->nodes[0].call;
-  ASSERT_NE(call, GCAP_NONE) << recorded.text;
+  ASSERT_NE(call, GCAP_DOCTOR_NONE) << recorded.text;
   EXPECT_STREQ(recorded.events->calls[call].function, "cuStreamSynchronize");
   EXPECT_EQ(recorded.Call("cuLaunchKernel").num_nodes, 0u);
 }
@@ -479,8 +479,8 @@ TEST(Recorder, CallbacksWithoutArgumentsOrResultsAreBorne) {
     Begin(kStream);
     fake.call(306, "cuMemcpyAsync", nullptr, 0);
     fake.call(307, "cuLaunchKernel", nullptr, 1);
-    fake.graph(GCAP_CUPTI_NODE_CREATED, nullptr);
-    gcap_cupti_graph_t nothing = {};
+    fake.graph(GCAP_DOCTOR_CUPTI_NODE_CREATED, nullptr);
+    gcap_doctor_cupti_graph_t nothing = {};
     for (uint32_t i = 1; i < 24; ++i) fake.graph(i, &nothing);
     End(kStream, kGraph);
   });
@@ -504,9 +504,9 @@ TEST(Recorder, StreamsThatComeAndGoLeaveNothing) {
     } arguments = {&stream, 1};
     const long before = KilobytesInUse();
     for (int i = 0; i < 1000000; ++i) {
-      fake.stream(GCAP_CUPTI_STREAM_CREATED, stream);
+      fake.stream(GCAP_DOCTOR_CUPTI_STREAM_CREATED, stream);
       fake.call(124, "cuStreamCreate", &arguments, 0);
-      fake.stream(GCAP_CUPTI_STREAM_DESTROY, stream);
+      fake.stream(GCAP_DOCTOR_CUPTI_STREAM_DESTROY, stream);
     }
     IN_PROGRAM(KilobytesInUse() - before < 4096);
     fake.call(124, "cuStreamCreate", &arguments, 0);
@@ -519,12 +519,12 @@ TEST(Recorder, StreamsThatComeAndGoLeaveNothing) {
 
 TEST(Recorder, ExecutableAtAnOldAddressIsAnother) {
   Recorded recorded = Record([] {
-    gcap_cupti_graph_t data = {};
+    gcap_doctor_cupti_graph_t data = {};
     data.exec = kExec;
     for (int i = 0; i < 3; ++i) {
       Instantiate(kExec, kGraph, {});
       for (int j = 0; j <= 10 * i; ++j) Replay(kExec, kStream);
-      if (i == 0) fake.graph(GCAP_CUPTI_EXEC_DESTROY, &data);  // the end of the second is not seen
+      if (i == 0) fake.graph(GCAP_DOCTOR_CUPTI_EXEC_DESTROY, &data);  // the end of the second is not seen
     }
   });
   ASSERT_EQ(recorded.events->num_execs, 3u);

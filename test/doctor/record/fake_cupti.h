@@ -22,7 +22,7 @@ void fake_cupti_exit(uint32_t callback, const char* function, const void* argume
 void fake_cupti_call(uint32_t callback, const char* function, const void* arguments, int result);
 // A callback for a resource, where it is enabled.
 void fake_cupti_stream(uint32_t callback, void* stream);
-void fake_cupti_graph(uint32_t callback, const gcap_cupti_graph_t* data);
+void fake_cupti_graph(uint32_t callback, const gcap_doctor_cupti_graph_t* data);
 
 // How many of the driver's callbacks are enabled.
 uint32_t fake_cupti_enabled(void);

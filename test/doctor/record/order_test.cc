@@ -62,7 +62,7 @@ class Walk {
 
   void Resource() {
     static const uint32_t kinds[] = {9, 10, 13, 13, 13, 15, 18, 19, 20};
-    gcap_cupti_graph_t data = {};
+    gcap_doctor_cupti_graph_t data = {};
     ids_[0] = random_();
     ids_[1] = random_();
     data.graph = Graph(Below(2));
@@ -113,7 +113,7 @@ void ExpectWhole(unsigned seed) {
     IN_PROGRAM(fake.enabled() == few);
   });
   ASSERT_NE(recorded.events, nullptr);
-  const gcap_recording_t& events = *recorded.events;
+  const gcap_doctor_recording_t& events = *recorded.events;
   EXPECT_TRUE(events.ended);
   EXPECT_EQ(recorded.said, "");
   EXPECT_GT(events.num_calls, 500u);

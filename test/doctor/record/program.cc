@@ -103,7 +103,7 @@ Recorded Record(const std::function<void()>& program, const Environment& environ
   recorded.path = all["GCAP_DOCTOR_EVENTS"] + "." + std::to_string(pid) + ".events";
   recorded.text = ReadFile(recorded.path);
   if (FILE* file = fopen(recorded.path.c_str(), "r")) {
-    recorded.events.reset(gcap_recording_read(file, "test"));
+    recorded.events.reset(gcap_doctor_recording_read(file, "test"));
     fclose(file);
     EXPECT_EQ(recorded.events->damage.lines, 0u)
         << "line " << recorded.events->damage.first << ": " << recorded.events->damage.reason << "\n"
@@ -114,16 +114,16 @@ Recorded Record(const std::function<void()>& program, const Environment& environ
   return recorded;
 }
 
-std::vector<const gcap_event_call_t*> Recorded::Calls(const std::string& function) const {
-  std::vector<const gcap_event_call_t*> calls;
+std::vector<const gcap_doctor_event_call_t*> Recorded::Calls(const std::string& function) const {
+  std::vector<const gcap_doctor_event_call_t*> calls;
   for (size_t i = 0; events != nullptr && i < events->num_calls; ++i) {
     if (function == events->calls[i].function) calls.push_back(&events->calls[i]);
   }
   return calls;
 }
 
-const gcap_event_call_t& Recorded::Call(const std::string& function) const {
-  static const gcap_event_call_t kNone = {};
+const gcap_doctor_event_call_t& Recorded::Call(const std::string& function) const {
+  static const gcap_doctor_event_call_t kNone = {};
   const auto calls = Calls(function);
   EXPECT_EQ(calls.size(), 1u) << function << "\n" << text;
   return calls.size() == 1 ? *calls[0] : kNone;
@@ -172,13 +172,13 @@ void Launch(void* stream, void* graph, uint64_t* node, uint64_t* before, const c
     void *parameters, *extra;
   } arguments = {nullptr, {1, 1, 1, 1, 1, 1, 0}, stream, nullptr, nullptr};
   const uint32_t correlation = fake.enter(307, "cuLaunchKernel", &arguments);
-  gcap_cupti_graph_t data = {};
+  gcap_doctor_cupti_graph_t data = {};
   data.graph = graph;
   data.node = node;
   data.dependency = before;
-  if (node != nullptr) fake.graph(GCAP_CUPTI_NODE_STARTS, &data);
-  if (before != nullptr) fake.graph(GCAP_CUPTI_DEPENDENCY_CREATED, &data);
-  if (node != nullptr) fake.graph(GCAP_CUPTI_NODE_CREATED, &data);
+  if (node != nullptr) fake.graph(GCAP_DOCTOR_CUPTI_NODE_STARTS, &data);
+  if (before != nullptr) fake.graph(GCAP_DOCTOR_CUPTI_DEPENDENCY_CREATED, &data);
+  if (node != nullptr) fake.graph(GCAP_DOCTOR_CUPTI_NODE_CREATED, &data);
   fake.exit(307, "cuLaunchKernel", &arguments, correlation, 0, kernel);
 }
 
@@ -189,19 +189,19 @@ void Instantiate(void* exec, void* graph, std::vector<std::pair<uint64_t*, uint6
     unsigned long long flags;
   } arguments = {&exec, graph, 0};
   const uint32_t correlation = fake.enter(643, "cuGraphInstantiateWithFlags", &arguments);
-  gcap_cupti_graph_t data = {};
+  gcap_doctor_cupti_graph_t data = {};
   for (const auto& [from, to] : clones) {
     data.graph = exec;
     data.original_graph = graph;
     data.original_node = from;
     data.node = to;
-    fake.graph(GCAP_CUPTI_NODE_CLONED, &data);
+    fake.graph(GCAP_DOCTOR_CUPTI_NODE_CLONED, &data);
   }
   if (result == 0) {
     data = {};
     data.graph = graph;
     data.exec = exec;
-    fake.graph(GCAP_CUPTI_EXEC_CREATED, &data);
+    fake.graph(GCAP_DOCTOR_CUPTI_EXEC_CREATED, &data);
   }
   fake.exit(643, "cuGraphInstantiateWithFlags", &arguments, correlation, result, nullptr);
 }

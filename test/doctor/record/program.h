@@ -15,20 +15,20 @@
 #include "test/doctor/record/fake_cupti.h"
 
 struct DestroyRecording {
-  void operator()(gcap_recording_t* recording) const { gcap_recording_destroy(recording); }
+  void operator()(gcap_doctor_recording_t* recording) const { gcap_doctor_recording_destroy(recording); }
 };
 
 // What a program left.
 struct Recorded {
-  std::unique_ptr<gcap_recording_t, DestroyRecording> events;  // null without a file
-  std::string path, text;                                      // of the file
-  std::string said;                                            // on stderr
-  int status = -1;                                             // of waitpid
+  std::unique_ptr<gcap_doctor_recording_t, DestroyRecording> events;  // null without a file
+  std::string path, text;                                             // of the file
+  std::string said;                                                   // on stderr
+  int status = -1;                                                    // of waitpid
 
   // The calls of a function, in the order in which they began.
-  std::vector<const gcap_event_call_t*> Calls(const std::string& function) const;
+  std::vector<const gcap_doctor_event_call_t*> Calls(const std::string& function) const;
   // The one call of a function; fails the test if there are none or more.
-  const gcap_event_call_t& Call(const std::string& function) const;
+  const gcap_doctor_event_call_t& Call(const std::string& function) const;
 };
 
 using Environment = std::map<std::string, std::string>;

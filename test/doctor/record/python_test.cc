@@ -58,7 +58,7 @@ Recorded RecordPython(const std::string& python, const std::string& way) {
   EXPECT_EQ(paths.size(), 1u);
   if (paths.size() != 1) return recorded;
   FILE* file = fopen(paths[0].c_str(), "r");
-  recorded.events.reset(gcap_recording_read(file, "test"));
+  recorded.events.reset(gcap_doctor_recording_read(file, "test"));
   fclose(file);
   EXPECT_EQ(recorded.events->damage.lines, 0u) << recorded.events->damage.reason;
   return recorded;
@@ -78,12 +78,12 @@ struct Frame {
   uint32_t line;
 };
 
-std::vector<Frame> PythonStack(const Recorded& recorded, const gcap_event_call_t& call) {
+std::vector<Frame> PythonStack(const Recorded& recorded, const gcap_doctor_event_call_t& call) {
   std::vector<Frame> frames;
-  if (call.stack == GCAP_NONE) return frames;
-  const gcap_event_stack_t& stack = recorded.events->stacks[call.stack];
+  if (call.stack == GCAP_DOCTOR_NONE) return frames;
+  const gcap_doctor_event_stack_t& stack = recorded.events->stacks[call.stack];
   for (uint32_t i = 0; i < stack.num_python; ++i) {
-    const gcap_event_frame_t& frame = recorded.events->frames[stack.python[i]];
+    const gcap_doctor_event_frame_t& frame = recorded.events->frames[stack.python[i]];
     frames.push_back({frame.file, frame.function, frame.line});
   }
   return frames;
@@ -154,9 +154,9 @@ TEST(StrippedPython, IsShownWithTheLockAndSaysWhyWithoutIt) {
     const std::string command = "LD_PRELOAD=" + stripped + " " + python;
     ExpectLine(RecordPython(command, "locked"), false);
     Recorded recorded = RecordPython(command, "unlocked");
-    const gcap_event_call_t& call = recorded.Call("cuStreamSynchronize");
-    ASSERT_NE(call.stack, GCAP_NONE);
-    const gcap_event_stack_t& stack = recorded.events->stacks[call.stack];
+    const gcap_doctor_event_call_t& call = recorded.Call("cuStreamSynchronize");
+    ASSERT_NE(call.stack, GCAP_DOCTOR_NONE);
+    const gcap_doctor_event_stack_t& stack = recorded.events->stacks[call.stack];
     EXPECT_EQ(stack.num_python, 0u);
     ASSERT_NE(stack.why, nullptr);
     EXPECT_NE(std::string(stack.why).find("hides _Py_DumpTraceback"), std::string::npos) << stack.why;

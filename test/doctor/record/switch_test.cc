@@ -57,15 +57,15 @@ class Schedule {
     changing_ = kNobody;
     last_change_ns_ = now_ns_;
     num_looks_ = 0;
-    if (domain == GCAP_CUPTI_RESOURCE) {
+    if (domain == GCAP_DOCTOR_CUPTI_RESOURCE) {
       resources_[callback] = on;
     } else if (callback >= kNumCallbacks) {
-      return GCAP_CUPTI_INVALID_PARAMETER;
+      return GCAP_DOCTOR_CUPTI_INVALID_PARAMETER;
     } else {
       if (!on && !is_limited_ && num_seen_ != 0) Fail("a callback is disabled after a begin");
       driver_[callback] = on;
     }
-    return GCAP_CUPTI_SUCCESS;
+    return GCAP_DOCTOR_CUPTI_SUCCESS;
   }
 
   // Of a thread that waits. There is no end to the time that it may wait, as long as callbacks change.
@@ -131,24 +131,24 @@ class Schedule {
   }
 
   void Start() {
-    static gcap_cupti_t cupti;
-    cupti.EnableCallback = [](uint32_t on, gcap_cupti_subscriber_t*, int32_t domain, uint32_t callback) {
+    static gcap_doctor_cupti_t cupti;
+    cupti.EnableCallback = [](uint32_t on, gcap_doctor_cupti_subscriber_t*, int32_t domain, uint32_t callback) {
       return schedule->Change(on != 0, domain, callback);
     };
-    Within([] { gcap_switch_start(&cupti, nullptr); });
+    Within([] { gcap_doctor_switch_start(&cupti, nullptr); });
   }
 
   void Capture(uint32_t stream) {
     if (Below(10) == 0) {
       watches_frees_ = true;
-      Within(gcap_switch_watch_frees);
+      Within(gcap_doctor_switch_watch_frees);
     }
     ++num_open_;
     bool is_seen = false;
     Within([&] {
       const int num_standstills = num_standstills_;
       may_wait_ = true;
-      gcap_switch_began(stream);
+      gcap_doctor_switch_began(stream);
       may_wait_ = false;
       held_ = kNobody;
       is_seen = num_standstills_ == num_standstills;
@@ -158,15 +158,15 @@ class Schedule {
     });
     if (Below(40) == 0) {
       is_limited_ = true;
-      Within(gcap_switch_few);
+      Within(gcap_doctor_switch_few);
     }
     if (Below(40) == 0) {
       is_limited_ = is_stopped_ = true;
-      Within(gcap_switch_stop);
+      Within(gcap_doctor_switch_stop);
     }
     if (is_seen) --num_seen_;
     --num_open_;
-    Within([&] { gcap_switch_ended(stream); });
+    Within([&] { gcap_doctor_switch_ended(stream); });
   }
 
   // --- What is enabled ---
@@ -176,10 +176,10 @@ class Schedule {
   }
 
   bool IsWished(uint32_t callback) const {
-    const uint8_t role = gcap_driver_call(callback)->role;
+    const uint8_t role = gcap_doctor_driver_call(callback)->role;
     if (is_stopped_) return false;
     if (num_open_ != 0 && !is_limited_) return true;
-    return role != GCAP_ROLE_NONE && (role != GCAP_ROLE_MANAGED_FREE || watches_frees_);
+    return role != GCAP_DOCTOR_ROLE_NONE && (role != GCAP_DOCTOR_ROLE_MANAGED_FREE || watches_frees_);
   }
 
   // Where no thread is within the switch.
@@ -233,4 +233,4 @@ TEST(Switch, ABeginLeavesAThreadThatIsHeldInCupti) { RunSchedules(true); }
 
 }  // namespace
 
-uint64_t gcap_writer_now(void) { return schedule->Look(); }
+uint64_t gcap_doctor_writer_now(void) { return schedule->Look(); }

@@ -32,14 +32,14 @@ TEST(RecordedTime, IsSummedByNodeAndByLaunch) {
         for (uint32_t i = 0; i < 10; ++i) {
           Replay(kExec, kStream);
           const uint64_t start = 1000 + 100 * i;
-          fake.record(GCAP_CUPTI_KIND_KERNEL, 2, 0x200000000, 50 + i, start, start + 20);
-          fake.record(GCAP_CUPTI_KIND_MEMCPY, 2, 0x200000001, 50 + i, start + 30, start + 37);
+          fake.record(GCAP_DOCTOR_CUPTI_KIND_KERNEL, 2, 0x200000000, 50 + i, start, start + 20);
+          fake.record(GCAP_DOCTOR_CUPTI_KIND_MEMCPY, 2, 0x200000001, 50 + i, start + 30, start + 37);
         }
       },
       kWithTime);
-  const gcap_recording_t& events = *recorded.events;
+  const gcap_doctor_recording_t& events = *recorded.events;
   ASSERT_EQ(events.num_times, 2u) << recorded.text;
-  std::map<uint64_t, const gcap_event_time_t*> times;
+  std::map<uint64_t, const gcap_doctor_event_time_t*> times;
   for (size_t i = 0; i < 2; ++i) times[events.times[i].node] = &events.times[i];
   ASSERT_EQ(times.count(0x200000000) + times.count(0x200000001), 2u);
   EXPECT_EQ(times[0x200000000]->count, 10u);
@@ -58,7 +58,7 @@ TEST(RecordedTime, OfMoreLaunchesThanAreKeptApartIsWhole) {
         Make(kExec, 2);
         for (uint64_t i = 0; i < kLaunches; ++i) {
           // Numbers that share places of the table.
-          fake.record(GCAP_CUPTI_KIND_KERNEL, 2, 0x200000000, static_cast<uint32_t>(8 * i + 1), 100 * i + 1,
+          fake.record(GCAP_DOCTOR_CUPTI_KIND_KERNEL, 2, 0x200000000, static_cast<uint32_t>(8 * i + 1), 100 * i + 1,
                       100 * i + 6);
         }
       },
@@ -73,11 +73,11 @@ TEST(RecordedTime, OfExecutablesIsApart) {
         Make(kExec, 2);
         Make(Handle(0x4100), 3);
         // The same number of a launch, and places of the table that collide.
-        fake.record(GCAP_CUPTI_KIND_KERNEL, 2, 0x200000000, 7, 10, 20);
-        fake.record(GCAP_CUPTI_KIND_KERNEL, 3, 0x300000000, 8, 10, 40);
-        fake.record(GCAP_CUPTI_KIND_MEMSET, 3, 0x300000001, 8, 15, 50);
+        fake.record(GCAP_DOCTOR_CUPTI_KIND_KERNEL, 2, 0x200000000, 7, 10, 20);
+        fake.record(GCAP_DOCTOR_CUPTI_KIND_KERNEL, 3, 0x300000000, 8, 10, 40);
+        fake.record(GCAP_DOCTOR_CUPTI_KIND_MEMSET, 3, 0x300000001, 8, 15, 50);
         // The device's end may come before another's start: the whole is from the first to the last.
-        fake.record(GCAP_CUPTI_KIND_KERNEL, 2, 0x200000001, 7, 5, 9);
+        fake.record(GCAP_DOCTOR_CUPTI_KIND_KERNEL, 2, 0x200000001, 7, 5, 9);
       },
       kWithTime);
   ASSERT_EQ(recorded.events->num_execs, 2u);
@@ -90,10 +90,10 @@ TEST(RecordedTime, SkipsWhatIsOfNoGraphOrWasNotMeasured) {
   Recorded recorded = Record(
       [] {
         Make(kExec, 2);
-        fake.record(GCAP_CUPTI_KIND_KERNEL, 0, 0, 7, 10, 20);
-        fake.record(GCAP_CUPTI_KIND_KERNEL, 2, 0x200000000, 7, 0, 0);
-        fake.record(GCAP_CUPTI_KIND_KERNEL, 2, 0x200000000, 7, 30, 20);
-        fake.record(GCAP_CUPTI_KIND_KERNEL, 99, 0x6300000000, 9, 10, 20);  // of an executable that was not seen
+        fake.record(GCAP_DOCTOR_CUPTI_KIND_KERNEL, 0, 0, 7, 10, 20);
+        fake.record(GCAP_DOCTOR_CUPTI_KIND_KERNEL, 2, 0x200000000, 7, 0, 0);
+        fake.record(GCAP_DOCTOR_CUPTI_KIND_KERNEL, 2, 0x200000000, 7, 30, 20);
+        fake.record(GCAP_DOCTOR_CUPTI_KIND_KERNEL, 99, 0x6300000000, 9, 10, 20);  // of an executable that was not seen
       },
       kWithTime);
   EXPECT_EQ(recorded.events->num_times, 0u);
@@ -104,7 +104,7 @@ TEST(RecordedTime, IsNotAskedForUnlessWanted) {
   Recorded recorded = Record([] {
     Make(kExec, 2);
     Replay(kExec, kStream);
-    fake.record(GCAP_CUPTI_KIND_KERNEL, 2, 0x200000000, 7, 10, 20);
+    fake.record(GCAP_DOCTOR_CUPTI_KIND_KERNEL, 2, 0x200000000, 7, 10, 20);
   });
   EXPECT_EQ(recorded.events->num_times, 0u);
   EXPECT_EQ(recorded.events->execs[0].replays, 1u);
@@ -128,12 +128,12 @@ TEST(RecordedTime, IsWrittenWhileTheProgramRuns) {
         Make(kExec, 2);
         for (uint32_t i = 0; i < 7; ++i) {
           Replay(kExec, kStream);
-          fake.record(GCAP_CUPTI_KIND_KERNEL, 2, 0x200000000, 50 + i, 1000, 1020);
+          fake.record(GCAP_DOCTOR_CUPTI_KIND_KERNEL, 2, 0x200000000, 50 + i, 1000, 1020);
         }
         fake.flush();
         for (int i = 0; i < 2; ++i) {
           usleep(2100 * 1000);
-          fake.record(GCAP_CUPTI_KIND_KERNEL, 2, 0x200000000, 60, 2000, 2030);
+          fake.record(GCAP_DOCTOR_CUPTI_KIND_KERNEL, 2, 0x200000000, 60, 2000, 2030);
           fake.flush();
         }
         raise(SIGKILL);

@@ -17,7 +17,7 @@ using gcap_test::Sample;
 
 std::string Dot(Sample* sample) {
   std::unique_ptr<Sample> owner(sample);
-  return gcap_test::Written(gcap_report_dot, *owner);
+  return gcap_test::Written(gcap_doctor_report_dot, *owner);
 }
 
 TEST(DotReport, NodesHaveTheirNamePlacesAndTime) {

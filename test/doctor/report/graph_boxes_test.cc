@@ -18,26 +18,26 @@ using gcap_test::Sample;
 
 class GraphBoxes : public testing::Test {
  protected:
-  GraphBoxes() { gcap_heap_init(&heap_); }
+  GraphBoxes() { gcap_doctor_heap_init(&heap_); }
   ~GraphBoxes() override {
-    gcap_graph_views_destroy(views_);
-    gcap_heap_deinit(&heap_);
+    gcap_doctor_graph_views_destroy(views_);
+    gcap_doctor_heap_deinit(&heap_);
   }
   bool Fold(Sample* sample, uint32_t most) {
     sample_.reset(sample);
-    gcap_graph_views_destroy(views_);
-    views_ = gcap_graph_views_create(sample_->diagnosis());
-    return gcap_graph_boxes(&heap_, &views_->items[0], most, &boxes_);
+    gcap_doctor_graph_views_destroy(views_);
+    views_ = gcap_doctor_graph_views_create(sample_->diagnosis());
+    return gcap_doctor_graph_boxes(&heap_, &views_->items[0], most, &boxes_);
   }
-  gcap_heap_t heap_;
+  gcap_doctor_heap_t heap_;
   std::unique_ptr<Sample> sample_;
-  gcap_graph_views_t* views_ = nullptr;
-  gcap_boxes_t boxes_;
+  gcap_doctor_graph_views_t* views_ = nullptr;
+  gcap_doctor_boxes_t boxes_;
 };
 
 TEST_F(GraphBoxes, SmallGraphHasABoxForEachNode) {
   ASSERT_TRUE(Fold(gcap_test::MakeHealthy(), 300));
-  EXPECT_EQ(boxes_.folding, GCAP_FOLDED_NOT);
+  EXPECT_EQ(boxes_.folding, GCAP_DOCTOR_FOLDED_NOT);
   EXPECT_EQ(boxes_.num_boxes, 4u);
   EXPECT_EQ(boxes_.num_edges, 4u);
   EXPECT_EQ(boxes_.num_layers, 3u);
@@ -61,7 +61,7 @@ std::string Row(int nodes, int nodes_of_a_line) {
 
 TEST_F(GraphBoxes, RowIsFoldedByLineFirst) {
   ASSERT_TRUE(Fold(new Sample(Row(100, 10)), 20));
-  EXPECT_EQ(boxes_.folding, GCAP_FOLDED_BY_LINE);
+  EXPECT_EQ(boxes_.folding, GCAP_DOCTOR_FOLDED_BY_LINE);
   ASSERT_EQ(boxes_.num_boxes, 10u);
   for (uint32_t i = 0; i < 10; ++i) {
     EXPECT_EQ(boxes_.boxes[i].count, 10u);
@@ -74,7 +74,7 @@ TEST_F(GraphBoxes, RowIsFoldedByLineFirst) {
 
 TEST_F(GraphBoxes, RowOfManyLinesIsFoldedToOneBox) {
   ASSERT_TRUE(Fold(new Sample(Row(100, 1)), 20));
-  EXPECT_EQ(boxes_.folding, GCAP_FOLDED_ROWS);
+  EXPECT_EQ(boxes_.folding, GCAP_DOCTOR_FOLDED_ROWS);
   ASSERT_EQ(boxes_.num_boxes, 1u);
   EXPECT_EQ(boxes_.boxes[0].count, 100u);
   EXPECT_EQ(boxes_.num_edges, 0u);

@@ -13,7 +13,7 @@ namespace {
 
 using gcap_test::Sample;
 
-std::string Html(Sample& sample) { return gcap_test::Written(gcap_report_html, sample); }
+std::string Html(Sample& sample) { return gcap_test::Written(gcap_doctor_report_html, sample); }
 
 size_t Count(const std::string& text, const std::string& part) {
   size_t count = 0;
@@ -100,7 +100,8 @@ TEST(HtmlReport, AnyRecordingGivesAPageOfThreeMegabytesAtMost) {
   }
   Sample sample(events);
   sample.AddCapture().begin = 0;
-  for (int i = 0; i < 200; ++i) sample.AddFinding(GCAP_FINDING_ESCAPED, GCAP_SEVERITY_NOTE, name).call = 7;
+  for (int i = 0; i < 200; ++i)
+    sample.AddFinding(GCAP_DOCTOR_FINDING_ESCAPED, GCAP_DOCTOR_SEVERITY_NOTE, name).call = 7;
   const std::string page = Html(sample);
   EXPECT_LT(page.size(), 3000000u);
   EXPECT_NE(page.find("100 findings more"), std::string::npos);

@@ -11,12 +11,12 @@
 
 namespace {
 
-std::string Json(const std::function<void(gcap_json_t*)>& write) {
+std::string Json(const std::function<void(gcap_doctor_json_t*)>& write) {
   char* text = nullptr;
   size_t bytes = 0;
   FILE* file = open_memstream(&text, &bytes);
-  gcap_json_t json;
-  gcap_json_init(&json, file);
+  gcap_doctor_json_t json;
+  gcap_doctor_json_init(&json, file);
   write(&json);
   fclose(file);
   std::string all(text, bytes);
@@ -25,7 +25,7 @@ std::string Json(const std::function<void(gcap_json_t*)>& write) {
 }
 
 std::string TextOf(const char* value) {
-  return Json([&](gcap_json_t* json) { gcap_json_text(json, nullptr, value); });
+  return Json([&](gcap_doctor_json_t* json) { gcap_doctor_json_text(json, nullptr, value); });
 }
 
 TEST(Json, TextsAreEscaped) {
@@ -46,21 +46,21 @@ TEST(Json, BytesThatAreNoUtf8AreReplaced) {
 }
 
 TEST(Json, ContainersNest) {
-  EXPECT_EQ(Json([](gcap_json_t* json) {
-              gcap_json_open(json, nullptr, '{');
-              gcap_json_open(json, "none", '[');
-              gcap_json_close(json, '[');
-              gcap_json_open_flat(json, "line", '{');
-              gcap_json_number(json, "a", 18446744073709551615u);
-              gcap_json_open_flat(json, "b", '[');
-              gcap_json_hex(json, nullptr, 255);
-              gcap_json_us(json, nullptr, 1234567);
-              gcap_json_close(json, '[');
-              gcap_json_close(json, '{');
-              gcap_json_signed(json, "c", -1);
-              gcap_json_flag(json, "d", true);
-              gcap_json_text(json, "e", nullptr);
-              gcap_json_close(json, '{');
+  EXPECT_EQ(Json([](gcap_doctor_json_t* json) {
+              gcap_doctor_json_open(json, nullptr, '{');
+              gcap_doctor_json_open(json, "none", '[');
+              gcap_doctor_json_close(json, '[');
+              gcap_doctor_json_open_flat(json, "line", '{');
+              gcap_doctor_json_number(json, "a", 18446744073709551615u);
+              gcap_doctor_json_open_flat(json, "b", '[');
+              gcap_doctor_json_hex(json, nullptr, 255);
+              gcap_doctor_json_us(json, nullptr, 1234567);
+              gcap_doctor_json_close(json, '[');
+              gcap_doctor_json_close(json, '{');
+              gcap_doctor_json_signed(json, "c", -1);
+              gcap_doctor_json_flag(json, "d", true);
+              gcap_doctor_json_text(json, "e", nullptr);
+              gcap_doctor_json_close(json, '{');
             }),
             "{\n \"none\": [],\n \"line\": {\"a\": 18446744073709551615, \"b\": [\"0xff\", 1234.567]},\n \"c\": -1,\n"
             " \"d\": true,\n \"e\": null\n}\n");

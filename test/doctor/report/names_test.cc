@@ -14,11 +14,11 @@ namespace {
 
 class Names : public testing::Test {
  protected:
-  Names() { gcap_heap_init(&heap_); }
-  ~Names() override { gcap_heap_deinit(&heap_); }
-  std::string Kernel(const char* name) { return gcap_name_kernel(&heap_, name); }
-  std::string Function(const char* name) { return gcap_name_function(&heap_, name); }
-  gcap_heap_t heap_;
+  Names() { gcap_doctor_heap_init(&heap_); }
+  ~Names() override { gcap_doctor_heap_deinit(&heap_); }
+  std::string Kernel(const char* name) { return gcap_doctor_name_kernel(&heap_, name); }
+  std::string Function(const char* name) { return gcap_doctor_name_function(&heap_, name); }
+  gcap_doctor_heap_t heap_;
 };
 
 TEST_F(Names, KernelKeepsTheFirstNamesOfItsTemplateArguments) {
@@ -75,15 +75,15 @@ TEST_F(Names, SpoiledSymbolsAreRead) {
     std::string symbol = good.substr(0, 2 + random() % (good.size() - 1));
     for (int j = 0; j < 3; ++j)
       symbol[2 + random() % (symbol.size() - 1 > 2 ? symbol.size() - 2 : 1)] = "ENILSZT_19UD"[random() % 12];
-    gcap_mangled_t names;
-    gcap_mangled_read(symbol.c_str(), &names);
+    gcap_doctor_mangled_t names;
+    gcap_doctor_mangled_read(symbol.c_str(), &names);
     longest = std::max(longest, std::string(names.name).size());
   }
   EXPECT_GT(longest, 20u);
 }
 
 TEST_F(Names, TimesHaveThreeDigits) {
-  const auto ns = [&](uint64_t value) { return std::string(gcap_name_ns(&heap_, value)); };
+  const auto ns = [&](uint64_t value) { return std::string(gcap_doctor_name_ns(&heap_, value)); };
   EXPECT_EQ(ns(0), "0 ns");
   EXPECT_EQ(ns(999), "999 ns");
   EXPECT_EQ(ns(1234), "1.23 us");

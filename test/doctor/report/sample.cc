@@ -15,33 +15,34 @@ const char kFirstLine[] = "gcap-events\tversion=1\tpid=7\ttime=1700000000\tprogr
 
 Sample::Sample(std::string events) {
   FILE* file = fmemopen(&events[0], events.size(), "r");
-  recording_ = gcap_recording_read(file, "test");
+  recording_ = gcap_doctor_recording_read(file, "test");
   fclose(file);
-  gcap_heap_init(&diagnosis_.heap);
+  gcap_doctor_heap_init(&diagnosis_.heap);
   diagnosis_.recording = recording_;
 }
 
 Sample::~Sample() {
-  gcap_heap_deinit(&diagnosis_.heap);
-  gcap_recording_destroy(recording_);
+  gcap_doctor_heap_deinit(&diagnosis_.heap);
+  gcap_doctor_recording_destroy(recording_);
 }
 
-gcap_captured_t& Sample::AddCapture() {
-  gcap_captured_t capture = {};
-  capture.begin = capture.end = capture.stream = capture.thread = GCAP_NONE;
-  capture.graph = capture.exec = capture.culprit = GCAP_NONE;
+gcap_doctor_captured_t& Sample::AddCapture() {
+  gcap_doctor_captured_t capture = {};
+  capture.begin = capture.end = capture.stream = capture.thread = GCAP_DOCTOR_NONE;
+  capture.graph = capture.exec = capture.culprit = GCAP_DOCTOR_NONE;
   captures_.push_back(capture);
   return captures_.back();
 }
 
-gcap_finding_t& Sample::AddFinding(gcap_finding_kind_t kind, gcap_severity_t severity, std::string sentence) {
-  gcap_finding_t finding = {};
+gcap_doctor_finding_t& Sample::AddFinding(gcap_doctor_finding_kind_t kind, gcap_doctor_severity_t severity,
+                                          std::string sentence) {
+  gcap_doctor_finding_t finding = {};
   finding.kind = kind;
   finding.severity = severity;
-  finding.capture = finding.call = finding.other = GCAP_NONE;
+  finding.capture = finding.call = finding.other = GCAP_DOCTOR_NONE;
   finding.is_certain = true;
   finding.count = 1;
-  finding.sentence = gcap_heap_copy(&diagnosis_.heap, sentence.data(), sentence.size());
+  finding.sentence = gcap_doctor_heap_copy(&diagnosis_.heap, sentence.data(), sentence.size());
   findings_.push_back(finding);
   return findings_.back();
 }
@@ -54,9 +55,9 @@ uint32_t Sample::Call(uint64_t number) const {
   abort();
 }
 
-const gcap_diagnosis_t* Sample::diagnosis() {
+const gcap_doctor_diagnosis_t* Sample::diagnosis() {
   // All calls are of the first capture.
-  capture_of_.assign(recording_->num_calls, captures_.empty() ? GCAP_NONE : 0);
+  capture_of_.assign(recording_->num_calls, captures_.empty() ? GCAP_DOCTOR_NONE : 0);
   diagnosis_.capture_of = capture_of_.data();
   diagnosis_.captures = captures_.data();
   diagnosis_.num_captures = captures_.size();
@@ -81,7 +82,7 @@ struct Stream {
 
 }  // namespace
 
-std::string Written(void (*report)(FILE*, const gcap_diagnosis_t*), Sample& sample) {
+std::string Written(void (*report)(FILE*, const gcap_doctor_diagnosis_t*), Sample& sample) {
   Stream stream;
   report(stream.file, sample.diagnosis());
   return stream.Close();
@@ -89,7 +90,7 @@ std::string Written(void (*report)(FILE*, const gcap_diagnosis_t*), Sample& samp
 
 std::string Text(Sample& sample, bool colour) {
   Stream stream;
-  gcap_report_text(stream.file, sample.diagnosis(), colour);
+  gcap_doctor_report_text(stream.file, sample.diagnosis(), colour);
   return stream.Close();
 }
 
@@ -135,26 +136,26 @@ const char kBroken[] =
     "call\tn=6\tt=1200000\tend=1220000\tthread=1\tfunction=cuStreamEndCapture\tresult=901\tstream=1\tstack=2\n";
 
 void DiagnoseBroken(Sample* sample) {
-  gcap_captured_t& capture = sample->AddCapture();
+  gcap_doctor_captured_t& capture = sample->AddCapture();
   capture.begin = sample->Call(1);
   capture.end = sample->Call(6);
   capture.stream = 0;
   capture.thread = 0;
-  capture.mode = GCAP_MODE_GLOBAL;
-  capture.outcome = GCAP_OUTCOME_BROKEN;
+  capture.mode = GCAP_DOCTOR_MODE_GLOBAL;
+  capture.outcome = GCAP_DOCTOR_OUTCOME_BROKEN;
   capture.result = 901;
   capture.num_nodes = 2;
   capture.culprit = sample->Call(4);
-  gcap_finding_t& culprit =
-      sample->AddFinding(GCAP_FINDING_CULPRIT, GCAP_SEVERITY_ERROR,
+  gcap_doctor_finding_t& culprit =
+      sample->AddFinding(GCAP_DOCTOR_FINDING_CULPRIT, GCAP_DOCTOR_SEVERITY_ERROR,
                          "cudaStreamSynchronize on stream 1, which captures, by thread 'python3' broke the capture.");
   culprit.rule = gcap_rule_by_id("R11");
   culprit.capture = 0;
   culprit.call = sample->Call(4);
   culprit.other = sample->Call(1);
   culprit.remedy = "read the value after the replay, or keep it on the device";
-  gcap_finding_t& lost =
-      sample->AddFinding(GCAP_FINDING_LOST_CALL, GCAP_SEVERITY_WARNING,
+  gcap_doctor_finding_t& lost =
+      sample->AddFinding(GCAP_DOCTOR_FINDING_LOST_CALL, GCAP_DOCTOR_SEVERITY_WARNING,
                          "cudaMalloc of 4096 bytes by thread 'loader' answered 901 while capture 1 was open.");
   lost.rule = gcap_rule_by_id("R26");
   lost.capture = 0;
@@ -175,7 +176,8 @@ Sample* MakeMany(unsigned findings) {
   Sample* sample = new Sample(std::string(kFirstLine) + kBroken + notes);
   DiagnoseBroken(sample);
   for (unsigned i = 0; i < findings; ++i) {
-    sample->AddFinding(GCAP_FINDING_PAGEABLE, GCAP_SEVERITY_WARNING, "finding number " + std::to_string(i));
+    sample->AddFinding(GCAP_DOCTOR_FINDING_PAGEABLE, GCAP_DOCTOR_SEVERITY_WARNING,
+                       "finding number " + std::to_string(i));
   }
   return sample;
 }
@@ -219,12 +221,12 @@ Sample* MakeHealthy() {
       "whole\texec=1\tcount=1000\tns=9000000\n"
       "end\tt=5000\n";
   Sample* sample = new Sample(std::string(kFirstLine) + events);
-  gcap_captured_t& capture = sample->AddCapture();
+  gcap_doctor_captured_t& capture = sample->AddCapture();
   capture.begin = sample->Call(1);
   capture.end = sample->Call(6);
   capture.stream = capture.thread = 0;
-  capture.mode = GCAP_MODE_RELAXED;
-  capture.outcome = GCAP_OUTCOME_GRAPH;
+  capture.mode = GCAP_DOCTOR_MODE_RELAXED;
+  capture.outcome = GCAP_DOCTOR_OUTCOME_GRAPH;
   capture.graph = capture.exec = 1;
   capture.num_nodes = 4;
   capture.replays = 1000;
@@ -250,16 +252,17 @@ Sample* MakeHostile() {
             "\tresult=900\tstream=1\tstack=1\tkernel=" + script + broken + "\n";
   events += "note\ttext=" + script + broken + "\n";
   Sample* sample = new Sample(events);
-  gcap_captured_t& capture = sample->AddCapture();
+  gcap_doctor_captured_t& capture = sample->AddCapture();
   capture.begin = sample->Call(1);
   capture.stream = capture.thread = 0;
   capture.graph = 1;
   capture.culprit = sample->Call(3);
-  gcap_finding_t& finding = sample->AddFinding(GCAP_FINDING_CULPRIT, GCAP_SEVERITY_ERROR, script + broken);
+  gcap_doctor_finding_t& finding =
+      sample->AddFinding(GCAP_DOCTOR_FINDING_CULPRIT, GCAP_DOCTOR_SEVERITY_ERROR, script + broken);
   finding.call = sample->Call(3);
   finding.capture = 0;
   finding.remedy = "take <b>less</b> & more";
-  sample->AddFinding(GCAP_FINDING_ESCAPED, GCAP_SEVERITY_WARNING, broken + script).call = sample->Call(3);
+  sample->AddFinding(GCAP_DOCTOR_FINDING_ESCAPED, GCAP_DOCTOR_SEVERITY_WARNING, broken + script).call = sample->Call(3);
   return sample;
 }
 
@@ -318,12 +321,12 @@ Sample* MakeLarge(unsigned nodes) {
   events += "\tthread=1\tfunction=cuStreamEndCapture\tresult=0\tstream=1\tgraph=1\tstack=1\n";
   events += "replays\texec=1\tcount=500\nend\tt=99999999\n";
   Sample* sample = new Sample(events);
-  gcap_captured_t& capture = sample->AddCapture();
+  gcap_doctor_captured_t& capture = sample->AddCapture();
   capture.begin = sample->Call(1);
   capture.end = sample->Call(nodes + 2);
   capture.stream = capture.thread = 0;
-  capture.mode = GCAP_MODE_GLOBAL;
-  capture.outcome = GCAP_OUTCOME_GRAPH;
+  capture.mode = GCAP_DOCTOR_MODE_GLOBAL;
+  capture.outcome = GCAP_DOCTOR_OUTCOME_GRAPH;
   capture.graph = capture.exec = 1;
   capture.num_nodes = nodes;
   capture.replays = 500;

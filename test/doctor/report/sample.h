@@ -19,25 +19,26 @@ class Sample {
   ~Sample();
   Sample(const Sample&) = delete;
 
-  // Returns the new entry, whose indices are GCAP_NONE. Valid until the next one is added.
-  gcap_captured_t& AddCapture();
-  gcap_finding_t& AddFinding(gcap_finding_kind_t kind, gcap_severity_t severity, std::string sentence);
+  // Returns the new entry, whose indices are GCAP_DOCTOR_NONE. Valid until the next one is added.
+  gcap_doctor_captured_t& AddCapture();
+  gcap_doctor_finding_t& AddFinding(gcap_doctor_finding_kind_t kind, gcap_doctor_severity_t severity,
+                                    std::string sentence);
   // The index of the call of that number.
   uint32_t Call(uint64_t number) const;
   // The diagnosis as it is now.
-  const gcap_diagnosis_t* diagnosis();
-  const gcap_recording_t* recording() const { return recording_; }
+  const gcap_doctor_diagnosis_t* diagnosis();
+  const gcap_doctor_recording_t* recording() const { return recording_; }
 
  private:
-  gcap_recording_t* recording_;
-  gcap_diagnosis_t diagnosis_ = {};
-  std::vector<gcap_captured_t> captures_;
-  std::vector<gcap_finding_t> findings_;
+  gcap_doctor_recording_t* recording_;
+  gcap_doctor_diagnosis_t diagnosis_ = {};
+  std::vector<gcap_doctor_captured_t> captures_;
+  std::vector<gcap_doctor_finding_t> findings_;
   std::vector<uint32_t> capture_of_;
 };
 
 // What a report writes.
-std::string Written(void (*report)(FILE*, const gcap_diagnosis_t*), Sample& sample);
+std::string Written(void (*report)(FILE*, const gcap_doctor_diagnosis_t*), Sample& sample);
 std::string Text(Sample& sample, bool colour = false);
 
 extern const char kFirstLine[];

@@ -38,7 +38,7 @@ TEST(TextReport, CulpritComesFirstWithItsPlacesAndRemedy) {
 
 TEST(TextReport, AnotherThreadIsNamedBesideTheCapturingOne) {
   std::unique_ptr<Sample> sample(gcap_test::MakeBroken());
-  gcap_finding_t& finding = const_cast<gcap_finding_t*>(sample->diagnosis()->findings)[0];
+  gcap_doctor_finding_t& finding = const_cast<gcap_doctor_finding_t*>(sample->diagnosis()->findings)[0];
   finding.call = sample->Call(5);
   finding.is_certain = false;
   const std::string text = Text(*sample);
@@ -48,7 +48,7 @@ TEST(TextReport, AnotherThreadIsNamedBesideTheCapturingOne) {
 
 TEST(TextReport, CallThatSucceededIsNamedWithTheAnswerOfTheEnd) {
   std::unique_ptr<Sample> sample(gcap_test::MakeBroken());
-  const_cast<gcap_finding_t*>(sample->diagnosis()->findings)[0].call = sample->Call(3);
+  const_cast<gcap_doctor_finding_t*>(sample->diagnosis()->findings)[0].call = sample->Call(3);
   EXPECT_TRUE(Has(Text(*sample), "cudaLaunchKernel, which answered 0; its end answered 901 cudaErrorStreamCapture"))
       << Text(*sample);
 }
@@ -82,7 +82,7 @@ TEST(TextReport, HealthyRecordingSaysWhatWasCaptured) {
 TEST(TextReport, TimesLeaveRoomForFindings) {
   std::unique_ptr<Sample> sample(gcap_test::MakeLarge(100));
   for (int i = 0; i < 20; ++i) {
-    sample->AddFinding(GCAP_FINDING_PAGEABLE, GCAP_SEVERITY_WARNING, "finding " + std::to_string(i));
+    sample->AddFinding(GCAP_DOCTOR_FINDING_PAGEABLE, GCAP_DOCTOR_SEVERITY_WARNING, "finding " + std::to_string(i));
   }
   const std::string text = Text(*sample);
   EXPECT_LE(CountLines(text), 20) << text;

@@ -15,11 +15,11 @@ int main(int argc, char** argv) {
     fprintf(stderr, "usage: write_sample broken|healthy|hostile|many|large|small text|colour|json|html|dot|trace\n");
     return 2;
   }
-  if (strcmp(argv[2], "text") == 0) gcap_report_text(stdout, sample->diagnosis(), false);
-  if (strcmp(argv[2], "colour") == 0) gcap_report_text(stdout, sample->diagnosis(), true);
-  if (strcmp(argv[2], "json") == 0) gcap_report_json(stdout, sample->diagnosis());
-  if (strcmp(argv[2], "html") == 0) gcap_report_html(stdout, sample->diagnosis());
-  if (strcmp(argv[2], "dot") == 0) gcap_report_dot(stdout, sample->diagnosis());
-  if (strcmp(argv[2], "trace") == 0) gcap_report_trace(stdout, sample->diagnosis());
+  if (strcmp(argv[2], "text") == 0) gcap_doctor_report_text(stdout, sample->diagnosis(), false);
+  if (strcmp(argv[2], "colour") == 0) gcap_doctor_report_text(stdout, sample->diagnosis(), true);
+  if (strcmp(argv[2], "json") == 0) gcap_doctor_report_json(stdout, sample->diagnosis());
+  if (strcmp(argv[2], "html") == 0) gcap_doctor_report_html(stdout, sample->diagnosis());
+  if (strcmp(argv[2], "dot") == 0) gcap_doctor_report_dot(stdout, sample->diagnosis());
+  if (strcmp(argv[2], "trace") == 0) gcap_doctor_report_trace(stdout, sample->diagnosis());
   return 0;
 }

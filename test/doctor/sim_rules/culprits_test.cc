@@ -19,7 +19,7 @@ enum { kParts = 40, kUnjoined = 904 };
 std::vector<std::string> Blocks() { return LinesOf({getenv("CASES"), "--list"}); }
 
 std::string CallOf(const Logged& logged, uint32_t call) {
-  if (call == GCAP_NONE) return "none";
+  if (call == GCAP_DOCTOR_NONE) return "none";
   return logged.FunctionOf(call) + " #" + std::to_string(logged.recording().calls[call].number);
 }
 
@@ -28,10 +28,10 @@ size_t Compare(const std::string& block) {
   const Logged logged(LogOf({getenv("CASES"), "--observe=" + block}), /*with_says=*/false);
   size_t broken = 0;
   for (size_t i = 0; i < logged.diagnosis().num_captures; ++i) {
-    const gcap_captured_t& capture = logged.diagnosis().captures[i];
+    const gcap_doctor_captured_t& capture = logged.diagnosis().captures[i];
     const uint32_t breaker = logged.BreakerOf(capture);
     // Of an unjoined fork the analyser names the wait that began it, and the simulator the end that met it.
-    if (breaker == GCAP_NONE || capture.result == kUnjoined) continue;
+    if (breaker == GCAP_DOCTOR_NONE || capture.result == kUnjoined) continue;
     ++broken;
     EXPECT_EQ(CallOf(logged, capture.culprit), CallOf(logged, breaker)) << block << "\n" << logged.Findings();
   }

@@ -24,7 +24,7 @@ std::map<std::string, std::string> Examples() {
 size_t Bad(const Logged& logged) {
   size_t bad = 0;
   for (size_t i = 0; i < logged.diagnosis().num_findings; ++i) {
-    bad += logged.diagnosis().findings[i].severity != GCAP_SEVERITY_NOTE;
+    bad += logged.diagnosis().findings[i].severity != GCAP_DOCTOR_SEVERITY_NOTE;
   }
   return bad;
 }
@@ -48,14 +48,14 @@ TEST(Examples, HealthyOnesHaveNothingWorthAWarning) {
 TEST(Examples, BrokenCaptureHasItsFourMistakes) {
   const Logged logged = Logged::Of({Examples().at("broken_capture")});
   const struct {
-    gcap_finding_kind_t kind;
+    gcap_doctor_finding_kind_t kind;
     const char *function, *rule;
-  } mistakes[] = {{GCAP_FINDING_CULPRIT, "cudaStreamSynchronize", "R11"},
-                  {GCAP_FINDING_CULPRIT, "cudaMalloc", "R26"},
-                  {GCAP_FINDING_CULPRIT, "cudaStreamWaitEvent", "R17"},
-                  {GCAP_FINDING_UNJOINED, "cudaStreamWaitEvent", "R6"}};
+  } mistakes[] = {{GCAP_DOCTOR_FINDING_CULPRIT, "cudaStreamSynchronize", "R11"},
+                  {GCAP_DOCTOR_FINDING_CULPRIT, "cudaMalloc", "R26"},
+                  {GCAP_DOCTOR_FINDING_CULPRIT, "cudaStreamWaitEvent", "R17"},
+                  {GCAP_DOCTOR_FINDING_UNJOINED, "cudaStreamWaitEvent", "R6"}};
   for (const auto& mistake : mistakes) {
-    const gcap_finding_t* finding = logged.Find(mistake.kind, mistake.function);
+    const gcap_doctor_finding_t* finding = logged.Find(mistake.kind, mistake.function);
     ASSERT_NE(finding, nullptr) << mistake.rule << "\n" << logged.Findings();
     ASSERT_NE(finding->rule, nullptr) << mistake.rule;
     EXPECT_STREQ(finding->rule->id, mistake.rule);
@@ -66,7 +66,7 @@ TEST(Examples, BrokenCaptureHasItsFourMistakes) {
 
 TEST(Examples, BrokenEpHasItsAllocation) {
   const Logged logged = Logged::Of({Examples().at("broken_ep")});
-  EXPECT_NE(logged.Find(GCAP_FINDING_CULPRIT, "cudaMalloc"), nullptr) << logged.Findings();
+  EXPECT_NE(logged.Find(GCAP_DOCTOR_FINDING_CULPRIT, "cudaMalloc"), nullptr) << logged.Findings();
   EXPECT_EQ(Bad(logged), 1u) << logged.Findings();
 }
 

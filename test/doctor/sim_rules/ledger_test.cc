@@ -63,7 +63,7 @@ Ledger Write(bool at_the_end, const std::function<void(cudaStream_t)>& work) {
 
 void ExpectCulprit(const Ledger& ledger, const std::string& function, const std::string& id) {
   const Logged logged(ledger.text);
-  const gcap_finding_t* finding = logged.Find(GCAP_FINDING_CULPRIT, function);
+  const gcap_doctor_finding_t* finding = logged.Find(GCAP_DOCTOR_FINDING_CULPRIT, function);
   ASSERT_NE(finding, nullptr) << logged.Findings() << ledger.text;
   EXPECT_TRUE(finding->is_certain);
   ASSERT_NE(finding->rule, nullptr) << logged.Findings();
@@ -72,8 +72,8 @@ void ExpectCulprit(const Ledger& ledger, const std::string& function, const std:
   char words[512];
   gcap_rule_print(words, sizeof(words), finding->rule);
   EXPECT_NE(ledger.message.find(words), std::string::npos) << ledger.message;
-  const gcap_event_call_t& call = logged.recording().calls[finding->call];
-  const uint32_t frame = gcap_recording_c_frame(&logged.recording(), call.stack);
+  const gcap_doctor_event_call_t& call = logged.recording().calls[finding->call];
+  const uint32_t frame = gcap_doctor_recording_c_frame(&logged.recording(), call.stack);
   ASSERT_LT(frame, logged.recording().num_frames);
   EXPECT_STREQ(logged.recording().frames[frame].file, __FILE__);
 }

@@ -63,23 +63,23 @@ Logged Logged::Of(const std::vector<std::string>& command) { return Logged(LogOf
 
 Logged::Logged(const std::string& log, bool with_says) : log_(log.empty() ? "\n" : log) {
   FILE* file = fmemopen(&log_[0], log_.size(), "r");
-  recording_.reset(gcap_recording_read(file, "log"));
+  recording_.reset(gcap_doctor_recording_read(file, "log"));
   fclose(file);
   for (size_t i = 0; i < recording_->num_calls; ++i) {
-    gcap_event_call_t& call = recording_->calls[i];
+    gcap_doctor_event_call_t& call = recording_->calls[i];
     says_.push_back(call.says != nullptr ? call.says : "");
     if (!with_says) call.says = nullptr;
   }
-  diagnosis_.reset(gcap_diagnosis_create(recording_.get()));
+  diagnosis_.reset(gcap_doctor_diagnosis_create(recording_.get()));
 }
 
 std::string Logged::FunctionOf(uint32_t call) const {
   return call < recording_->num_calls ? recording_->calls[call].function : "";
 }
 
-const gcap_finding_t* Logged::Find(gcap_finding_kind_t kind, const std::string& function) const {
+const gcap_doctor_finding_t* Logged::Find(gcap_doctor_finding_kind_t kind, const std::string& function) const {
   for (size_t i = 0; i < diagnosis_->num_findings; ++i) {
-    const gcap_finding_t* finding = &diagnosis_->findings[i];
+    const gcap_doctor_finding_t* finding = &diagnosis_->findings[i];
     if (finding->kind == kind && FunctionOf(finding->call) == function) return finding;
   }
   return nullptr;
@@ -88,17 +88,17 @@ const gcap_finding_t* Logged::Find(gcap_finding_kind_t kind, const std::string& 
 std::string Logged::Findings() const {
   std::ostringstream text;
   for (size_t i = 0; i < diagnosis_->num_findings; ++i) {
-    const gcap_finding_t& finding = diagnosis_->findings[i];
-    text << "  " << gcap_finding_kind_name(finding.kind) << " " << (finding.rule != nullptr ? finding.rule->id : "-")
-         << ": " << finding.sentence << "\n";
+    const gcap_doctor_finding_t& finding = diagnosis_->findings[i];
+    text << "  " << gcap_doctor_finding_kind_name(finding.kind) << " "
+         << (finding.rule != nullptr ? finding.rule->id : "-") << ": " << finding.sentence << "\n";
   }
   return text.str();
 }
 
-uint32_t Logged::BreakerOf(const gcap_captured_t& capture) const {
+uint32_t Logged::BreakerOf(const gcap_doctor_captured_t& capture) const {
   const std::string begins = "begins capture ", breaks = "invalidates capture ";
   const size_t at = says_[capture.begin].find(begins);
-  if (at == std::string::npos) return GCAP_NONE;
+  if (at == std::string::npos) return GCAP_DOCTOR_NONE;
   const int id = atoi(says_[capture.begin].c_str() + at + begins.size());
   for (size_t call = 0; call < says_.size(); ++call) {
     const std::string& says = says_[call];
@@ -106,7 +106,7 @@ uint32_t Logged::BreakerOf(const gcap_captured_t& capture) const {
       if (atoi(says.c_str() + from + breaks.size()) == id) return static_cast<uint32_t>(call);
     }
   }
-  return GCAP_NONE;
+  return GCAP_DOCTOR_NONE;
 }
 
 }  // namespace testing

@@ -22,28 +22,28 @@ class Logged {
   // The text of a log. Without `says`, the analyser hears the calls and their answers alone, as on a GPU.
   explicit Logged(const std::string& log, bool with_says = true);
 
-  const gcap_recording_t& recording() const { return *recording_; }
-  const gcap_diagnosis_t& diagnosis() const { return *diagnosis_; }
+  const gcap_doctor_recording_t& recording() const { return *recording_; }
+  const gcap_doctor_diagnosis_t& diagnosis() const { return *diagnosis_; }
   const std::string& log() const { return log_; }
 
   // "cudaMalloc"; "" for no call.
   std::string FunctionOf(uint32_t call) const;
   // The finding about a call of the function, of that kind; NULL for none.
-  const gcap_finding_t* Find(gcap_finding_kind_t kind, const std::string& function) const;
+  const gcap_doctor_finding_t* Find(gcap_doctor_finding_kind_t kind, const std::string& function) const;
   // All findings, a line each, for messages.
   std::string Findings() const;
-  // The call that the simulator says broke the capture; GCAP_NONE for none.
-  uint32_t BreakerOf(const gcap_captured_t& capture) const;
+  // The call that the simulator says broke the capture; GCAP_DOCTOR_NONE for none.
+  uint32_t BreakerOf(const gcap_doctor_captured_t& capture) const;
 
  private:
   struct Destroy {
-    void operator()(gcap_recording_t* recording) const { gcap_recording_destroy(recording); }
-    void operator()(gcap_diagnosis_t* diagnosis) const { gcap_diagnosis_destroy(diagnosis); }
+    void operator()(gcap_doctor_recording_t* recording) const { gcap_doctor_recording_destroy(recording); }
+    void operator()(gcap_doctor_diagnosis_t* diagnosis) const { gcap_doctor_diagnosis_destroy(diagnosis); }
   };
   std::string log_;
   std::vector<std::string> says_;  // by call
-  std::unique_ptr<gcap_recording_t, Destroy> recording_;
-  std::unique_ptr<gcap_diagnosis_t, Destroy> diagnosis_;
+  std::unique_ptr<gcap_doctor_recording_t, Destroy> recording_;
+  std::unique_ptr<gcap_doctor_diagnosis_t, Destroy> diagnosis_;
 };
 
 // The log of a command on its standard error.

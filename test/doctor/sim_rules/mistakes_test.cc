@@ -51,10 +51,10 @@ class Mistakes : public ::testing::Test {
     }
   }
 
-  static void ExpectOne(const Logged& logged, gcap_finding_kind_t kind, const std::string& function,
+  static void ExpectOne(const Logged& logged, gcap_doctor_finding_kind_t kind, const std::string& function,
                         const std::string& rule) {
     EXPECT_EQ(logged.recording().damage.lines, 0u);
-    const gcap_finding_t* finding = logged.Find(kind, function);
+    const gcap_doctor_finding_t* finding = logged.Find(kind, function);
     ASSERT_NE(finding, nullptr) << logged.Findings() << logged.log();
     ASSERT_NE(finding->rule, nullptr) << logged.Findings();
     EXPECT_EQ(finding->rule->id, rule);
@@ -76,7 +76,7 @@ TEST_F(Mistakes, LibrarysHandleDestroyedInACapture) {
     EXPECT_EQ(cublasLtDestroy(handle), CUBLAS_STATUS_SUCCESS);
     End();
   });
-  ExpectOne(logged, GCAP_FINDING_CULPRIT, "cublasLtDestroy", "R42");
+  ExpectOne(logged, GCAP_DOCTOR_FINDING_CULPRIT, "cublasLtDestroy", "R42");
 }
 
 TEST_F(Mistakes, LibrarysHandleMadeInACapture) {
@@ -87,7 +87,7 @@ TEST_F(Mistakes, LibrarysHandleMadeInACapture) {
     if (cublasCreate(&blas) != CUBLAS_STATUS_SUCCESS) blas = nullptr;
     End();
   });
-  ExpectOne(logged, GCAP_FINDING_CULPRIT, "cublasCreate", "R42");
+  ExpectOne(logged, GCAP_DOCTOR_FINDING_CULPRIT, "cublasCreate", "R42");
   if (blas != nullptr) {
     EXPECT_EQ(cublasDestroy(blas), CUBLAS_STATUS_SUCCESS);
   }
@@ -98,7 +98,7 @@ TEST_F(Mistakes, LibrarysHandleMadeInACapture) {
     if (cudnnCreate(&dnn) != CUDNN_STATUS_SUCCESS) dnn = nullptr;
     End();
   });
-  ExpectOne(logged, GCAP_FINDING_CULPRIT, "cudnnCreate", "R42");
+  ExpectOne(logged, GCAP_DOCTOR_FINDING_CULPRIT, "cudnnCreate", "R42");
   if (dnn != nullptr) {
     EXPECT_EQ(cudnnDestroy(dnn), CUDNN_STATUS_SUCCESS);
   }
@@ -110,14 +110,14 @@ TEST_F(Mistakes, CaptureLeftOpen) {
     Fill(stream_);
   });
   End();
-  ExpectOne(logged, GCAP_FINDING_LEFT_OPEN, "cudaStreamBeginCapture", "R7");
+  ExpectOne(logged, GCAP_DOCTOR_FINDING_LEFT_OPEN, "cudaStreamBeginCapture", "R7");
 }
 
 TEST_F(Mistakes, ModeNotExchangedBack) {
   cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
   const Logged logged = Log([&] { GCAP_EXPECT_CUDA(cudaThreadExchangeStreamCaptureMode(&mode)); });
   GCAP_EXPECT_CUDA(cudaThreadExchangeStreamCaptureMode(&mode));
-  ExpectOne(logged, GCAP_FINDING_MODE_KEPT, "cudaThreadExchangeStreamCaptureMode", "R60");
+  ExpectOne(logged, GCAP_DOCTOR_FINDING_MODE_KEPT, "cudaThreadExchangeStreamCaptureMode", "R60");
 }
 
 TEST_F(Mistakes, WorkOnAnotherStream) {
@@ -127,8 +127,8 @@ TEST_F(Mistakes, WorkOnAnotherStream) {
     Fill(other_);
     End();
   });
-  ExpectOne(logged, GCAP_FINDING_ESCAPED, "cudaMemsetAsync", "R64");
-  EXPECT_EQ(logged.diagnosis().findings[0].severity, GCAP_SEVERITY_ERROR);
+  ExpectOne(logged, GCAP_DOCTOR_FINDING_ESCAPED, "cudaMemsetAsync", "R64");
+  EXPECT_EQ(logged.diagnosis().findings[0].severity, GCAP_DOCTOR_SEVERITY_ERROR);
 }
 
 TEST_F(Mistakes, NoneInAHealthyCapture) {

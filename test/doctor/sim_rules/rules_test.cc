@@ -15,14 +15,14 @@ namespace {
 
 struct Row {
   const char *rule, *block;
-  gcap_finding_kind_t kind;
+  gcap_doctor_finding_kind_t kind;
   const char* function;
   const char* told;  // the rule that the finding names, where that is another one; "" for none
 };
 
-constexpr gcap_finding_kind_t kCulprit = GCAP_FINDING_CULPRIT, kUnjoined = GCAP_FINDING_UNJOINED,
-                              kLost = GCAP_FINDING_LOST_CALL, kFailed = GCAP_FINDING_LAUNCH_FAILED,
-                              kRefused = GCAP_FINDING_UPDATE_REFUSED;
+constexpr gcap_doctor_finding_kind_t kCulprit = GCAP_DOCTOR_FINDING_CULPRIT, kUnjoined = GCAP_DOCTOR_FINDING_UNJOINED,
+                                     kLost = GCAP_DOCTOR_FINDING_LOST_CALL, kFailed = GCAP_DOCTOR_FINDING_LAUNCH_FAILED,
+                                     kRefused = GCAP_DOCTOR_FINDING_UPDATE_REFUSED;
 
 const Row kRows[] = {
     {"R1", "begin.legacy/GLOBAL", kCulprit, "cudaStreamBeginCapture", nullptr},
@@ -32,7 +32,7 @@ const Row kRows[] = {
     {"R4", "end.other_thread/THREAD_LOCAL", kCulprit, "cudaStreamEndCapture", nullptr},
     {"R5", "end.after_invalidation/GLOBAL", kCulprit, "cudaStreamSynchronize", "R11"},  // what made it invalid
     {"R6", "end.unjoined_work/GLOBAL", kUnjoined, "cudaStreamWaitEvent", nullptr},
-    {"R8", "end.empty/GLOBAL", GCAP_FINDING_EMPTY_GRAPH, "cudaStreamBeginCapture", nullptr},
+    {"R8", "end.empty/GLOBAL", GCAP_DOCTOR_FINDING_EMPTY_GRAPH, "cudaStreamBeginCapture", nullptr},
     {"R9", "cap.cudaMemcpyAsync_nulldst/self GLOBAL", kLost, "cudaMemcpyAsync", nullptr},
     {"R9", "cap.cudaEventElapsedTime_captured/self GLOBAL", kLost, "cudaEventElapsedTime", nullptr},
     {"R11", "end.after_invalidation/RELAXED", kCulprit, "cudaStreamSynchronize", nullptr},
@@ -51,22 +51,24 @@ const Row kRows[] = {
     {"R24", "cap.cudaStreamGetFlags/self GLOBAL", kCulprit, "cudaStreamGetFlags", nullptr},
     {"R26", "mode.exchange_matrix/capture GLOBAL thread GLOBAL", kCulprit, "cudaMalloc", nullptr},
     {"R28", "cap.cudaFree/self THREAD_LOCAL", kCulprit, "cudaFree", nullptr},
-    {"R29", "cap.cudaMallocAsync_capturing/self GLOBAL", GCAP_FINDING_ALLOCATION_NODE, "cudaMallocAsync", nullptr},
+    {"R29", "cap.cudaMallocAsync_capturing/self GLOBAL", GCAP_DOCTOR_FINDING_ALLOCATION_NODE, "cudaMallocAsync",
+     nullptr},
     {"R30", "memnode.no_autofree/", kFailed, "cudaGraphLaunch", nullptr},
     {"R32", "instantiate.flags/", kFailed, "cudaGraphInstantiate", ""},
     {"R33", "memnode.edits/", kFailed, "cudaGraphInstantiate", ""},
     {"R35", "cap.cudaMemPoolGetAttribute_reuse/self GLOBAL", kCulprit, "cudaMemPoolGetAttribute", nullptr},
     {"R36", "during.cudaHostAlloc/other GLOBAL", kCulprit, "cudaHostAlloc", nullptr},
-    {"R37", "order.capture_and_eager/", GCAP_FINDING_PAGEABLE, "cudaMemcpyAsync", "R38"},  // pageable, and so both
-    {"R38", "order.capture_and_eager/", GCAP_FINDING_PAGEABLE, "cudaMemcpyAsync", nullptr},
+    {"R37", "order.capture_and_eager/", GCAP_DOCTOR_FINDING_PAGEABLE, "cudaMemcpyAsync",
+     "R38"},  // pageable, and so both
+    {"R38", "order.capture_and_eager/", GCAP_DOCTOR_FINDING_PAGEABLE, "cudaMemcpyAsync", nullptr},
     {"R49", "during.cudaDeviceSetLimit/self GLOBAL", kCulprit, "cudaDeviceSetLimit", nullptr},
     // The log does not say what the update would have changed.
     {"R53", "update.changes/", kRefused, "cudaGraphExecUpdate", "R55"},
     {"R54", "update.changes/", kRefused, "cudaGraphExecUpdate", nullptr},
     {"R55", "update.changes/", kRefused, "cudaGraphExecUpdate", nullptr},
     {"R63", "during.cudaLaunchKernel_grid0_capturing/self GLOBAL", kCulprit, "cudaLaunchKernel", nullptr},
-    {"R64", "during.cudaMemsetAsync_other/self GLOBAL", GCAP_FINDING_ESCAPED, "cudaMemsetAsync", nullptr},
-    {"R64", "cap.cudaMemcpy_d2d/self GLOBAL", GCAP_FINDING_ESCAPED, "cudaMemcpy", nullptr},
+    {"R64", "during.cudaMemsetAsync_other/self GLOBAL", GCAP_DOCTOR_FINDING_ESCAPED, "cudaMemsetAsync", nullptr},
+    {"R64", "cap.cudaMemcpy_d2d/self GLOBAL", GCAP_DOCTOR_FINDING_ESCAPED, "cudaMemcpy", nullptr},
 };
 
 const struct {
@@ -103,7 +105,7 @@ TEST(SimRules, EachThatACaseShowsIsToldOrHasAReason) {
 // Is there a finding of that kind about a call of that function, which names that rule?
 bool IsTold(const Logged& logged, const Row& row, const std::string& rule) {
   for (size_t i = 0; i < logged.diagnosis().num_findings; ++i) {
-    const gcap_finding_t& finding = logged.diagnosis().findings[i];
+    const gcap_doctor_finding_t& finding = logged.diagnosis().findings[i];
     const std::string told = finding.rule != nullptr ? finding.rule->id : "";
     if (finding.kind == row.kind && logged.FunctionOf(finding.call) == row.function && told == rule) return true;
   }

@@ -18,7 +18,7 @@
 
 namespace {
 
-using Recording = std::unique_ptr<gcap_recording_t, decltype(&gcap_recording_destroy)>;
+using Recording = std::unique_ptr<gcap_doctor_recording_t, decltype(&gcap_doctor_recording_destroy)>;
 
 // What the loader added to the program's addresses.
 uintptr_t Base() {
@@ -60,7 +60,7 @@ Recording OneStack(const std::vector<Frame>& frames) {
   }
   text += "stack\tid=1\tc=" + ids + "\n";
   FILE* file = fmemopen(text.data(), text.size(), "r");
-  Recording recording(gcap_recording_read(file, "test"), gcap_recording_destroy);
+  Recording recording(gcap_doctor_recording_read(file, "test"), gcap_doctor_recording_destroy);
   fclose(file);
   return recording;
 }
@@ -68,15 +68,15 @@ Recording OneStack(const std::vector<Frame>& frames) {
 void Resolve(const Recording& recording) {
   bool wanted[] = {true};
   ASSERT_EQ(recording->num_stacks, 1u);
-  gcap_symbols_resolve(recording.get(), wanted, gcap_symbols_deadline());
+  gcap_doctor_symbols_resolve(recording.get(), wanted, gcap_doctor_symbols_deadline());
 }
 
 // "function at file:line" of each frame of the stack; the file without its folders.
 std::vector<std::string> Frames(const Recording& recording) {
   std::vector<std::string> frames;
-  const gcap_event_stack_t& stack = recording->stacks[0];
+  const gcap_doctor_event_stack_t& stack = recording->stacks[0];
   for (uint32_t i = 0; i < stack.num_c; ++i) {
-    const gcap_event_frame_t& frame = recording->frames[stack.c[i]];
+    const gcap_doctor_event_frame_t& frame = recording->frames[stack.c[i]];
     std::string text = frame.function;
     if (frame.file != nullptr) {
       std::string file = frame.file;
@@ -137,7 +137,7 @@ TEST_F(Symbols, ByTheFirstToolThatIsThere) {
 TEST_F(Symbols, OfUnwantedStacksStay) {
   Recording recording = OneStack({Place()});
   bool wanted[] = {false};
-  gcap_symbols_resolve(recording.get(), wanted, gcap_symbols_deadline());
+  gcap_doctor_symbols_resolve(recording.get(), wanted, gcap_doctor_symbols_deadline());
   EXPECT_EQ(Frames(recording), std::vector<std::string>{"before"});
 }
 
@@ -190,10 +190,10 @@ TEST_F(Symbols, ShareTheTimeOfAReport) {
   UseTool("echo >>" + asked + "; exec sleep 3600");
   setenv("GCAP_DOCTOR_SYMBOLIZER_SECONDS", "1", 1);
   bool wanted[] = {true};
-  const uint64_t deadline = gcap_symbols_deadline();
+  const uint64_t deadline = gcap_doctor_symbols_deadline();
   for (int i = 0; i < 8; ++i) {
     Recording recording = OneStack({Place()});
-    gcap_symbols_resolve(recording.get(), wanted, deadline);
+    gcap_doctor_symbols_resolve(recording.get(), wanted, deadline);
     EXPECT_EQ(Frames(recording), std::vector<std::string>{"before"});
   }
   std::ifstream file(asked);

@@ -6,10 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "gcap/ep_ops.h"
-#include "gcap/ort.h"
+#include "gcap/kit/ep_ops.h"
+#include "gcap/kit/ort.h"
+#include "gcap/kit/shape_inference.h"
 #include "gcap/runtime.h"
-#include "gcap/shape_inference.h"
 
 static __attribute__((noinline)) gcap_status_t wait_for_result(cudaStream_t stream) {
   gcap_status_t status = GCAP_CUDA(cudaStreamSynchronize(stream));
@@ -53,8 +53,7 @@ static gcap_status_t create_ep(void* user, const gcap_options_t* options, gcap_e
   gcap_runtime_t* runtime = NULL;
   GCAP_RETURN_IF_ERROR(gcap_runtime_create(options, &runtime));
   const gcap_ep_ops_t members = {
-      .struct_version = GCAP_EP_OPS_VERSION,
-      .struct_bytes = sizeof(gcap_ep_ops_t),
+      .struct_size = sizeof(gcap_ep_ops_t),
       .name = "waiting",
       .self = runtime,
       .supports = supports,

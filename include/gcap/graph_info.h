@@ -1,0 +1,131 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// graph_info.h: the state of each id of a graph manager, its counters, and why something was so.
+#ifndef GCAP_GRAPH_INFO_H_
+#define GCAP_GRAPH_INFO_H_
+
+#include <cuda_runtime_api.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "gcap/graph_contents.h"
+#include "gcap/run.h"
+#include "gcap/status.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct gcap_graph_manager gcap_graph_manager_t;  // graph.h
+
+// The state of an id. Each line is a step: from, what happens, to. No other step changes a state, except a release
+// and max_ids_without_graph, which forget the id: its state is then COLD.
+//
+//   COLD       --first run-->      WARMING
+//   WARMING    --warm-->           READY      as the policy says
+//   READY      --begin-->          CAPTURING
+//   READY      --failure-->        COOLING    the driver would not begin a capture
+//   CAPTURING  --commit-->         CAPTURED
+//   CAPTURING  --failure-->        COOLING    some runs stay eager
+//   CAPTURING  --give up-->        READY      never ended, cancelled, or a rehearsal
+//   COOLING    --cooled-->         READY
+//   CAPTURED   --recapture-->      STALE
+//   CAPTURED   --evict-->          READY
+//   STALE      --begin-->          CAPTURING
+//   STALE      --failure-->        COOLING
+//   STALE      --evict-->          READY
+typedef enum gcap_graph_state {
+  GCAP_GRAPH_COLD = 0,
+  GCAP_GRAPH_WARMING,
+  GCAP_GRAPH_READY,
+  GCAP_GRAPH_CAPTURING,
+  GCAP_GRAPH_CAPTURED,
+  GCAP_GRAPH_COOLING,
+  GCAP_GRAPH_STALE,  // has a graph, which does not replay: the next run is captured again
+} gcap_graph_state_t;
+
+GCAP_API const char* gcap_graph_state_name(gcap_graph_state_t state);  // "CAPTURED"
+
+// The state and the counters of one id. A release sets the counters to 0; an eviction keeps them, until the id is
+// forgotten (max_ids_without_graph).
+typedef struct gcap_graph_info {
+  size_t struct_size;  // set by gcap_graph_manager_get_info
+  gcap_graph_state_t state;
+  // gcap_graph_manager_begin_run would capture the next run. So do now what a capture forbids.
+  bool captures_next;
+  uint64_t replays;           // launches, including the first one after each capture
+  uint64_t eager_runs;        // that succeeded
+  uint64_t captures;          // that succeeded
+  uint64_t failures;          // captures that failed
+  size_t nodes;               // of the graph; 0 without a graph
+  uint64_t capture_ns;        // host time of the last capture, from begin to end
+  uint64_t instantiate_ns;    // host time of the last update or instantiation
+  size_t bytes;               // retained now (gcap_retained_bytes), allocated by nodes of the graph, and exec_bytes
+  uint64_t updates;           // captures that updated the executable in place
+  uint64_t reinstantiations;  // captures that made a new executable because the driver refused the update
+  uint64_t evictions;         // see max_graphs
+  size_t kernel_nodes;        // of the graph and its child graphs; 0 without a graph
+  // The device memory of the executable: an estimate, since the driver takes memory in steps of some MiB for all
+  // executables together. So much for an executable and so much for each kernel node, as measured on an H200 by
+  // bench/graph:cost_bench, scaled by what this process saw go on this device, once it has seen some 64 MiB go. Nodes
+  // that copy from device to device take as much as kernel nodes, and are not counted. 0 without a graph.
+  size_t exec_bytes;
+  // How many ids the manager remembers, and how many of them have a graph. Of GCAP_GRAPH_ID_NONE alone; else 0.
+  size_t ids;
+  size_t graphs;
+} gcap_graph_info_t;
+
+// --- Questions to a manager ------------------------------------------------------------------------------------------
+
+// Reads the state and the counters of `id`. An id that was never run, was released, or was forgotten
+// (max_ids_without_graph) is COLD with zeros. GCAP_GRAPH_ID_NONE: the sums over all ids that are remembered. Programs
+// call gcap_graph_manager_get_info, which sets the size.
+GCAP_API void gcap_graph_manager_read_info(gcap_graph_manager_t* manager, int id, gcap_graph_info_t* out_info);
+static inline void gcap_graph_manager_get_info(gcap_graph_manager_t* manager, int id, gcap_graph_info_t* out_info) {
+  if (out_info != NULL) out_info->struct_size = sizeof(*out_info);
+  gcap_graph_manager_read_info(manager, id, out_info);
+}
+
+// What gcap_graph_manager_explain can explain.
+typedef enum gcap_graph_question {
+  GCAP_GRAPH_WHY_CAPTURE_FAILED = 0,  // why the last failed capture failed
+  GCAP_GRAPH_WHY_NOT_UPDATED,         // why an update in place was last refused: which node changed, and how
+  GCAP_GRAPH_WHY_NOT_MOVABLE,         // why the id's graph cannot be bound to other buffers
+  // What the last capture over a capture changed: how many differences, and the first one (gcap_graph_diff). Only of an
+  // id whose graph before was kept (keep_source, or buffers that move).
+  GCAP_GRAPH_WHAT_CHANGED,
+  GCAP_GRAPH_WHY_EAGER,  // why the id's last run that was no replay was eager (gcap_why_eager_t)
+} gcap_graph_question_t;
+
+// Returns a copy of the failure that answers the question, for messages; the caller owns the copy. NULL if no such
+// failure happened.
+//   INVALID_ARGUMENT  no such question
+GCAP_API gcap_status_t gcap_graph_manager_explain(gcap_graph_manager_t* manager, int id,
+                                                  gcap_graph_question_t question) GCAP_NODISCARD;
+
+// Writes the ids that the manager remembers to `out_ids`, at most `capacity` of them, in no order, and returns how many
+// there are. `out_ids` may be NULL if `capacity` is 0.
+GCAP_API size_t gcap_graph_manager_list_ids(gcap_graph_manager_t* manager, int* out_ids, size_t capacity);
+
+// Writes the graph of `id` to `path` in the DOT language; `flags`: enum cudaGraphDebugDotFlags.
+//   NOT_FOUND            no graph of that id
+//   FAILED_PRECONDITION  the graph was captured without the option keep_source
+//   CUDA_ERROR           the file could not be written
+GCAP_API gcap_status_t gcap_graph_manager_dump(gcap_graph_manager_t* manager, int id, const char* path,
+                                               unsigned flags) GCAP_NODISCARD;
+
+// Looks whether the memory that the graph of `id` works on is still the graph's: see gcap_graph_audit. Calls
+// `on_pointer` for each pointer, without a lock of the manager; NULL: only counts. `*out_findings`: how many are
+// findings; NULL is fine. Beside what gcap_graph_audit knows: the run's buffers, its bindings by their address, and
+// what the graph retains.
+//   NOT_FOUND            the id is not captured
+//   FAILED_PRECONDITION  the graph was captured without notes: set the manager's option `audit`
+//   others               as gcap_graph_audit
+GCAP_API gcap_status_t gcap_graph_manager_audit(gcap_graph_manager_t* manager, int id, gcap_graph_pointer_fn on_pointer,
+                                                void* user, size_t* out_findings) GCAP_NODISCARD;
+
+#ifdef __cplusplus
+}  // extern "C"
+#endif
+#endif  // GCAP_GRAPH_INFO_H_

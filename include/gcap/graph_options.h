@@ -1,0 +1,87 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// graph_options.h: how a graph manager decides which run is captured, and how many graphs it keeps.
+#ifndef GCAP_GRAPH_OPTIONS_H_
+#define GCAP_GRAPH_OPTIONS_H_
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "gcap/capture.h"
+#include "gcap/graph_contents.h"
+#include "gcap/graph_info.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+// When an id is warm.
+typedef enum gcap_graph_policy {
+  GCAP_GRAPH_POLICY_MIN_RUNS = 0,  // after min_num_runs_before_capture eager runs, as in ONNX Runtime
+  // After two eager runs in a row that made the same allocations and initialized nothing; at the latest after
+  // max_runs_before_capture eager runs. gcap's own modules report their allocations and initializations; report others
+  // with gcap_graph_note_allocation and gcap_graph_note_initialization.
+  GCAP_GRAPH_POLICY_STABLE,
+} gcap_graph_policy_t;
+
+// When it is looked at whether the memory that graphs work on is still theirs: see gcap/graph_contents.h.
+typedef enum gcap_graph_audit_level {
+  GCAP_GRAPH_AUDIT_OFF = 0,
+  // Each capture makes notes, at about 0.1 us for each pointer; gcap_graph_manager_audit looks. A capture with a
+  // finding, such as a copy from pageable memory that the graph does not retain, is told to gcap_log.
+  GCAP_GRAPH_AUDIT_ON_DEMAND,
+  // For debugging: each replay looks first, and is refused with FAILED_PRECONDITION if there is a finding. A capture
+  // with a finding fails, and its work is run eagerly.
+  GCAP_GRAPH_AUDIT_EACH_REPLAY,
+} gcap_graph_audit_level_t;
+
+typedef struct gcap_graph_manager_options {
+  size_t struct_size;  // set by gcap_graph_manager_options_init
+  // Eager runs of an id before its capture; ONNX Runtime's min_num_runs_before_cuda_graph_capture. Default 2. 0: the
+  // first run is captured, so libraries must be initialized and memory reserved before it.
+  uint32_t min_num_runs_before_capture;
+  // Runs that stay eager after a failed capture. Each further failure in a row doubles this number, up to 1,024 times
+  // the option. Default 1.
+  uint32_t backoff_runs;
+  gcap_graph_policy_t policy;        // default MIN_RUNS
+  uint32_t max_runs_before_capture;  // STABLE only. Default 6, so that gcap_session_warm_up ends in a graph
+  // Uploads a new executable to the device before its first launch. Without this option the first launch uploads the
+  // executable. Default false.
+  bool upload;
+  bool keep_source;  // keeps the captured graph for gcap_graph_manager_dump. Default false
+  // For gcap_graph_manager_run and gcap_runtime_run: issues the work again, eagerly, after a failed capture. The device
+  // has executed none of the work by then, but the host's part of the work happens twice. Default true.
+  bool rerun_failed_capture;
+  // Budget: each capture evicts the least recently used graphs until at most this many graphs and bytes are kept. 0,
+  // the default: no limit. The graph just captured is never evicted. An evicted graph is freed once its launches have
+  // finished; every end_run polls for that and does not wait. The memory of its executable is then there for the next
+  // executables, and stays with the driver. An evicted id is warm: its next run is captured.
+  size_t max_graphs;
+  size_t max_bytes;  // sum of gcap_graph_info_t.bytes
+  // How many ids without a graph are remembered: ids that warm up or cool down, and evicted ids. One more, and the id
+  // that was run or evicted longest ago is forgotten: it is COLD again, with zeros. 0: no limit. Default 16,384.
+  size_t max_ids_without_graph;
+  // Optional. Called once for each evicted graph, on the thread that ends the run, with the id's info before the
+  // eviction. The callback may call the manager.
+  void (*on_evict)(void* user, int id, const gcap_graph_info_t* info);
+  void* user;
+  gcap_capture_options_t capture;
+  gcap_graph_audit_level_t audit;  // default OFF
+  // Optional, for audits: the blocks of an allocator of the application's that keeps memory for its next request.
+  gcap_graph_find_block_fn find_block;
+  void* find_block_user;
+} gcap_graph_manager_options_t;
+
+// Fills in the defaults. Programs call the init function, which says how large their struct is.
+GCAP_API void gcap_graph_manager_options_set_defaults(gcap_graph_manager_options_t* options);
+static inline void gcap_graph_manager_options_init(gcap_graph_manager_options_t* options) {
+  options->struct_size = sizeof(*options);
+  options->capture.struct_size = sizeof(options->capture);
+  gcap_graph_manager_options_set_defaults(options);
+}
+
+#ifdef __cplusplus
+}  // extern "C"
+#endif
+#endif  // GCAP_GRAPH_OPTIONS_H_

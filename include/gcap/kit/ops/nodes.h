@@ -1,0 +1,128 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// nodes.h: kernels for the nodes of models, by ONNX operator: what a device EP's supports, create_kernel and
+// input_place answer, over the operators of gcap/kit/ops.
+#ifndef GCAP_KIT_OPS_NODES_H_
+#define GCAP_KIT_OPS_NODES_H_
+
+#include <stdbool.h>
+
+#include "gcap/kit/ep.h"
+#include "gcap/options.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+// Nodes have the semantics of ONNX's opset 13, and what later opsets added to them, with attributes in a
+// gcap_attributes_t (model.h). Floats are f32, f16 and bf16.
+//
+//   op                                   types of T                what is honored, and what is refused
+//   MatMul                               floats                    any ranks, with broadcasting
+//   Gemm                                 floats                    transA, transB, alpha, beta; C: any that broadcasts;
+//                                                                  activation
+//   Conv                                 floats                    one or two axes, kernel_shape, pads, strides,
+//                                                                  dilations, group, auto_pad; activation
+//   MaxPool, AveragePool                 floats                    one or two axes; kernel_shape, pads, strides,
+//                                                                  dilations, auto_pad, ceil_mode, count_include_pad.
+//                                                                  Not: Indices, pads as large as the window reaches
+//   GlobalAveragePool                    floats                    one or two axes
+//   BatchNormalization                   floats; the rest f32      epsilon; not: training_mode
+//   Add, Sub, Mul, Div                   floats, i64, i32
+//   Pow                                  floats, i64, i32          the exponent may be of another of these types
+//   Min, Max, Sum                        floats, i64, i32          any number of inputs
+//   Equal                                any                       gives bool
+//   Less, Greater                        floats, i64, i32          give bool
+//   And, Or, Not                         bool
+//   Where                                any                       condition: bool
+//   Cast                                 any to any                to, if given, is the output's type
+//   Relu, Neg, Abs                       floats, i64, i32
+//   LeakyRelu                            floats                    alpha
+//   Gelu                                 floats                    approximate
+//   Sigmoid, Tanh, Erf, Exp, Log, Sqrt   floats
+//   Reciprocal                           floats
+//   Clip                                 floats, i64, i32          min, max: inputs on the host, or attributes
+//   Softmax, LogSoftmax                  floats                    axis
+//   LayerNormalization                   floats                    axis, epsilon; scale and bias have the shape of the
+//                                                                  axes. Mean and InvStdDev are f32
+//   LRN                                  floats                    size, alpha, beta, bias
+//   ReduceSum, ReduceMean, ReduceProd    floats, i64, i32          axes, as input on the host or as attribute;
+//   ReduceL1, ReduceSumSquare            floats, i64, i32          keepdims, noop_with_empty_axes
+//   ReduceL2, ReduceLogSum               floats
+//   ReduceMax, ReduceMin                 any
+//   Transpose, Concat, Split             any                       perm; axis; split on the host; num_outputs
+//   Slice                                any                       starts, ends, axes, steps on the host
+//   Gather                               any; indices i64 or i32   axis; an index out of range gives zeros
+//   Reshape, Flatten, Squeeze, Unsqueeze any                       shapes and axes on the host; all copy
+//   Identity, Dropout                    any; floats               not: training_mode that is not a constant false. The
+//                                                                  mask is all true
+//
+// "On the host": gcap_node_kernels_input_place says GCAP_INPUT_IN_HOST_MEMORY. The content is read when the work is
+// issued, and a graph keeps it.
+//
+// `activation` is no attribute of ONNX: "Relu", what ONNX has as a node of its own, is done by the same kernel. Any
+// other value is refused.
+//
+// A dimension of a model that is not fixed may have any size, but none of a window's operator may be 0 but the batch's.
+// Sizes of operators by cuDNN (Conv, pools, BatchNormalization) fit an int. Tensors of f16 and bf16 are aligned to 16
+// bytes where cuBLASLt or cuDNN read or write them, all others as their elements.
+
+// Node kernels: what the kernels of one EP have in common. From gcap_node_kernels_create.
+// Thread:   thread-safe. Kernels compute on several threads at once.
+// Capture:  gcap_node_kernels_create, _create_kernel and _destroy before or after a capture: they make and end library
+//           handles and plans. A kernel's compute allocates workspace from the run's scratch alone, and is legal once
+//           it was computed eagerly on the stream, which makes the stream's handle of cuDNN.
+// Lifetime: outlives its kernels, and the graphs that recorded them.
+typedef struct gcap_node_kernels gcap_node_kernels_t;
+
+// Makes node kernels for a device. `options` NULL: the defaults. Of the options,
+//   use_tf32                products of f32 may use TF32
+//   conv_search             DEFAULT is what HEURISTIC is. An exhaustive search runs in gcap_node_kernels_create_kernel,
+//                           on the thread's stream and scratch, and waits for it; not for what gcap's own kernel does
+//                           (conv2d.h)
+//   conv_use_max_workspace  true: an algorithm of a convolution may need any workspace; false: up to 32 MiB
+//   conv1d_pad_to_nc1d      where the second axis of a one-dimensional convolution is added
+//   fuse_conv_bias          true: bias and activation are done by the convolution; false: by kernels behind it
+//   use_cudnn               false: Conv, pools and BatchNormalization are not supported
+// are honored. prefer_nhwc is refused: tensors of a model are NCHW, and each convolution would transpose them there and
+// back. The others are about operators that are not here.
+//   INVALID_ARGUMENT    `out_kernels` is NULL; options that were not initialized; prefer_nhwc; no such device
+//   LIBRARY_ERROR       cuBLASLt could not start
+//   RESOURCE_EXHAUSTED  no host memory
+// Also what gcap_stream_create and gcap_stream_cublaslt_handle return.
+GCAP_API gcap_status_t gcap_node_kernels_create(int device_id, const gcap_kernel_options_t* options,
+                                                gcap_node_kernels_t** out_kernels) GCAP_NODISCARD;
+
+// Ends node kernels. NULL is fine.
+//   errors of gcap_stream_destroy
+GCAP_API gcap_status_t gcap_node_kernels_destroy(gcap_node_kernels_t* kernels) GCAP_NODISCARD;
+
+// gcap_ep_supports: true if the node's operator is in the table, and its types, ranks and attributes are as there said.
+// Shapes that contradict each other are refused by gcap_node_kernels_create_kernel, whose message says which.
+GCAP_API bool gcap_node_kernels_supports(const gcap_node_kernels_t* kernels, const gcap_model_t* model,
+                                         const gcap_node_t* node);
+
+// gcap_ep_input_place.
+GCAP_API gcap_input_place_t gcap_node_kernels_input_place(const gcap_node_kernels_t* kernels, const gcap_model_t* model,
+                                                          const gcap_node_t* node, int input);
+
+// gcap_ep_create_kernel: makes the kernel of a node, whose shapes are all fixed. `resources` are the calling thread's
+// of the EP (gcap_runtime_get_resources); nothing of them is kept. The device is current. The kernel computes with
+// tensors of these types and shapes alone, and refuses others. The model may end before the kernel.
+//   INVALID_ARGUMENT     a NULL argument; a node that is not supported; shapes or attributes that are none of the
+//                        operator's, or that the libraries do not take; the message names the node
+//   UNIMPLEMENTED        cuDNN or cuBLASLt has no algorithm
+//   FAILED_PRECONDITION  the calling thread is capturing, and the operator needs a plan
+//   LIBRARY_ERROR        cuDNN or cuBLASLt failed
+//   RESOURCE_EXHAUSTED   no host memory, or no scratch for a search
+// Also what gcap_stream_cudnn_handle, gcap_conv2d_create, gcap_pool2d_create, gcap_batch_norm_create and
+// gcap_matmul_create return.
+GCAP_API gcap_status_t gcap_node_kernels_create_kernel(const gcap_node_kernels_t* kernels,
+                                                       const gcap_run_resources_t* resources, const gcap_model_t* model,
+                                                       const gcap_node_t* node,
+                                                       gcap_kernel_t* out_kernel) GCAP_NODISCARD;
+
+#ifdef __cplusplus
+}  // extern "C"
+#endif
+#endif  // GCAP_KIT_OPS_NODES_H_

@@ -1,0 +1,175 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// run.h: one run of work, as a struct: what is run, on which stream and buffers, and what became of it. A graph manager
+// (graph.h) and a runtime (runtime.h) take the same struct.
+#ifndef GCAP_RUN_H_
+#define GCAP_RUN_H_
+
+#include <cuda_runtime_api.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "gcap/api.h"
+#include "gcap/status.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+// An annotation id names one captured graph: one model, one set of shapes and addresses (ONNX Runtime's
+// gpu_graph_id). Ids are >= 0. GCAP_GRAPH_ID_NONE means: never capture this run.
+#define GCAP_GRAPH_ID_NONE (-1)
+
+// --- What the work gets ---------------------------------------------------------------------------------------------
+
+// What the work of a run may use, borrowed until the work returns. Fields are appended only, and struct_size says which
+// there are (gcap_run_resources_init).
+typedef struct gcap_run_resources {
+  size_t struct_size;
+  cudaStream_t cuda_stream;  // the work goes here
+  // Where each buffer of gcap_run_t.buffers is in this run: use these addresses, not those of the struct. NULL: the run
+  // has no buffers.
+  void* const* addresses;
+  size_t num_addresses;
+  // Of a runtime; NULL in a run of a plain graph manager. The stream is that of `cuda_stream`. Scratch is for
+  // short-lived memory, the allocator for memory that outlives the run.
+  struct gcap_stream* stream;
+  struct gcap_scratch* scratch;
+  struct gcap_allocator* allocator;
+} gcap_run_resources_t;
+
+// Resources of nothing.
+static inline void gcap_run_resources_init(gcap_run_resources_t* resources) {
+  const gcap_run_resources_t nothing = {sizeof(*resources), NULL, NULL, 0, NULL, NULL, NULL};
+  *resources = nothing;
+}
+
+// Issues the work of a run to resources->cuda_stream. Returns NULL if the work was issued. GCAP_CANCELLED: the work
+// stops on purpose. A cancelled run is not captured and not issued again, and its id does not cool down.
+typedef gcap_status_t (*gcap_work_t)(void* user, const gcap_run_resources_t* resources);
+
+// --- Buffers and bindings -------------------------------------------------------------------------------------------
+
+// A buffer that the work reads or writes, and that may be elsewhere at each replay.
+typedef struct gcap_graph_buffer {
+  const char* name;  // for messages; may be NULL
+  void* address;     // of this run
+  size_t bytes;
+  // Every address that is bound is a multiple of this power of two, at most 2 MiB. 0: that of `address`, at most 256.
+  size_t alignment;
+} gcap_graph_buffer_t;
+
+// What the stand-ins of a rehearsal are (graph_buffers.h).
+typedef enum gcap_graph_stand_ins {
+  // Address space with no memory behind. If the rehearsal fails, as a cudaMemcpyAsync to such an address does, the next
+  // rehearsal uses memory.
+  GCAP_GRAPH_STAND_INS_ADDRESSES = 0,
+  // Device memory of the buffers' sizes, for the time of the rehearsal: for work that reads the attributes of pointers.
+  GCAP_GRAPH_STAND_INS_MEMORY,
+} gcap_graph_stand_ins_t;
+
+typedef struct gcap_graph_buffers {
+  size_t struct_size;  // set by gcap_graph_buffers_init
+  const gcap_graph_buffer_t* items;
+  size_t count;
+  gcap_graph_stand_ins_t stand_ins;  // default ADDRESSES
+} gcap_graph_buffers_t;
+
+// Fills in the defaults: no buffers.
+static inline void gcap_graph_buffers_init(gcap_graph_buffers_t* buffers) {
+  const gcap_graph_buffers_t defaults = {sizeof(*buffers), NULL, 0, GCAP_GRAPH_STAND_INS_ADDRESSES};
+  *buffers = defaults;
+}
+
+// One tensor that a run is bound to. The address and the shape are built into the graph.
+typedef struct gcap_graph_binding {
+  const char* name;  // for messages, not compared; may be NULL
+  const void* address;
+  int rank;
+  const int64_t* shape;  // [rank]; NULL for rank 0
+} gcap_graph_binding_t;
+
+// --- What became of a run -------------------------------------------------------------------------------------------
+
+typedef enum gcap_run_outcome {
+  GCAP_RUN_NOT_DONE = 0,  // refused, cancelled, or failed
+  GCAP_RUN_REPLAYED,      // the graph of the id was launched
+  GCAP_RUN_CAPTURED,      // the work was captured, and its graph launched
+  GCAP_RUN_EAGER,         // the work was issued to the stream: see gcap_run_result_t.why_eager
+} gcap_run_outcome_t;
+
+// Why a run was eager.
+typedef enum gcap_why_eager {
+  GCAP_EAGER_NOT = 0,         // the run was not
+  GCAP_EAGER_NO_ID,           // its id is GCAP_GRAPH_ID_NONE
+  GCAP_EAGER_OFF,             // the runtime does not capture (enable_cuda_graph)
+  GCAP_EAGER_WARMING,         // the id warms up: at first, or since it was forgotten
+  GCAP_EAGER_COOLING,         // an earlier capture of the id failed
+  GCAP_EAGER_NOT_MOVABLE,     // the id's graph cannot be moved to the run's buffers
+  GCAP_EAGER_REFUSED,         // the driver did not begin a capture
+  GCAP_EAGER_CAPTURE_FAILED,  // this run's capture failed, and its work was issued once more
+} gcap_why_eager_t;
+
+// What a run answers besides its status.
+typedef struct gcap_run_result {
+  size_t struct_size;  // set by gcap_run_result_init
+  gcap_run_outcome_t outcome;
+  gcap_why_eager_t why_eager;
+  // The device was given work of the run, or may have been: a caller who runs it again does it twice. False after a
+  // failure that came before that.
+  bool was_issued;
+} gcap_run_result_t;
+
+// Says how large the struct is. Every run sets the rest.
+static inline void gcap_run_result_init(gcap_run_result_t* result) {
+  const gcap_run_result_t nothing = {sizeof(*result), GCAP_RUN_NOT_DONE, GCAP_EAGER_NOT, false};
+  *result = nothing;
+}
+
+GCAP_API const char* gcap_why_eager_name(gcap_why_eager_t why);  // "WARMING"
+
+// --- The run --------------------------------------------------------------------------------------------------------
+
+// The default of gcap_run_t.stream. No handle of CUDA's has this value.
+#define GCAP_RUN_OWN_STREAM ((cudaStream_t)(uintptr_t)-1)
+
+// One run. The struct, and what it points to, is read before the call returns; `user` and what the work uses are the
+// caller's affair.
+typedef struct gcap_run {
+  size_t struct_size;  // set by gcap_run_init
+  int id;              // default GCAP_GRAPH_ID_NONE: never captured
+  // Where the run goes. Default GCAP_RUN_OWN_STREAM: a replay goes to the stream that captured the graph, a run of a
+  // runtime to the thread's stream. A graph manager's run has to name a stream. A replay, also a runtime's, may go to
+  // any other stream of the device; 0 is the legacy default stream.
+  cudaStream_t stream;
+  gcap_work_t work;  // not called by begin, end and replay, where it may be NULL
+  void* user;        // passed to `work`
+  // Buffers that may be elsewhere at each replay (graph_buffers.h). Default NULL: the work uses fixed addresses.
+  const gcap_graph_buffers_t* buffers;
+  // The tensors that the run is bound to: inputs and outputs, always in the same order. A capture keeps a copy; a
+  // replay with bindings is refused unless the graph was captured with equal ones. Default NULL: they are not compared.
+  const gcap_graph_binding_t* bindings;
+  size_t num_bindings;
+  bool synchronize;           // waits until the results are complete. Default false
+  gcap_run_result_t* result;  // what became of the run. Default NULL: nobody asks
+} gcap_run_t;
+
+// Fills in the defaults.
+static inline void gcap_run_init(gcap_run_t* run) {
+  const gcap_run_t defaults = {sizeof(*run), GCAP_GRAPH_ID_NONE, GCAP_RUN_OWN_STREAM, NULL, NULL, NULL, NULL, 0, false,
+                               NULL};
+  *run = defaults;
+}
+
+// How a run that was begun is to be executed.
+typedef enum gcap_graph_run_kind {
+  GCAP_GRAPH_RUN_EAGER = 0,  // issue the work; it runs
+  GCAP_GRAPH_RUN_CAPTURE,    // issue the work; it is recorded, and runs at the run's end
+  GCAP_GRAPH_RUN_REHEARSAL,  // of a run with buffers: issue the work; it is recorded and never runs. Then begin again
+} gcap_graph_run_kind_t;
+
+#ifdef __cplusplus
+}  // extern "C"
+#endif
+#endif  // GCAP_RUN_H_

@@ -1,0 +1,42 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// run.h: one execution of a program.
+#ifndef GCAP_KIT_SESSION_RUN_H_
+#define GCAP_KIT_SESSION_RUN_H_
+
+#include "kit/session/moving.h"
+#include "kit/session/resources.h"
+#include "kit/session/session_internal.h"
+
+// Runs the plan's steps once, between the begin and the end of a run on each EP. `asked` is the main EP's run; the
+// others run eagerly. `moving`: asked->buffers, NULL if there are none. Such a run may be a rehearsal, which executes
+// nothing: moving->kind says so. The tensors were checked. In a turn of the EPs.
+//   CAPTURE_INVALIDATED  as gcap_runtime_end_run
+//   RESOURCE_EXHAUSTED   no host memory
+//   others               of the EPs, their scratch and their kernels
+gcap_status_t gcap_session_run_once(const gcap_session_parts_t* parts, const gcap_shapes_use_t* use,
+                                    const gcap_run_t* asked, gcap_run_moving_t* moving, const gcap_tensor_t* inputs,
+                                    const gcap_tensor_t* outputs) GCAP_NODISCARD;
+
+// As gcap_session_run. In a turn of the EPs; the options are of this version.
+gcap_status_t gcap_session_run_in_turn(gcap_session_t* session, const gcap_run_options_t* options,
+                                       const gcap_tensor_t* inputs, const gcap_tensor_t* outputs) GCAP_NODISCARD;
+
+// The same; a graph that the run is captured into gets a part of each hold.
+gcap_status_t gcap_session_run_held_in_turn(gcap_session_t* session, const gcap_run_options_t* options,
+                                            const gcap_tensor_t* inputs, const gcap_tensor_t* outputs,
+                                            gcap_run_holds_t held) GCAP_NODISCARD;
+
+// Checks what needs no turn: the inputs, and the outputs of a model whose inputs have fixed shapes.
+//   INVALID_ARGUMENT  as gcap_session_run
+gcap_status_t gcap_session_check_tensors(const gcap_session_t* session, const gcap_tensor_t* inputs,
+                                         const gcap_tensor_t* outputs) GCAP_NODISCARD;
+
+// The failure of runs that were to end in a graph of the id: GCAP_SESSION_MAX_WARM_UP_RUNS of them did not.
+gcap_status_t gcap_session_not_captured(const gcap_session_parts_t* parts, int graph_id) GCAP_NODISCARD;
+
+// Refuses a warm-up that can have no graph.
+//   FAILED_PRECONDITION  as gcap_session_warm_up
+gcap_status_t gcap_session_check_warm_up(const gcap_session_t* session, int graph_id) GCAP_NODISCARD;
+
+#endif  // GCAP_KIT_SESSION_RUN_H_

@@ -1,0 +1,317 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// gcap_session_run: what a run becomes.
+//
+// It first tries a replay; that path is one look-up and one launch, by the runtime of the main EP. Otherwise the steps
+// are issued (run.c). A capture that failed has executed nothing, so the session runs once more with
+// GCAP_GRAPH_ID_NONE. On a thread that has a capture scope open, the run joins that capture instead: its stream is
+// forked, and joined.
+//
+// Locking: the turns of the EPs, over a whole run.
+
+#include <stdlib.h>
+
+#include "gcap/capture.h"
+#include "gcap/log.h"
+#include "kit/session/policy.h"
+#include "kit/session/run.h"
+#include "kit/session/run_options.h"
+#include "kit/session/tensors.h"
+#include "kit/session/user_stream.h"
+#include "lib/graph/engine.h"
+#include "lib/internal/capture_check.h"
+#include "lib/internal/check_argument.h"
+#include "lib/internal/forked.h"
+#include "lib/internal/sized.h"
+#include "lib/internal/unwind.h"
+
+// --- Signature ------------------------------------------------------------------------------------------------------
+
+// What a run is bound to. Few enough tensors need no heap: a replay allocates nothing then.
+#define BINDINGS_WITHOUT_HEAP 16
+
+typedef struct bindings {
+  gcap_graph_binding_t* items;
+  size_t count;
+  gcap_graph_binding_t few[BINDINGS_WITHOUT_HEAP];
+} bindings_t;
+
+static void bind(const gcap_model_t* model, const int* values, int count, const gcap_tensor_t* tensors,
+                 bindings_t* bindings) {
+  for (int i = 0; i < count; ++i) {
+    const gcap_value_t* value = &model->values[values[i]];
+    bindings->items[bindings->count++] = (gcap_graph_binding_t){
+        .name = value->name, .address = tensors[i].data, .rank = value->rank, .shape = value->shape};
+  }
+}
+
+static gcap_status_t bindings_init(const gcap_model_t* model, const gcap_tensor_t* inputs, const gcap_tensor_t* outputs,
+                                   bindings_t* bindings) {
+  size_t count = (size_t)model->num_inputs + (size_t)model->num_outputs;
+  bindings->count = 0;
+  bindings->items = bindings->few;
+  if (count > BINDINGS_WITHOUT_HEAP) bindings->items = malloc(count * sizeof(*bindings->items));
+  if (bindings->items == NULL) return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory for %zu bindings", count);
+  bind(model, model->inputs, model->num_inputs, inputs, bindings);
+  bind(model, model->outputs, model->num_outputs, outputs, bindings);
+  return NULL;
+}
+
+static void bindings_deinit(bindings_t* bindings) {
+  if (bindings->items != bindings->few) free(bindings->items);
+}
+
+// --- A run of a plan ------------------------------------------------------------------------------------------------
+
+typedef struct call {
+  gcap_session_t* session;
+  const gcap_run_options_t* options;
+  const gcap_tensor_t* inputs;
+  const gcap_tensor_t* outputs;
+  gcap_run_t run;             // of the main EP
+  gcap_run_moving_t* moving;  // the run's buffers; NULL: none
+} call_t;
+
+static void init_call(call_t* c) {
+  gcap_run_init(&c->run);
+  if (c->session->parts.captures) c->run.id = c->options->graph_id;
+  if (c->options->user_stream != NULL) c->run.stream = (cudaStream_t)c->options->user_stream;
+  c->run.synchronize = c->options->synchronize;
+  c->moving = NULL;
+}
+
+static gcap_runtime_t* main_runtime(const call_t* c) {
+  const gcap_session_parts_t* parts = &c->session->parts;
+  return parts->ep_facts[parts->main_ep].runtime;
+}
+
+// Between the work that a user's stream was given before and after.
+static gcap_status_t run_in_order(const call_t* c, const gcap_shapes_use_t* use) {
+  const gcap_session_parts_t* parts = &c->session->parts;
+  const cudaStream_t user = c->run.stream;
+  const bool is_ordered = user != GCAP_RUN_OWN_STREAM;
+  if (is_ordered) GCAP_RETURN_IF_ERROR(gcap_session_run_after(parts, user));
+  gcap_status_t status = gcap_session_run_once(parts, use, &c->run, c->moving, c->inputs, c->outputs);
+  return is_ordered ? gcap_status_join(status, gcap_session_run_before(parts, user)) : status;
+}
+
+// A graph that was captured without a scope of gcap has no part in the id, so the id stays bound.
+static void pin_shapes(const call_t* c, const gcap_shapes_use_t* use) {
+  if (use->id_hold == NULL || c->run.id == GCAP_GRAPH_ID_NONE || gcap_hold_is_shared(use->id_hold)) return;
+  if (gcap_runtime_is_captured(main_runtime(c), c->run.id)) gcap_shapes_pin(c->session->shapes, c->run.id);
+}
+
+// A run of the engine (lib/graph/engine.h).
+typedef struct steps {
+  const call_t* call;
+  const gcap_shapes_use_t* use;
+} steps_t;
+
+static gcap_status_t issue_step(void* self, int id, gcap_run_result_t* result, gcap_graph_run_kind_t* out_kind) {
+  (void)result;  // a session's caller asks gcap_runtime_explain
+  const steps_t* steps = self;
+  call_t c = *steps->call;
+  if (id != c.run.id) {  // eagerly, after a failed capture
+    gcap_run_init(&c.run);
+    c.run.stream = steps->call->run.stream;
+    c.run.synchronize = steps->call->run.synchronize;
+    c.moving = NULL;
+  }
+  if (id != GCAP_GRAPH_ID_NONE) atomic_store_explicit(&c.session->has_run, true, memory_order_relaxed);
+  gcap_status_t status = run_in_order(&c, steps->use);
+  *out_kind = c.moving != NULL ? c.moving->kind : GCAP_GRAPH_RUN_EAGER;
+  if (status == NULL && *out_kind != GCAP_GRAPH_RUN_REHEARSAL) pin_shapes(&c, steps->use);
+  return status;
+}
+
+static void leave(gcap_session_t** inside) { atomic_fetch_sub(&(*inside)->num_inside, 1); }
+
+// Replays if there is a graph, else runs, after its rehearsals, and once more if the capture fails. The replay comes
+// before the engine: it is the way that costs.
+static gcap_status_t replay_or_run(const call_t* c, const gcap_shapes_use_t* use) {
+  bool replayed = false;
+  if (c->run.id != GCAP_GRAPH_ID_NONE) GCAP_RETURN_IF_ERROR(gcap_runtime_replay(main_runtime(c), &c->run, &replayed));
+  if (replayed) return NULL;
+  GCAP_AT_SCOPE_END(leave) gcap_session_t* inside = c->session;
+  atomic_fetch_add(&inside->num_inside, 1);
+  steps_t self = {c, use};
+  const gcap_run_steps_t steps = {
+      .self = &self, .issue = issue_step, .id = c->run.id, .reruns_failed_capture = c->options->rerun_failed_capture};
+  gcap_run_result_t result = {.struct_size = sizeof(result)};
+  return gcap_run_by_steps(&steps, &result);
+}
+
+gcap_status_t gcap_session_not_captured(const gcap_session_parts_t* parts, int graph_id) {
+  gcap_status_t failure =
+      gcap_runtime_explain(parts->ep_facts[parts->main_ep].runtime, graph_id, GCAP_GRAPH_WHY_CAPTURE_FAILED);
+  gcap_status_t status = GCAP_STATUS(
+      GCAP_UNAVAILABLE, "EP '%s' has not captured graph id %d after %d runs; %s%s",
+      gcap_ep_name(parts->eps[parts->main_ep]), graph_id, GCAP_SESSION_MAX_WARM_UP_RUNS,
+      failure != NULL ? "the last capture failed: "
+                      : "it reports no failed capture: either it wants more runs before its first capture "
+                        "(min_num_runs_before_cuda_graph_capture), or it never captures, or does not report its graphs",
+      failure != NULL ? gcap_status_message(failure) : "");
+  gcap_status_free(failure);
+  return status;
+}
+
+// As ONNX Runtime's runs do: again and again, until there is a graph.
+static gcap_status_t run_until_captured(const call_t* c, const gcap_shapes_use_t* use) {
+  for (int i = 0; i < GCAP_SESSION_MAX_WARM_UP_RUNS; ++i) {
+    GCAP_RETURN_IF_ERROR(replay_or_run(c, use));
+    if (gcap_runtime_is_captured(main_runtime(c), c->run.id)) return NULL;
+  }
+  return gcap_session_not_captured(&c->session->parts, c->run.id);
+}
+
+static gcap_status_t run_as_asked(const call_t* c, const gcap_shapes_use_t* use) {
+  if (c->options->capture_in_run && c->run.id != GCAP_GRAPH_ID_NONE) return run_until_captured(c, use);
+  return replay_or_run(c, use);
+}
+
+static gcap_status_t trim(const gcap_session_parts_t* parts, uint64_t devices) {
+  gcap_status_t status = NULL;
+  for (int i = 0; i < parts->num_used; ++i) {
+    const gcap_session_ep_t* facts = &parts->ep_facts[parts->used[i]];
+    if (facts->runs_on_host || facts->device_id >= 64 || (devices >> facts->device_id & 1) == 0) continue;
+    status = gcap_status_join(status, gcap_ep_trim(parts->eps[parts->used[i]]));
+  }
+  return status;
+}
+
+static gcap_status_t run_signed(call_t* c, const gcap_shapes_use_t* use) {
+  GCAP_AT_SCOPE_END(bindings_deinit) bindings_t bindings;
+  bindings.items = bindings.few;
+  GCAP_RETURN_IF_ERROR(bindings_init(&use->plan->model, c->inputs, c->outputs, &bindings));
+  c->run.bindings = bindings.items;
+  c->run.num_bindings = bindings.count;
+  return run_as_asked(c, use);
+}
+
+static gcap_status_t run_moving(call_t* c, const gcap_shapes_use_t* use) {
+  if (c->options->check_bindings || c->options->bindings > GCAP_BINDINGS_RELOCATE) {
+    return GCAP_STATUS(GCAP_INVALID_ARGUMENT,
+                       "run option bindings is %d, allowed are fixed (0), copy (1), relocate (2); with check_bindings "
+                       "fixed alone",
+                       (int)c->options->bindings);
+  }
+  GCAP_AT_SCOPE_END(gcap_run_moving_deinit) gcap_run_moving_t moving;
+  moving.heap = NULL;
+  GCAP_RETURN_IF_ERROR(gcap_run_moving_init(&c->session->parts, &use->plan->model, c->inputs, c->outputs,
+                                            c->options->bindings, &moving));
+  c->moving = &moving;
+  c->run.buffers = &moving.buffers;
+  return run_as_asked(c, use);
+}
+
+// --- In the caller's capture ----------------------------------------------------------------------------------------
+
+// The scope ends with whoever began it; a kernel that ends it has no more to give to the graph.
+static gcap_status_t check_still_open(const gcap_capture_t* capture) {
+  if (gcap_capture_current() == capture) return NULL;
+  return GCAP_STATUS(GCAP_FAILED_PRECONDITION, "the caller's capture scope was ended inside the run");
+}
+
+static gcap_status_t join_capture(const call_t* c, const gcap_shapes_use_t* use, gcap_capture_t* capture) {
+  gcap_session_t* session = c->session;
+  GCAP_RETURN_IF_ERROR(gcap_policy_check(&session->parts.model, session->parts.eps, session->parts.ep_of,
+                                         &session->parts.program, session->parts.main_ep,
+                                         GCAP_GRAPH_ALLOW_CPU_FOR_SHAPES));
+  gcap_run_resources_t resources;
+  GCAP_RETURN_IF_ERROR(gcap_session_get_resources(&session->parts, session->parts.main_ep, &resources));
+  const cudaStream_t stream = gcap_stream_handle(resources.stream);
+  const bool is_origin = stream == gcap_capture_stream(capture);
+  if (!is_origin) GCAP_RETURN_IF_ERROR(gcap_capture_fork(capture, &stream, 1));
+  GCAP_AT_SCOPE_END(leave) gcap_session_t* inside = session;
+  atomic_fetch_add(&inside->num_inside, 1);
+  gcap_run_t eager;
+  gcap_run_init(&eager);
+  gcap_status_t status = gcap_session_run_once(&session->parts, use, &eager, /*moving=*/NULL, c->inputs, c->outputs);
+  gcap_status_t open = check_still_open(capture);
+  if (is_origin || open != NULL) return gcap_status_join(status, open);
+  return gcap_status_join(status, gcap_capture_join(capture, &stream, 1));
+}
+
+// What the graph would lack fails the capture.
+static gcap_status_t run_in_capture(const call_t* c, const gcap_shapes_use_t* use) {
+  gcap_capture_t* capture = gcap_capture_current();
+  gcap_status_t status = join_capture(c, use, capture);
+  status = gcap_status_annotate(status, gcap_status_code(status), "gcap_session_run in a capture of its caller");
+  if (gcap_capture_current() == capture) gcap_capture_fail(capture, status);
+  return status;
+}
+
+// --- The whole ------------------------------------------------------------------------------------------------------
+
+gcap_status_t gcap_session_check_tensors(const gcap_session_t* session, const gcap_tensor_t* inputs,
+                                         const gcap_tensor_t* outputs) {
+  const gcap_model_t* model = session->fixed != NULL ? &session->fixed->model : &session->parts.model.model;
+  GCAP_RETURN_IF_ERROR(gcap_tensors_check(model, "input", model->inputs, model->num_inputs, inputs));
+  if (session->fixed == NULL) return NULL;
+  return gcap_tensors_check(model, "output", model->outputs, model->num_outputs, outputs);
+}
+
+// A run that is more than a replay or its work.
+static gcap_status_t run_specially(call_t* c, const gcap_shapes_use_t* use) {
+  const bool may_capture = c->run.id != GCAP_GRAPH_ID_NONE;
+  gcap_status_t status = NULL;
+  if (c->options->bindings != GCAP_BINDINGS_FIXED && may_capture) {
+    status = run_moving(c, use);
+  } else if (c->options->check_bindings && may_capture) {
+    status = run_signed(c, use);
+  } else {
+    status = run_as_asked(c, use);
+  }
+  if (status != NULL || c->options->trimmed_devices == 0) return status;
+  return trim(&c->session->parts, c->options->trimmed_devices);
+}
+
+static gcap_status_t run_use(call_t* c, const gcap_shapes_use_t* use) {
+  const gcap_run_options_t* o = c->options;
+  if (gcap_thread_captures()) return run_in_capture(c, use);
+  const bool is_plain = o->bindings == GCAP_BINDINGS_FIXED && !o->check_bindings && !o->capture_in_run;
+  return is_plain && o->trimmed_devices == 0 ? replay_or_run(c, use) : run_specially(c, use);
+}
+
+gcap_status_t gcap_session_run_held_in_turn(gcap_session_t* session, const gcap_run_options_t* options,
+                                            const gcap_tensor_t* inputs, const gcap_tensor_t* outputs,
+                                            gcap_run_holds_t held) {
+  call_t c = {.session = session, .options = options, .inputs = inputs, .outputs = outputs};
+  init_call(&c);
+  if (session->fixed != NULL) {
+    const gcap_shapes_use_t use = {.plan = session->fixed, .held = held};
+    return run_use(&c, &use);
+  }
+  GCAP_AT_SCOPE_END(gcap_shapes_end_use) gcap_shapes_use_t use = {0};
+  const int id = gcap_thread_is_capturing() ? GCAP_GRAPH_ID_NONE : c.run.id;
+  GCAP_RETURN_IF_ERROR(gcap_shapes_begin_use(session->shapes, &session->parts, id, inputs, &use));
+  use.held = held;
+  const gcap_model_t* model = &use.plan->model;
+  GCAP_RETURN_IF_ERROR(gcap_tensors_check(model, "output", model->outputs, model->num_outputs, outputs));
+  return run_use(&c, &use);
+}
+
+gcap_status_t gcap_session_run_in_turn(gcap_session_t* session, const gcap_run_options_t* options,
+                                       const gcap_tensor_t* inputs, const gcap_tensor_t* outputs) {
+  return gcap_session_run_held_in_turn(session, options, inputs, outputs, (gcap_run_holds_t){0});
+}
+
+gcap_status_t gcap_session_run(gcap_session_t* session, const gcap_run_options_t* options, const gcap_tensor_t* inputs,
+                               const gcap_tensor_t* outputs) {
+  GCAP_RETURN_IF_NULL(session);
+  GCAP_RETURN_IF_ERROR(gcap_check_not_forked(__func__));
+  gcap_run_options_t known;
+  if (options == NULL || options->struct_size != sizeof(*options)) {  // the defaults, or of another version
+    GCAP_RETURN_IF_ERROR(gcap_run_options_read(options, &known));
+    options = &known;
+  }
+  GCAP_RETURN_IF_ERROR(gcap_session_check_tensors(session, inputs, outputs));
+  GCAP_AT_SCOPE_END(gcap_session_leave_turns)
+  const gcap_session_parts_t* turns = gcap_session_enter_turns(&session->parts);
+  (void)turns;
+  if (session->fixed == NULL) return gcap_session_run_in_turn(session, options, inputs, outputs);
+  call_t c = {.session = session, .options = options, .inputs = inputs, .outputs = outputs};
+  init_call(&c);
+  const gcap_shapes_use_t use = {.plan = session->fixed};
+  return run_use(&c, &use);
+}

@@ -1,0 +1,77 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// Operators that work element by element: with broadcasting as ONNX (and NumPy) has it, or on one input.
+
+#include "kit/shape/infer.h"
+#include "lib/internal/check_argument.h"
+
+// Makes room for the axes of a shape of higher rank: the last axes are aligned, and what is new has size 1.
+static void align(gcap_shape_t* shape, int rank) {
+  const int added = rank - shape->rank;
+  if (added <= 0) return;
+  for (int i = rank - 1; i >= 0; --i) shape->at[i] = i >= added ? shape->at[i - added] : 1;
+  shape->rank = rank;
+}
+
+gcap_status_t gcap_shape_broadcast(const gcap_node_t* node, int input, const gcap_shape_t* of_input,
+                                   gcap_shape_t* shape) {
+  align(shape, of_input->rank);
+  const int offset = shape->rank - of_input->rank;
+  for (int i = 0; i < of_input->rank; ++i) {
+    const int64_t theirs = of_input->at[i];
+    int64_t* ours = &shape->at[offset + i];
+    if (theirs == 1 || theirs == *ours) continue;
+    if (*ours != 1) {
+      return GCAP_SHAPE_REFUSE(node,
+                               "dimension %d of input %d is %lld, allowed is 1 or %lld, as the inputs before have", i,
+                               input, (long long)theirs, (long long)*ours);
+    }
+    *ours = theirs;
+  }
+  return NULL;
+}
+
+gcap_status_t gcap_infer_elementwise(const gcap_node_t* node, const gcap_tensor_t* inputs, gcap_tensor_t* outputs) {
+  gcap_shape_t shape = gcap_shape_of(&inputs[0]);
+  for (int i = 1; i < node->num_inputs; ++i) {
+    const gcap_shape_t next = gcap_shape_of(&inputs[i]);
+    GCAP_RETURN_IF_ERROR(gcap_shape_broadcast(node, i, &next, &shape));
+  }
+  return gcap_shape_give(node, 0, &shape, &outputs[0]);
+}
+
+gcap_status_t gcap_infer_same(const gcap_node_t* node, const gcap_tensor_t* inputs, gcap_tensor_t* outputs) {
+  const gcap_shape_t shape = gcap_shape_of(&inputs[0]);
+  return gcap_shape_give(node, 0, &shape, &outputs[0]);
+}
+
+// The mask, if it is there, has the shape too.
+gcap_status_t gcap_infer_dropout(const gcap_node_t* node, const gcap_tensor_t* inputs, gcap_tensor_t* outputs) {
+  const gcap_shape_t shape = gcap_shape_of(&inputs[0]);
+  for (int i = 0; i < node->num_outputs; ++i) GCAP_RETURN_IF_ERROR(gcap_shape_give(node, i, &shape, &outputs[i]));
+  return NULL;
+}
+
+gcap_status_t gcap_infer_axis(const gcap_node_t* node, int rank, int64_t fallback, int* out_axis) {
+  GCAP_RETURN_IF_NULL(out_axis);
+  *out_axis = 0;
+  GCAP_RETURN_IF_NULL(node);
+  return gcap_shape_axis(node, "axis", gcap_node_int(node, "axis", fallback), rank, out_axis);
+}
+
+gcap_status_t gcap_infer_same_with_axis(const gcap_node_t* node, const gcap_tensor_t* inputs, gcap_tensor_t* outputs) {
+  int axis = 0;
+  GCAP_RETURN_IF_ERROR(gcap_infer_axis(node, inputs[0].rank, -1, &axis));
+  return gcap_infer_same(node, inputs, outputs);
+}
+
+// Mean and InvStdDev, if they are there, have 1 for each axis that is normalized.
+gcap_status_t gcap_infer_layer_norm(const gcap_node_t* node, const gcap_tensor_t* inputs, gcap_tensor_t* outputs) {
+  int axis = 0;
+  GCAP_RETURN_IF_ERROR(gcap_infer_axis(node, inputs[0].rank, -1, &axis));
+  GCAP_RETURN_IF_ERROR(gcap_infer_same(node, inputs, outputs));
+  gcap_shape_t shape = gcap_shape_of(&inputs[0]);
+  for (int i = axis; i < shape.rank; ++i) shape.at[i] = 1;
+  for (int i = 1; i < node->num_outputs; ++i) GCAP_RETURN_IF_ERROR(gcap_shape_give(node, i, &shape, &outputs[i]));
+  return NULL;
+}
