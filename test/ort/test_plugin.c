@@ -51,7 +51,7 @@ static gcap_status_t compute(void* self, const gcap_kernel_context_t* context) {
 
 static void destroy_kernel(void* self) {
   test_kernel_t* kernel = self;
-  state.waits_at_end = gcap_sim_calls("cudaStreamSynchronize");
+  __atomic_store_n(&state.waits_at_end, gcap_sim_calls("cudaStreamSynchronize"), __ATOMIC_RELAXED);
   if (kernel->kernel.destroy != NULL) kernel->kernel.destroy(kernel->kernel.self);
   __atomic_fetch_sub(&state.live_kernels, 1, __ATOMIC_RELAXED);
   if (__atomic_load_n(&kernel->done, __ATOMIC_RELAXED) != kernel->issued) {
