@@ -27,19 +27,19 @@ class Validation : public ScratchTest {
     // Large enough for the pool of its stream at once.
     void* large = Alloc(2 << 20, b_);
     GCAP_ASSERT_OK(gcap_scratch_begin_run(scratch_, b_));
-    live_ = BlockOf(Alloc(3 * kGranule + 10, a_));
-    of_run_ = BlockOf(Alloc(kGranule, b_));
+    live_ = BlockOf(Alloc(3 * GCAP_SCRATCH_GRANULE_BYTES + 10, a_));
+    of_run_ = BlockOf(Alloc(GCAP_SCRATCH_GRANULE_BYTES, b_));
     kept_reservation_ = Open(c_);
-    kept_ = BlockOf(Alloc(kGranule, c_));
-    void* given_back = Alloc(kGranule, c_);
+    kept_ = BlockOf(Alloc(GCAP_SCRATCH_GRANULE_BYTES, c_));
+    void* given_back = Alloc(GCAP_SCRATCH_GRANULE_BYTES, c_);
     Free(given_back);
     Close(kept_reservation_);
-    void* cached = Alloc(2 * kGranule, a_);
+    void* cached = Alloc(2 * GCAP_SCRATCH_GRANULE_BYTES, a_);
     cached_ = BlockOf(cached);
     Free(cached);
     free_ = BlockOf(large);
     Free(large);
-    GCAP_ASSERT_OK(gcap_allocator_reserve(gcap_scratch_allocator(scratch_), 4 * kGranule, &reserved_));
+    GCAP_ASSERT_OK(gcap_allocator_reserve(gcap_scratch_allocator(scratch_), 4 * GCAP_SCRATCH_GRANULE_BYTES, &reserved_));
     Validate();
     ASSERT_EQ(gcap_scratch_block_phase(cached_), GCAP_SCRATCH_CACHED);
     ASSERT_EQ(gcap_scratch_block_phase(free_), GCAP_SCRATCH_FREE);
@@ -113,7 +113,7 @@ class Validation : public ScratchTest {
 
 TEST_F(Validation, FindsABlockThatStartsElsewhere) {
   char* base = gcap_scratch_block_base(live_);
-  gcap_scratch_block_set_base(live_, base + kGranule);
+  gcap_scratch_block_set_base(live_, base + GCAP_SCRATCH_GRANULE_BYTES);
   ExpectDamage("should start at");
   gcap_scratch_block_set_base(live_, base);
 }
@@ -165,7 +165,7 @@ TEST_F(Validation, FindsALiveBlockThatIsNotFoundByAddress) {
 
 TEST_F(Validation, FindsARegionThatItsBlocksDoNotFill) {
   gcap_scratch_region_t* last = scratch_->store.regions[scratch_->store.num_regions - 1];
-  ExpectDamage(&last->bytes, last->bytes + kGranule, "end at");
+  ExpectDamage(&last->bytes, last->bytes + GCAP_SCRATCH_GRANULE_BYTES, "end at");
 }
 
 TEST_F(Validation, FindsRegionsOutOfOrder) {
