@@ -39,7 +39,8 @@ class Validation : public ScratchTest {
     Free(cached);
     free_ = BlockOf(large);
     Free(large);
-    GCAP_ASSERT_OK(gcap_allocator_reserve(gcap_scratch_allocator(scratch_), 4 * GCAP_SCRATCH_GRANULE_BYTES, &reserved_));
+    GCAP_ASSERT_OK(
+        gcap_allocator_reserve(gcap_scratch_allocator(scratch_), 4 * GCAP_SCRATCH_GRANULE_BYTES, &reserved_));
     Validate();
     ASSERT_EQ(gcap_scratch_block_phase(cached_), GCAP_SCRATCH_CACHED);
     ASSERT_EQ(gcap_scratch_block_phase(free_), GCAP_SCRATCH_FREE);
