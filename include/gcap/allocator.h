@@ -6,6 +6,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "gcap/status.h"
 #include "gcap/stream.h"
@@ -56,11 +57,11 @@ typedef struct gcap_pool_allocator_options {
   size_t bytes_kept_on_trim;         // what the pool keeps in gcap_allocator_trim; default 0
 } gcap_pool_allocator_options_t;
 
-// Fills in the defaults. Programs call the init function, which says how large their struct is.
-GCAP_API void gcap_pool_allocator_options_set_defaults(gcap_pool_allocator_options_t* options);
+// Sets the size and the defaults.
 static inline void gcap_pool_allocator_options_init(gcap_pool_allocator_options_t* options) {
+  memset(options, 0, sizeof(*options));
   options->struct_size = sizeof(*options);
-  gcap_pool_allocator_options_set_defaults(options);
+  options->release_threshold_bytes = UINT64_MAX;
 }
 
 // Creates an allocator of stream-ordered device memory: cudaMallocFromPoolAsync from a CUDA memory pool that the
@@ -114,11 +115,10 @@ typedef struct gcap_counting_allocator_options {
   void* user;
 } gcap_counting_allocator_options_t;
 
-// Fills in the defaults. Programs call the init function, which says how large their struct is.
-GCAP_API void gcap_counting_allocator_options_set_defaults(gcap_counting_allocator_options_t* options);
+// Sets the size and the defaults.
 static inline void gcap_counting_allocator_options_init(gcap_counting_allocator_options_t* options) {
+  memset(options, 0, sizeof(*options));
   options->struct_size = sizeof(*options);
-  gcap_counting_allocator_options_set_defaults(options);
 }
 
 // Creates an allocator that decorates `upstream`: it passes every request on, counts, enforces a limit, and reports

@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "gcap/status.h"
 
@@ -29,15 +30,16 @@ typedef struct gcap_capture_options {
   size_t struct_size;  // set by gcap_capture_options_init
   gcap_capture_mode_t mode;
   // How many calls the ledger keeps; a full ledger drops its oldest call. The call that broke the capture is always
-  // kept. 0: no ledger, and the capture's state is queried only at its end. Default 64.
+  // kept. 0: no ledger, and the capture's state is queried only at its end. Default 64: the kernels of a few layers.
   uint32_t ledger_calls;
 } gcap_capture_options_t;
 
-// Fills in the defaults. Programs call the init function, which says how large their struct is.
-GCAP_API void gcap_capture_options_set_defaults(gcap_capture_options_t* options);
+// Sets the size and the defaults.
 static inline void gcap_capture_options_init(gcap_capture_options_t* options) {
+  memset(options, 0, sizeof(*options));
   options->struct_size = sizeof(*options);
-  gcap_capture_options_set_defaults(options);
+  options->mode = GCAP_CAPTURE_THREAD_LOCAL;
+  options->ledger_calls = 64;
 }
 
 // Capture scope: one open capture. From gcap_capture_begin; gone after gcap_capture_end or gcap_capture_abort.

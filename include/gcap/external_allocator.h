@@ -5,6 +5,7 @@
 #define GCAP_EXTERNAL_ALLOCATOR_H_
 
 #include <stddef.h>
+#include <string.h>
 
 #include "gcap/allocator.h"
 #include "gcap/status.h"
@@ -29,11 +30,10 @@ typedef struct gcap_external_allocator_options {
   void (*empty_cache)(void);     // optional: gives what the application caches back to the driver
 } gcap_external_allocator_options_t;
 
-// Fills in the defaults. Programs call the init function, which says how large their struct is.
-GCAP_API void gcap_external_allocator_options_set_defaults(gcap_external_allocator_options_t* options);
+// Sets the size and the defaults.
 static inline void gcap_external_allocator_options_init(gcap_external_allocator_options_t* options) {
+  memset(options, 0, sizeof(*options));
   options->struct_size = sizeof(*options);
-  gcap_external_allocator_options_set_defaults(options);
 }
 
 // Creates an allocator from the callbacks. The allocator belongs to its creator, as a rule one session. Nothing is

@@ -12,9 +12,10 @@
 // Structs.   A sized struct, such as an options struct, begins with struct_size, so that a program and a library of
 //            different versions agree. Call its _init function first, which sets the size and the defaults. If the
 //            program's struct is smaller than the library's, the fields that the program does not know have their
-//            defaults. If it is larger, the fields that the library does not know must be zero. A struct that was not
-//            initialized is refused with INVALID_ARGUMENT; the message names the struct and its _init function. A _get
-//            function sets the size of the struct that it fills in.
+//            defaults. If it is larger, the fields that the library does not know must be zero; zero is the default of
+//            every field that a later version appends. A struct that was not initialized is refused with
+//            INVALID_ARGUMENT; the message names the struct and its _init function. A _get function sets the size of
+//            the struct that it fills in.
 // Names.     create/destroy: a heap object. open/close/release: a reservation. init: a plain struct. Sizes are in bytes
 //            (…_bytes), times in nanoseconds (…_ns).
 // Ends.      A function that ends an object, such as a destroy, answers in one of three ways. NULL: the object is gone.

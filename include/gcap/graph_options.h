@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "gcap/capture.h"
 #include "gcap/graph_contents.h"
@@ -60,7 +61,8 @@ typedef struct gcap_graph_manager_options {
   size_t max_graphs;
   size_t max_bytes;  // sum of gcap_graph_info_t.bytes
   // How many ids without a graph are remembered: ids that warm up or cool down, and evicted ids. One more, and the id
-  // that was run or evicted longest ago is forgotten: it is COLD again, with zeros. 0: no limit. Default 16,384.
+  // that was run or evicted longest ago is forgotten: it is COLD again, with zeros. 0: no limit. Default 16,384, which
+  // take a few megabytes: an id of a working set is captured long before as many others came.
   size_t max_ids_without_graph;
   // Optional. Called once for each evicted graph, on the thread that ends the run, with the id's info before the
   // eviction. The callback may call the manager.
@@ -73,12 +75,16 @@ typedef struct gcap_graph_manager_options {
   void* find_block_user;
 } gcap_graph_manager_options_t;
 
-// Fills in the defaults. Programs call the init function, which says how large their struct is.
-GCAP_API void gcap_graph_manager_options_set_defaults(gcap_graph_manager_options_t* options);
+// Sets the size and the defaults.
 static inline void gcap_graph_manager_options_init(gcap_graph_manager_options_t* options) {
+  memset(options, 0, sizeof(*options));
   options->struct_size = sizeof(*options);
-  options->capture.struct_size = sizeof(options->capture);
-  gcap_graph_manager_options_set_defaults(options);
+  options->min_num_runs_before_capture = 2;
+  options->backoff_runs = 1;
+  options->max_runs_before_capture = 6;
+  options->rerun_failed_capture = true;
+  options->max_ids_without_graph = 16384;
+  gcap_capture_options_init(&options->capture);
 }
 
 #ifdef __cplusplus

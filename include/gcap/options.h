@@ -6,6 +6,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <string.h>
 
 #include "gcap/allocator.h"
 #include "gcap/graph.h"
@@ -47,11 +48,13 @@ typedef struct gcap_kernel_options {
   bool use_cudnn;                  // enable_cudnn, default 1; 0: no kernel may use cuDNN
 } gcap_kernel_options_t;
 
-// Fills in the defaults. Programs call the init function, which says how large their struct is.
-GCAP_API void gcap_kernel_options_set_defaults(gcap_kernel_options_t* options);
+// Sets the size and the defaults.
 static inline void gcap_kernel_options_init(gcap_kernel_options_t* options) {
+  memset(options, 0, sizeof(*options));
   options->struct_size = sizeof(*options);
-  gcap_kernel_options_set_defaults(options);
+  options->conv_use_max_workspace = true;
+  options->use_tf32 = true;
+  options->use_cudnn = true;
 }
 
 // Provider options. From gcap_options_init. Where ONNX Runtime's CUDA EP has the same option, key, default and meaning
@@ -108,17 +111,15 @@ typedef struct gcap_options {
   gcap_kernel_options_t kernels;
 } gcap_options_t;
 
-// Fills in the defaults, also of the embedded structs. Programs call the init function, which says how large their
-// structs are.
-GCAP_API void gcap_options_set_defaults(gcap_options_t* options);
+// Sets the size and the defaults.
 static inline void gcap_options_init(gcap_options_t* options) {
+  memset(options, 0, sizeof(*options));
   options->struct_size = sizeof(*options);
-  options->arena.struct_size = sizeof(options->arena);
-  options->mempool.struct_size = sizeof(options->mempool);
-  options->graph.struct_size = sizeof(options->graph);
-  options->graph.capture.struct_size = sizeof(options->graph.capture);
-  options->kernels.struct_size = sizeof(options->kernels);
-  gcap_options_set_defaults(options);
+  options->do_copy_in_default_stream = true;
+  gcap_scratch_options_init(&options->arena);
+  gcap_pool_allocator_options_init(&options->mempool);
+  gcap_graph_manager_options_init(&options->graph);
+  gcap_kernel_options_init(&options->kernels);
 }
 
 // Sets the options of `count` keys to their values. `keys` and `values` are zero-terminated strings. On failure

@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "gcap/allocator.h"
 #include "gcap/status.h"
@@ -55,11 +56,14 @@ typedef struct gcap_scratch_options {
   bool bypass;
 } gcap_scratch_options_t;
 
-// Fills in the defaults. Programs call the init function, which says how large their struct is.
-GCAP_API void gcap_scratch_options_set_defaults(gcap_scratch_options_t* options);
+// Sets the size and the defaults.
 static inline void gcap_scratch_options_init(gcap_scratch_options_t* options) {
+  memset(options, 0, sizeof(*options));
   options->struct_size = sizeof(*options);
-  gcap_scratch_options_set_defaults(options);
+  options->initial_chunk_bytes = (size_t)1 << 20;
+  options->initial_growth_chunk_bytes = (size_t)2 << 20;
+  options->max_extend_bytes = (size_t)1 << 30;
+  options->max_dead_bytes_per_chunk = (size_t)128 << 20;
 }
 
 // Scratch: an arena over an allocator of device memory. From gcap_scratch_create.

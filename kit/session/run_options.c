@@ -49,7 +49,7 @@ const gcap_option_table_t gcap_run_option_table = {
     .num_rows = GCAP_NUM_OPTION_ROWS(run_rows),
 };
 
-GCAP_SIZED_OPTIONS(, gcap_run_options, .synchronize = true, .rerun_failed_capture = true);
+GCAP_SIZED_OPTIONS(, gcap_run_options);
 
 gcap_status_t gcap_run_options_parse(gcap_run_options_t* options, const char* const* keys, const char* const* values,
                                      size_t count) {

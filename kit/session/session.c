@@ -23,7 +23,7 @@
 #include "lib/internal/sized.h"
 #include "lib/internal/unwind.h"
 
-GCAP_SIZED_OPTIONS(static, gcap_session_options, .max_shapes_without_id = 16);
+GCAP_SIZED_OPTIONS(static, gcap_session_options);
 
 // --- Creation -------------------------------------------------------------------------------------------------------
 

@@ -30,7 +30,7 @@ typedef struct counting_allocator {
   atomic_uint_fast64_t num_trims;
 } counting_allocator_t;
 
-GCAP_SIZED_OPTIONS(static, gcap_counting_allocator_options, .limit_bytes = 0);
+GCAP_SIZED_OPTIONS(static, gcap_counting_allocator_options);
 
 static uint64_t next_sequence(counting_allocator_t* counting) { return atomic_fetch_add(&counting->num_events, 1) + 1; }
 

@@ -231,7 +231,7 @@ static void external_get_stats(void* self, gcap_allocator_stats_t* out_stats) {
 
 // --- Creation -------------------------------------------------------------------------------------------------------
 
-GCAP_SIZED_OPTIONS(static, gcap_external_allocator_options, .device_id = 0);
+GCAP_SIZED_OPTIONS(static, gcap_external_allocator_options);
 
 static gcap_status_t check_options(const gcap_external_allocator_options_t* options) {
   if (options->alloc == NULL || options->free == NULL) {

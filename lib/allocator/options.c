@@ -4,4 +4,4 @@
 
 #include "lib/allocator/options.h"
 
-GCAP_SIZED_OPTIONS(, gcap_pool_allocator_options, .release_threshold_bytes = UINT64_MAX);
+GCAP_SIZED_OPTIONS(, gcap_pool_allocator_options);

@@ -6,10 +6,7 @@
 
 #include <inttypes.h>
 
-// The kernels of a few layers: what came shortly before a failure.
-#define DEFAULT_LEDGER_CALLS 64
-
-GCAP_SIZED_OPTIONS(, gcap_capture_options, .mode = GCAP_CAPTURE_THREAD_LOCAL, .ledger_calls = DEFAULT_LEDGER_CALLS);
+GCAP_SIZED_OPTIONS(, gcap_capture_options);
 
 gcap_status_t gcap_capture_mode_to_cuda(gcap_capture_mode_t mode, enum cudaStreamCaptureMode* out_mode) {
   switch (mode) {

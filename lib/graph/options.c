@@ -9,9 +9,6 @@
 #include "lib/capture/options.h"
 #include "lib/internal/check_argument.h"
 
-// A few megabytes. Ids of a working set are warmed up and captured long before as many others came.
-#define DEFAULT_IDS_WITHOUT_GRAPH 16384
-
 static const gcap_sized_part_t parts[] = {
     {offsetof(gcap_graph_manager_options_t, capture), &gcap_capture_options_type}};
 
@@ -21,19 +18,6 @@ const gcap_sized_type_t gcap_graph_manager_options_type = {
     .parts = parts,
     .num_parts = sizeof(parts) / sizeof(parts[0]),
 };
-
-void gcap_graph_manager_options_set_defaults(gcap_graph_manager_options_t* options) {
-  gcap_graph_manager_options_t defaults = {
-      .struct_size = sizeof(defaults),
-      .min_num_runs_before_capture = 2,
-      .backoff_runs = 1,
-      .max_runs_before_capture = 6,
-      .rerun_failed_capture = true,
-      .max_ids_without_graph = DEFAULT_IDS_WITHOUT_GRAPH,
-  };
-  gcap_capture_options_init(&defaults.capture);
-  gcap_sized_write(&gcap_graph_manager_options_type, &defaults, options);
-}
 
 gcap_status_t gcap_graph_manager_options_read(const gcap_graph_manager_options_t* given,
                                               gcap_graph_manager_options_t* out_options) {

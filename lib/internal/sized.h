@@ -7,6 +7,10 @@
 // shorter of two versions is the beginning of the longer one. A sized struct may have others embedded, each with a size
 // of its own: these, and the fields between them, stay where they are, and a new field goes behind the last of them.
 // The caller's layout is thus found by walking along the sizes.
+//
+// The defaults stand in one place, the struct's inline _init in the public header. The library calls it for what an
+// older caller's struct lacks, and a table of all structs takes its address. A field that a later version appends has
+// the default zero: a newer header's _init then makes a struct that an older library takes.
 #ifndef GCAP_LIB_INTERNAL_SIZED_H_
 #define GCAP_LIB_INTERNAL_SIZED_H_
 
@@ -47,15 +51,10 @@ void gcap_sized_write(const gcap_sized_type_t* type, const void* known, void* gi
 //   INVALID_ARGUMENT  a size that is no version's
 gcap_status_t gcap_sized_read_table(const char* name, const void* given, size_t bytes, void* known) GCAP_NODISCARD;
 
-// Defines, for an options struct without others embedded, its type, its public function of the defaults, and a function
-// that reads the caller's struct, NULL for the defaults. The arguments behind `base` initialize its fields,
-// `struct_size` given already. `linkage`: `static` where one file alone reads the struct, else nothing.
-#define GCAP_SIZED_OPTIONS(linkage, base, ...)                                              \
+// Defines, for an options struct without others embedded, its type, and a function that reads the caller's struct, NULL
+// for the defaults. `linkage`: `static` where one file alone reads the struct, else nothing.
+#define GCAP_SIZED_OPTIONS(linkage, base)                                                   \
   linkage const gcap_sized_type_t base##_type = {.name = #base, .bytes = sizeof(base##_t)}; \
-  void base##_set_defaults(base##_t* options) {                                             \
-    const base##_t defaults = {.struct_size = sizeof(base##_t), __VA_ARGS__};               \
-    gcap_sized_write(&base##_type, &defaults, options);                                     \
-  }                                                                                         \
   linkage gcap_status_t base##_read(const base##_t* given, base##_t* out_options) {         \
     base##_init(out_options);                                                               \
     return given == NULL ? NULL : gcap_sized_read(&base##_type, given, out_options);        \

@@ -16,9 +16,7 @@
 #include "lib/options/table.h"
 #include "lib/scratch/options.h"
 
-GCAP_SIZED_OPTIONS(, gcap_kernel_options,           //
-                   .conv_use_max_workspace = true,  //
-                   .use_tf32 = true, .use_cudnn = true);
+GCAP_SIZED_OPTIONS(, gcap_kernel_options);
 
 static const gcap_sized_part_t parts[] = {
     {offsetof(gcap_options_t, arena), &gcap_scratch_options_type},
@@ -33,22 +31,8 @@ static const gcap_sized_type_t options_type = {
     .num_parts = sizeof(parts) / sizeof(parts[0]),
 };
 
-static void init(gcap_options_t* options) {
-  *options = (gcap_options_t){.struct_size = sizeof(*options), .do_copy_in_default_stream = true};
-  gcap_scratch_options_init(&options->arena);
-  gcap_pool_allocator_options_init(&options->mempool);
-  gcap_graph_manager_options_init(&options->graph);
-  gcap_kernel_options_init(&options->kernels);
-}
-
-void gcap_options_set_defaults(gcap_options_t* options) {
-  gcap_options_t defaults;
-  init(&defaults);
-  gcap_sized_write(&options_type, &defaults, options);
-}
-
 gcap_status_t gcap_options_read(const gcap_options_t* given, gcap_options_t* out_options) {
-  init(out_options);
+  gcap_options_init(out_options);
   return given == NULL ? NULL : gcap_sized_read(&options_type, given, out_options);
 }
 

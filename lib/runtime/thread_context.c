@@ -20,7 +20,6 @@
 #include "gcap/capture.h"
 #include "gcap/log.h"
 #include "lib/graph/open_run.h"
-#include "lib/graph/options.h"
 #include "lib/internal/affine.h"
 #include "lib/internal/capture_check.h"
 #include "lib/internal/check_argument.h"
@@ -44,19 +43,6 @@ struct gcap_thread_contexts {
 gcap_stream_t* gcap_thread_context_stream(gcap_thread_context_t* context) { return context->stream; }
 
 gcap_graph_manager_t* gcap_thread_context_graphs(gcap_thread_context_t* context) { return context->graphs; }
-
-static const gcap_sized_part_t parts[] = {
-    {offsetof(gcap_thread_contexts_options_t, graph), &gcap_graph_manager_options_type}};
-static const gcap_sized_type_t options_type = {.name = "gcap_thread_contexts_options",
-                                               .bytes = sizeof(gcap_thread_contexts_options_t),
-                                               .parts = parts,
-                                               .num_parts = sizeof(parts) / sizeof(parts[0])};
-
-void gcap_thread_contexts_options_set_defaults(gcap_thread_contexts_options_t* options) {
-  gcap_thread_contexts_options_t defaults = {.struct_size = sizeof(defaults)};
-  gcap_graph_manager_options_init(&defaults.graph);
-  gcap_sized_write(&options_type, &defaults, options);
-}
 
 // --- The life of one context ----------------------------------------------------------------------------------------
 
@@ -128,25 +114,20 @@ static gcap_status_t context_create(void* user, void** out_object) {
 
 // --- The set --------------------------------------------------------------------------------------------------------
 
-gcap_status_t gcap_thread_contexts_create(const gcap_thread_contexts_options_t* given,
+gcap_status_t gcap_thread_contexts_create(const gcap_thread_contexts_options_t* options,
                                           gcap_thread_contexts_t** out_contexts) {
   GCAP_RETURN_IF_NULL(out_contexts);
   *out_contexts = NULL;
   GCAP_RETURN_IF_ERROR(gcap_check_not_forked(__func__));
-  if (given == NULL) {
-    return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "options is NULL: fill it with gcap_thread_contexts_options_init");
-  }
-  gcap_thread_contexts_options_t options;
-  gcap_thread_contexts_options_init(&options);
-  GCAP_RETURN_IF_ERROR(gcap_sized_read(&options_type, given, &options));
-  if (options.has_user_stream && !options.shared) {
+  GCAP_RETURN_IF_NULL(options);
+  if (options->has_user_stream && !options->shared) {
     return GCAP_STATUS(GCAP_INVALID_ARGUMENT,
                        "a user stream needs shared contexts: threads cannot issue on it at once");
   }
   gcap_thread_contexts_t* set = calloc(1, sizeof(*set));
   if (set == NULL) return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory for thread contexts");
-  set->options = options;
-  if (!options.shared) {
+  set->options = *options;
+  if (!options->shared) {
     const gcap_affine_ops_t ops = {.name = "thread context", .create = context_create, .end = context_end, .user = set};
     gcap_status_t status = gcap_affine_create(&ops, &set->own);
     if (status != NULL) {

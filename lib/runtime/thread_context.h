@@ -8,6 +8,7 @@
 #include <cuda_runtime_api.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <string.h>
 
 #include "gcap/graph.h"
 #include "gcap/status.h"
@@ -29,7 +30,6 @@ gcap_stream_t* gcap_thread_context_stream(gcap_thread_context_t* context);
 gcap_graph_manager_t* gcap_thread_context_graphs(gcap_thread_context_t* context);
 
 typedef struct gcap_thread_contexts_options {
-  size_t struct_size;  // set by gcap_thread_contexts_options_init
   int device_id;
   // One context for all threads instead of one for each thread. Required with a user stream: one stream, one timeline.
   bool shared;
@@ -44,13 +44,9 @@ typedef struct gcap_thread_contexts_options {
   gcap_graph_manager_options_t graph;
 } gcap_thread_contexts_options_t;
 
-// Fills in the defaults. Programs call the init function, which says how large their struct is.
-void gcap_thread_contexts_options_set_defaults(gcap_thread_contexts_options_t* options);
 static inline void gcap_thread_contexts_options_init(gcap_thread_contexts_options_t* options) {
-  options->struct_size = sizeof(*options);
-  options->graph.struct_size = sizeof(options->graph);
-  options->graph.capture.struct_size = sizeof(options->graph.capture);
-  gcap_thread_contexts_options_set_defaults(options);
+  memset(options, 0, sizeof(*options));
+  gcap_graph_manager_options_init(&options->graph);
 }
 
 // Thread contexts: the set of one runtime's contexts. From gcap_thread_contexts_create.

@@ -8,8 +8,7 @@
 #include "lib/internal/sized.h"
 #include "ops/cublaslt/matmul_plan.h"
 
-GCAP_SIZED_OPTIONS(static, gcap_matmul_options, .m = -1, .n = -1, .k = -1, .trans_b = true, .batch = 1,
-                   .a_stride = GCAP_MATMUL_PACKED, .b_stride = GCAP_MATMUL_PACKED, .alpha = 1.0f, .beta = 1.0f);
+GCAP_SIZED_OPTIONS(static, gcap_matmul_options);
 
 static gcap_status_t check_range(const char* name, int64_t value, int64_t least, int64_t most) {
   if (value >= least && value <= most) return NULL;

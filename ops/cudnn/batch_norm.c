@@ -21,7 +21,7 @@ struct gcap_batch_norm {
   bool is_empty;  // there is nothing to compute, and nothing is described
 };
 
-GCAP_SIZED_OPTIONS(static, gcap_batch_norm_options, .epsilon = 1e-5f);
+GCAP_SIZED_OPTIONS(static, gcap_batch_norm_options);
 
 static gcap_status_t check_options(const gcap_batch_norm_options_t* o) {
   GCAP_RETURN_IF_ERROR(gcap_cudnn_check_shape(o->n, o->c, o->h, o->w));

@@ -8,8 +8,7 @@
 #include "ops/cudnn/conv2d_plan.h"
 #include "ops/cudnn/cudnn_tensor.h"
 
-GCAP_SIZED_OPTIONS(static, gcap_conv2d_options, .stride_h = 1, .stride_w = 1, .groups = 1, .dilation_h = 1,
-                   .dilation_w = 1, .pad_h_end = -1, .pad_w_end = -1);
+GCAP_SIZED_OPTIONS(static, gcap_conv2d_options);
 
 static gcap_status_t check_numbers(const gcap_conv2d_options_t* o) {
   const struct {

@@ -31,8 +31,7 @@ struct gcap_pool2d {
   gcap_direct_pool_params_t direct;  // then; without operands
 };
 
-GCAP_SIZED_OPTIONS(static, gcap_pool2d_options, .stride_h = 1, .stride_w = 1, .pad_h_end = -1, .pad_w_end = -1,
-                   .dilation_h = 1, .dilation_w = 1);
+GCAP_SIZED_OPTIONS(static, gcap_pool2d_options);
 
 // One direction of a pooling.
 typedef struct side {

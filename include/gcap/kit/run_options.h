@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "gcap/graph.h"
 #include "gcap/status.h"
@@ -59,11 +60,12 @@ typedef struct gcap_run_options {
   gcap_bindings_t bindings;
 } gcap_run_options_t;
 
-// Fills in the defaults. Programs call the init function, which says how large their struct is.
-GCAP_API void gcap_run_options_set_defaults(gcap_run_options_t* options);
+// Sets the size and the defaults.
 static inline void gcap_run_options_init(gcap_run_options_t* options) {
+  memset(options, 0, sizeof(*options));
   options->struct_size = sizeof(*options);
-  gcap_run_options_set_defaults(options);
+  options->synchronize = true;
+  options->rerun_failed_capture = true;
 }
 
 // Sets the options of `count` keys to their values. `keys` and `values` are zero-terminated strings. On failure

@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "gcap/kit/ep.h"
 #include "gcap/kit/run_options.h"
@@ -30,11 +31,11 @@ typedef struct gcap_session_options {
   size_t max_shapes_without_id;
 } gcap_session_options_t;
 
-// Fills in the defaults. Programs call the init function, which says how large their struct is.
-GCAP_API void gcap_session_options_set_defaults(gcap_session_options_t* options);
+// Sets the size and the defaults.
 static inline void gcap_session_options_init(gcap_session_options_t* options) {
+  memset(options, 0, sizeof(*options));
   options->struct_size = sizeof(*options);
-  gcap_session_options_set_defaults(options);
+  options->max_shapes_without_id = 16;
 }
 
 // Session: a model on EPs. From gcap_session_create.

@@ -5,6 +5,7 @@
 #define GCAP_KIT_OPS_BATCH_NORM_H_
 
 #include <stddef.h>
+#include <string.h>
 
 #include "gcap/kit/ops/cudnn.h"
 #include "gcap/tensor.h"
@@ -24,11 +25,11 @@ typedef struct gcap_batch_norm_options {
   gcap_image_layout_t layout;  // of x and y; default NCHW
 } gcap_batch_norm_options_t;
 
-// Fills in the defaults. Programs call the init function, which says how large their struct is.
-GCAP_API void gcap_batch_norm_options_set_defaults(gcap_batch_norm_options_t* options);
+// Sets the size and the defaults.
 static inline void gcap_batch_norm_options_init(gcap_batch_norm_options_t* options) {
+  memset(options, 0, sizeof(*options));
   options->struct_size = sizeof(*options);
-  gcap_batch_norm_options_set_defaults(options);
+  options->epsilon = 1e-5f;
 }
 
 // Batch norm: a planned normalization of fixed shapes.

@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "gcap/kit/ops/cudnn.h"
 #include "gcap/scratch.h"
@@ -61,11 +62,14 @@ typedef struct gcap_conv2d_options {
   gcap_conv2d_direct_t direct;     // default AUTO
 } gcap_conv2d_options_t;
 
-// Fills in the defaults. Programs call the init function, which says how large their struct is.
-GCAP_API void gcap_conv2d_options_set_defaults(gcap_conv2d_options_t* options);
+// Sets the size and the defaults.
 static inline void gcap_conv2d_options_init(gcap_conv2d_options_t* options) {
+  memset(options, 0, sizeof(*options));
   options->struct_size = sizeof(*options);
-  gcap_conv2d_options_set_defaults(options);
+  options->stride_h = options->stride_w = 1;
+  options->groups = 1;
+  options->dilation_h = options->dilation_w = 1;
+  options->pad_h_end = options->pad_w_end = -1;
 }
 
 // Conv2d: a planned convolution of fixed shapes: descriptors, the algorithm and its workspace size. A plan is for one

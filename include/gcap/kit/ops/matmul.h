@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "gcap/status.h"
 #include "gcap/stream.h"
@@ -62,11 +63,15 @@ typedef struct gcap_matmul_options {
   size_t alignment_bytes;           // of a, b, c and the addend: a power of 2, 1..256; 0, the default: an element
 } gcap_matmul_options_t;
 
-// Fills in the defaults. Programs call the init function, which says how large their struct is.
-GCAP_API void gcap_matmul_options_set_defaults(gcap_matmul_options_t* options);
+// Sets the size and the defaults.
 static inline void gcap_matmul_options_init(gcap_matmul_options_t* options) {
+  memset(options, 0, sizeof(*options));
   options->struct_size = sizeof(*options);
-  gcap_matmul_options_set_defaults(options);
+  options->m = options->n = options->k = -1;
+  options->trans_b = true;
+  options->batch = 1;
+  options->a_stride = options->b_stride = GCAP_MATMUL_PACKED;
+  options->alpha = options->beta = 1.0f;
 }
 
 // Matmul: a planned product of fixed shapes: descriptors, layouts and the algorithm. From gcap_matmul_create. A plan is

@@ -7,6 +7,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <string.h>
 
 #include "gcap/kit/ops/cudnn.h"
 #include "gcap/tensor.h"
@@ -44,11 +45,13 @@ typedef struct gcap_pool2d_options {
   bool ceil_mode;              // a last window may reach over the end; default false
 } gcap_pool2d_options_t;
 
-// Fills in the defaults. Programs call the init function, which says how large their struct is.
-GCAP_API void gcap_pool2d_options_set_defaults(gcap_pool2d_options_t* options);
+// Sets the size and the defaults.
 static inline void gcap_pool2d_options_init(gcap_pool2d_options_t* options) {
+  memset(options, 0, sizeof(*options));
   options->struct_size = sizeof(*options);
-  gcap_pool2d_options_set_defaults(options);
+  options->stride_h = options->stride_w = 1;
+  options->pad_h_end = options->pad_w_end = -1;
+  options->dilation_h = options->dilation_w = 1;
 }
 
 // Pool2d: a planned pooling of fixed shapes.
