@@ -242,8 +242,9 @@ static const gcap_rule_t* rule_by_place(const gcap_doctor_analysis_t* analysis, 
     case GCAP_DOCTOR_CALL_EVENT_QUERY:  // of an event recorded before: 907 is that of a captured one
       if (of->result == kUnsupported) return gcap_rule_by_id("R14");
       break;
-    case GCAP_DOCTOR_CALL_STREAM_SYNC:  // of a stream that does not capture
-      if (of->result == kUnsupported && analysis->stream_capture[call] == GCAP_DOCTOR_NONE) {
+    case GCAP_DOCTOR_CALL_STREAM_SYNC:  // of a stream that does not capture; a ledger may not know the stream
+      if (of->result == kUnsupported && of->stream != GCAP_DOCTOR_NONE &&
+          analysis->stream_capture[call] == GCAP_DOCTOR_NONE) {
         return gcap_rule_by_id("R26");
       }
       break;

@@ -74,6 +74,9 @@ const char* gcap_doctor_name_frame(gcap_doctor_heap_t* heap, const gcap_doctor_r
     return gcap_doctor_heap_print(heap, "%s:%" PRIu32 "%s%s", of->file, of->line, in, of->function);
   }
   const char* module = gcap_doctor_base_name(of->module);
+  if (of->function[0] == '\0' && of->file != NULL) {
+    return gcap_doctor_heap_print(heap, "%s:%" PRIu32 " (%s)", of->file, of->line, module);
+  }
   if (of->function[0] == '\0') return gcap_doctor_heap_print(heap, "%s+0x%" PRIx64, module, of->offset);
   const char* function = gcap_doctor_name_function(heap, of->function);
   if (of->file == NULL) return gcap_doctor_heap_print(heap, "%s (%s)", function, module);

@@ -3,9 +3,13 @@
 // Four pieces of work that run well by themselves and break the capture that they are issued in. For each the program
 // prints what gcap says of the failed capture: the call, the rule that it broke, the remedy. The results are there all
 // the same, since gcap_graph_manager_run issues the work once more, eagerly.
+//
+// With a folder as its argument the program also writes the calls of each capture there, for gcap-doctor:
+// `gcap-doctor explain FOLDER/mistake_1.events` has the call, its place, the rule and the repair.
 #include <cuda_runtime_api.h>
 #include <stdio.h>
 
+#include "gcap/capture.h"
 #include "gcap/graph.h"
 
 enum { BYTES = 64, FILL = 7 };
@@ -16,6 +20,9 @@ typedef struct bench {
   cudaStream_t other;
   cudaEvent_t earlier;  // recorded before any capture
   cudaEvent_t fork;
+  const char* folder;     // for events; may be NULL
+  gcap_capture_t* scope;  // of the capture that is open
+  int mistake;            // that is being made
 } bench_t;
 
 static gcap_status_t waits_for_its_stream(void* user, const gcap_run_resources_t* resources) {
@@ -75,8 +82,30 @@ static gcap_status_t check_memory(const bench_t* bench) {
   return NULL;
 }
 
+// When a capture ends, its scope still has the calls.
+static void write_events(void* user, bool committed) {
+  (void)committed;
+  const bench_t* bench = user;
+  char path[4096];
+  snprintf(path, sizeof(path), "%s/mistake_%d.events", bench->folder, bench->mistake + 1);
+  gcap_status_t status = gcap_capture_write_events(bench->scope, path);
+  if (status != NULL) fprintf(stderr, "%s\n", gcap_status_message(status));
+  gcap_status_free(status);
+}
+
+static gcap_status_t issue(void* user, const gcap_run_resources_t* resources) {
+  bench_t* bench = user;
+  gcap_capture_t* scope = gcap_capture_current();  // NULL in an eager run
+  if (scope != NULL && bench->folder != NULL) {
+    bench->scope = scope;
+    GCAP_RETURN_IF_ERROR(gcap_capture_on_close(scope, write_events, bench));
+  }
+  return mistakes[bench->mistake].work(bench, resources);
+}
+
 // Makes one mistake, as graph id `id`, and tells what came of it.
 static gcap_status_t make_mistake(gcap_graph_manager_t* graphs, int id, cudaStream_t stream, bench_t* bench) {
+  bench->mistake = id;
   printf("%d. %s\n", id + 1, mistakes[id].title);
   GCAP_RETURN_IF_ERROR(GCAP_CUDA(cudaMemset(bench->memory, 0, BYTES)));
   GCAP_RETURN_IF_ERROR(GCAP_CUDA(cudaDeviceSynchronize()));  // a fill does not hold a non-blocking stream
@@ -84,7 +113,7 @@ static gcap_status_t make_mistake(gcap_graph_manager_t* graphs, int id, cudaStre
   gcap_run_init(&run);
   run.id = id;
   run.stream = stream;
-  run.work = mistakes[id].work;
+  run.work = issue;
   run.user = bench;
   run.synchronize = true;
   GCAP_RETURN_IF_ERROR(gcap_graph_manager_run(graphs, &run));
@@ -110,13 +139,13 @@ static gcap_status_t make_mistakes(gcap_graph_manager_t* graphs, cudaStream_t st
   return GCAP_CUDA(cudaFree(bench->memory));
 }
 
-static gcap_status_t run(void) {
+static gcap_status_t run(const char* folder) {
   gcap_graph_manager_options_t options;
   gcap_graph_manager_options_init(&options);
   options.min_num_runs_before_capture = 0;  // the first run of an id is captured already
   gcap_graph_manager_t* graphs = NULL;
   cudaStream_t stream = NULL;
-  bench_t bench = {0};
+  bench_t bench = {.folder = folder};
   GCAP_RETURN_IF_ERROR(GCAP_CUDA(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking)));
   GCAP_RETURN_IF_ERROR(gcap_graph_manager_create(&options, &graphs));
   gcap_status_t status = make_mistakes(graphs, stream, &bench);
@@ -124,8 +153,8 @@ static gcap_status_t run(void) {
   return gcap_status_join(status, GCAP_CUDA(cudaStreamDestroy(stream)));
 }
 
-int main(void) {
-  gcap_status_t status = run();
+int main(int argc, char** argv) {
+  gcap_status_t status = run(argc > 1 ? argv[1] : NULL);
   if (status != NULL) fprintf(stderr, "%s\n", gcap_status_message(status));
   const int exit_code = status == NULL ? 0 : 1;
   gcap_status_free(status);

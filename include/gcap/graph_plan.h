@@ -1,7 +1,6 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
-// graph_plan.h: what graphs will hold, before they are captured; and the upload of an executable before its first
-// launch.
+// graph_plan.h: what graphs will hold, before they are captured.
 #ifndef GCAP_GRAPH_PLAN_H_
 #define GCAP_GRAPH_PLAN_H_
 
@@ -45,13 +44,6 @@ static inline void gcap_graph_plan_init(gcap_graph_plan_t* plan) {
 //   CUDA_ERROR           the runtime refused
 GCAP_API gcap_status_t gcap_graph_manager_plan(gcap_graph_manager_t* manager, const gcap_run_t* runs, size_t num_runs,
                                                gcap_graph_plan_t* out_plan) GCAP_NODISCARD;
-
-// Uploads the executable of `id` to the device, ahead of a launch on the stream that captured the graph.
-//   NOT_FOUND            the id is not captured
-//   FAILED_PRECONDITION  the calling thread is capturing; another thread is capturing a run of this manager on the
-//                        graph's stream; or that stream was destroyed
-//   CUDA_ERROR           the runtime refused
-GCAP_API gcap_status_t gcap_graph_manager_upload(gcap_graph_manager_t* manager, int id) GCAP_NODISCARD;
 
 #ifdef __cplusplus
 }  // extern "C"

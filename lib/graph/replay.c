@@ -185,15 +185,3 @@ gcap_status_t gcap_graph_manager_replay(gcap_graph_manager_t* manager, const gca
   gcap_run_give_result(run, &result);
   return status;
 }
-
-gcap_status_t gcap_graph_manager_upload(gcap_graph_manager_t* manager, int id) {
-  GCAP_RETURN_IF_NULL(manager);
-  GCAP_RETURN_IF_ERROR(gcap_check_thread_not_capturing(__func__));
-  pthread_mutex_lock(&manager->mutex);
-  gcap_graph_slot_t* slot = NULL;
-  gcap_status_t status = gcap_graph_find_replayable(manager, id, &slot);
-  if (status == NULL) status = check_stream(manager, slot->graph);
-  if (status == NULL) status = GCAP_CUDA(cudaGraphUpload(slot->graph->exec, slot->graph->stream));
-  pthread_mutex_unlock(&manager->mutex);
-  return status;
-}

@@ -146,7 +146,6 @@ void CaptureAndReplayGraphs() {
   GCAP_EXPECT_OK(Replay(manager, 0, /*synchronize=*/true));
   GCAP_EXPECT_OK(Replay(manager, 0, /*synchronize=*/false));
   GCAP_EXPECT_OK(ReplayOn(manager, 0, another.get(), /*synchronize=*/true));
-  GCAP_EXPECT_OK(gcap_graph_manager_upload(manager, 1));
   GCAP_EXPECT_OK(gcap_graph_manager_recapture(manager, 1));
   run(1);  // updates the executable
   GCAP_EXPECT_OK(gcap_graph_manager_release(manager, 0));

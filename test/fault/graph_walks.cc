@@ -107,8 +107,6 @@ void AddWholeRuns(std::vector<Walk>* walks) {
                               [](S* s) { return ReplayOn(s->manager, S::kId, gcap_stream_handle(s->other), true); }));
   walks->push_back(StreamWalk("gcap_graph_manager_replay", "signed", SignedCapture,
                               [](S* s) { return ReplayBound(s->manager, S::kId, &kBinding, 1, true); }));
-  walks->push_back(StreamWalk("gcap_graph_manager_upload", "", Captured,
-                              [](S* s) { return gcap_graph_manager_upload(s->manager, S::kId); }));
 }
 
 // --- Buffers that move ----------------------------------------------------------------------------------------------

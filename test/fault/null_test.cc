@@ -505,7 +505,6 @@ std::vector<Row> Graphs() {
       {"gcap_graph_manager_replay", "run", kBad, CALL(gcap_graph_manager_replay(o.manager, nullptr, &o.flag))},
       {"gcap_graph_manager_replay", "out_replayed", GCAP_NOT_FOUND,
        CALL(gcap_graph_manager_replay(o.manager, &o.plain_run, nullptr))},
-      {"gcap_graph_manager_upload", "manager", kBad, CALL(gcap_graph_manager_upload(nullptr, 0))},
       {"gcap_graph_manager_dump", "manager", kBad, CALL(gcap_graph_manager_dump(nullptr, 0, "path", 0))},
       {"gcap_graph_manager_dump", "path", kBad, CALL(gcap_graph_manager_dump(o.manager, 0, nullptr, 0))},
       {"gcap_graph_manager_release", "manager", kBad, CALL(gcap_graph_manager_release(nullptr, 0))},

@@ -139,9 +139,7 @@ static void call(gcap_graph_manager_t* manager) {
     case 8: replay(manager); break;
     case 9: fuzz_ok(gcap_graph_manager_recapture(manager, draw_id())); break;
     case 10: fuzz_ok(gcap_graph_manager_release(manager, draw_id())); break;
-    case 11:
-      fuzz_ok(fuzz_draw(2) ? gcap_graph_manager_release_all(manager) : gcap_graph_manager_upload(manager, draw_id()));
-      break;
+    case 11: fuzz_ok(gcap_graph_manager_release_all(manager)); break;
     default: ask(manager);
   }
 }

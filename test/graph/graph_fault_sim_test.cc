@@ -299,22 +299,19 @@ TEST_F(GraphFaults, AReplayElsewhereThatIsLostSightOfKeepsTheGraphForEver) {
   ExpectNextRunsAreRight(0);
 }
 
-TEST_F(GraphFaults, OfUploadsAndDumpsLeaveTheGraphAsItIs) {
+TEST_F(GraphFaults, OfADumpLeaveTheGraphAsItIs) {
   options_.keep_source = true;
   CreateWithOptions();
   int released = 0;
   Capture(0, 1, &released);
   const std::string path = ::testing::TempDir() + "graph_fault_sim_test.dot";
   const Walked walked = WalkFaults([&](Fault& fault) {
-    const Outcome outcome = fault.During([&] {
-      gcap_status_t status = gcap_graph_manager_upload(manager_, 0);
-      return gcap_status_join(status, gcap_graph_manager_dump(manager_, 0, path.c_str(), 0));
-    });
+    const Outcome outcome = fault.During([&] { return gcap_graph_manager_dump(manager_, 0, path.c_str(), 0); });
     EXPECT_EQ(outcome.ok(), !fault.hit());
     EXPECT_TRUE(outcome.ok() || fault.Explains(outcome)) << outcome.message;
     ExpectNextRunsAreRight(0);
   });
-  EXPECT_EQ(walked.functions, (Functions{"cudaGraphUpload", "cudaGraphDebugDotPrint"}));
+  EXPECT_EQ(walked.functions, (Functions{"cudaGraphDebugDotPrint"}));
   std::remove(path.c_str());
   DestroyManager();
 }
@@ -416,7 +413,6 @@ TEST_F(GraphFaults, ADeviceThatIsLostMakesEveryCallAnswerAndDestroyEnd) {
     EXPECT_FALSE(Outcome(RunPlain(manager_, 2, stream_->get(), issue, job_.get(), true)).ok());
     GCAP_EXPECT_FAILS(Replay(manager_, 0, true), GCAP_DEVICE_LOST, "cudaErrorIllegalAddress");
     GCAP_EXPECT_FAILS(ReplayOn(manager_, 0, nullptr, true), GCAP_DEVICE_LOST, "cudaErrorIllegalAddress");
-    GCAP_EXPECT_FAILS(gcap_graph_manager_upload(manager_, 0), GCAP_DEVICE_LOST, "cudaErrorIllegalAddress");
     GCAP_EXPECT_FAILS(gcap_graph_manager_release(manager_, 0), GCAP_DEVICE_LOST, "cudaErrorIllegalAddress");
     EXPECT_EQ(State(0), "CAPTURED");
     GCAP_EXPECT_FAILS(gcap_graph_manager_destroy(manager_), GCAP_LEAKED, "cudaErrorIllegalAddress");

@@ -103,7 +103,6 @@ class GraphReentry : public ManagerTest {
       beside_job_->set_input(++value_);
       GCAP_EXPECT_OK(Replay(manager_, kReplayed, true));
       EXPECT_EQ(beside_job_->output(), value_);
-      GCAP_EXPECT_OK(gcap_graph_manager_upload(manager_, kReplayed));
       beside_job_->set_input(++value_);
       GCAP_EXPECT_OK(RunPlain(manager_, kReplayed, beside_->get(), Issue, beside_job_.get(), true));
       EXPECT_EQ(beside_job_->output(), value_);

@@ -403,7 +403,6 @@ TEST_F(GraphRun, NullIsInvalidArgumentByName) {
   expect_null(Replay(none, 0, true), "manager");
   expect_null(TryReplay(none, 0, true, &replayed), "manager");
   expect_null(ReplayOn(none, 0, stream, true), "manager");
-  expect_null(gcap_graph_manager_upload(none, 0), "manager");
   expect_null(gcap_graph_manager_dump(none, 0, "x", 0), "manager");
   expect_null(gcap_graph_manager_dump(manager_, 0, nullptr, 0), "path");
   expect_null(ReplayBound(none, 0, nullptr, 0, true), "manager");

@@ -220,19 +220,17 @@ TEST_F(GraphStreams, ThreadsMayReplayRecaptureAndReleaseAtOnce) {
   GCAP_EXPECT_OK(gcap_graph_manager_release_all(manager_));
 }
 
-// --- Upload and dump ------------------------------------------------------------------------------------------------
+// --- Dump -------------------------------------------------------------------------------------------------------------
 
-TEST_F(GraphStreams, AnUploadLeavesTheGraphAsItIs) {
+TEST_F(GraphStreams, AGraphThatIsUploadedFirstReplays) {
   options_.upload = true;
   CreateWithOptions();
   CopyJob job;
   CaptureOn(stream_->get(), 0, job);
-  GCAP_EXPECT_OK(gcap_graph_manager_upload(manager_, 0));
   job.set_input(6);
   GCAP_EXPECT_OK(Replay(manager_, 0, true));
   EXPECT_EQ(job.output(), 6);
   EXPECT_EQ(Info(0).replays, 2u);
-  GCAP_EXPECT_FAILS(gcap_graph_manager_upload(manager_, 1), GCAP_NOT_FOUND, "graph id 1");
 }
 
 TEST_F(GraphStreams, AGraphThatKeepsItsSourceCanBeDumped) {
@@ -275,7 +273,6 @@ TEST_F(GraphStreams, AGraphWhoseStreamWasDestroyedIsRefusedAndCanBeReleased) {
   GCAP_EXPECT_FAILS(TryReplay(manager_, 3, true, &replayed), GCAP_FAILED_PRECONDITION, "was destroyed");
   EXPECT_FALSE(replayed);
   GCAP_EXPECT_FAILS(ReplayOn(manager_, 3, stream_->get(), true), GCAP_FAILED_PRECONDITION, "was destroyed");
-  GCAP_EXPECT_FAILS(gcap_graph_manager_upload(manager_, 3), GCAP_FAILED_PRECONDITION, "was destroyed");
   EXPECT_EQ(released, 0);
   GCAP_EXPECT_OK(gcap_graph_manager_release(manager_, 3));
   EXPECT_EQ(released, 1);
