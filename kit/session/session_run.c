@@ -72,12 +72,17 @@ typedef struct call {
   gcap_run_moving_t* moving;  // the run's buffers; NULL: none
 } call_t;
 
-static void init_call(call_t* c) {
-  gcap_run_init(&c->run);
-  if (c->session->parts.captures) c->run.id = c->options->graph_id;
-  if (c->options->user_stream != NULL) c->run.stream = (cudaStream_t)c->options->user_stream;
-  c->run.synchronize = c->options->synchronize;
+static inline void init_call(call_t* c, gcap_session_t* session, const gcap_run_options_t* options,
+                             const gcap_tensor_t* inputs, const gcap_tensor_t* outputs) {
+  c->session = session;
+  c->options = options;
+  c->inputs = inputs;
+  c->outputs = outputs;
   c->moving = NULL;
+  gcap_run_init(&c->run);
+  if (session->parts.captures) c->run.id = options->graph_id;
+  if (options->user_stream != NULL) c->run.stream = (cudaStream_t)options->user_stream;
+  c->run.synchronize = options->synchronize;
 }
 
 static gcap_runtime_t* main_runtime(const call_t* c) {
@@ -276,8 +281,8 @@ static gcap_status_t run_use(call_t* c, const gcap_shapes_use_t* use) {
 gcap_status_t gcap_session_run_held_in_turn(gcap_session_t* session, const gcap_run_options_t* options,
                                             const gcap_tensor_t* inputs, const gcap_tensor_t* outputs,
                                             gcap_run_holds_t held) {
-  call_t c = {.session = session, .options = options, .inputs = inputs, .outputs = outputs};
-  init_call(&c);
+  call_t c;
+  init_call(&c, session, options, inputs, outputs);
   if (session->fixed != NULL) {
     const gcap_shapes_use_t use = {.plan = session->fixed, .held = held};
     return run_use(&c, &use);
@@ -310,8 +315,8 @@ gcap_status_t gcap_session_run(gcap_session_t* session, const gcap_run_options_t
   const gcap_session_parts_t* turns = gcap_session_enter_turns(&session->parts);
   (void)turns;
   if (session->fixed == NULL) return gcap_session_run_in_turn(session, options, inputs, outputs);
-  call_t c = {.session = session, .options = options, .inputs = inputs, .outputs = outputs};
-  init_call(&c);
+  call_t c;
+  init_call(&c, session, options, inputs, outputs);
   const gcap_shapes_use_t use = {.plan = session->fixed};
   return run_use(&c, &use);
 }

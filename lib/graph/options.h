@@ -29,13 +29,17 @@ typedef struct gcap_run_copy {
 gcap_status_t gcap_run_read_slowly(const gcap_run_t* given, gcap_run_copy_t* copy,
                                    const gcap_run_t** out_run) GCAP_NODISCARD;
 
+// Whether the run is of this version, without buffers, and nobody asks for its result.
+static inline bool gcap_run_is_plain(const gcap_run_t* run) {
+  return run->struct_size == sizeof(*run) && run->buffers == NULL && run->result == NULL;
+}
+
 // The caller's run in the library's layout, its buffers too: `given` itself, or `copy`. The caller's result is cleared.
 // Inline: every replay reads one.
 //   INVALID_ARGUMENT  as gcap_sized_read; buffers as gcap_graph_buffers_read
 static inline gcap_status_t gcap_run_read(const gcap_run_t* given, gcap_run_copy_t* copy, const gcap_run_t** out_run) {
   *out_run = given;
-  if (given->struct_size == sizeof(*given) && given->buffers == NULL && given->result == NULL) return NULL;
-  return gcap_run_read_slowly(given, copy, out_run);
+  return gcap_run_is_plain(given) ? NULL : gcap_run_read_slowly(given, copy, out_run);
 }
 
 // What the end of a run reads of it: what to wait for, and where the result goes. Without buffers, which the caller may

@@ -135,53 +135,70 @@ static gcap_status_t check_bindings(const gcap_graph_slot_t* slot, const gcap_ru
 
 // Launches a graph as the run wants it.
 static inline gcap_status_t launch_as_asked(gcap_graph_manager_t* manager, gcap_graph_slot_t* slot,
-                                            const gcap_run_t* run, cudaStream_t stream) {
+                                            const gcap_run_t* run, const gcap_graph_buffers_t* buffers,
+                                            cudaStream_t stream) {
   if (run->bindings != NULL) GCAP_RETURN_IF_ERROR(check_bindings(slot, run));
-  if (run->buffers != NULL) {  // bound only if the launch is not refused then
+  if (buffers != NULL) {  // bound only if the launch is not refused then
     GCAP_RETURN_IF_ERROR(check_launch(manager, slot->graph, stream));
-    GCAP_RETURN_IF_ERROR(gcap_graph_bind_all(slot, run->buffers));
+    GCAP_RETURN_IF_ERROR(gcap_graph_bind_all(slot, buffers));
   }
   return stream == slot->graph->stream ? launch(manager, slot) : gcap_graph_launch_on(manager, slot, stream);
 }
 
-// Whether the graph cannot be moved to the run's buffers: a run does the work, eagerly.
-static inline bool is_left_to_a_run(const gcap_graph_slot_t* slot, const gcap_run_t* run) {
-  return run->buffers != NULL && gcap_graph_is_fixed(slot, run->buffers);
+// Whether the graph cannot be moved to the buffers: a run does the work, eagerly.
+static inline bool is_left_to_a_run(const gcap_graph_slot_t* slot, const gcap_graph_buffers_t* buffers) {
+  return buffers != NULL && gcap_graph_is_fixed(slot, buffers);
 }
 
-gcap_status_t gcap_graph_replay(gcap_graph_manager_t* manager, const gcap_run_t* run, gcap_run_result_t* result,
-                                bool* out_replayed) {
+// A replay of the run on the buffers. No result is wanted where `result` is NULL. Compiled twice: as the plain replay,
+// to which both are NULL, and as the other.
+static inline __attribute__((always_inline)) gcap_status_t replay(gcap_graph_manager_t* manager, const gcap_run_t* run,
+                                                                  const gcap_graph_buffers_t* buffers,
+                                                                  gcap_run_result_t* result, bool* out_replayed) {
   if (run->num_bindings > 0) GCAP_RETURN_IF_ERROR(gcap_graph_bindings_check(run->bindings, run->num_bindings));
-  if (run->buffers != NULL) GCAP_RETURN_IF_ERROR(gcap_graph_moving_check_buffers(run->buffers));
+  if (buffers != NULL) GCAP_RETURN_IF_ERROR(gcap_graph_moving_check_buffers(buffers));
   cudaStream_t stream = run->stream;
   pthread_mutex_lock(&manager->mutex);
   gcap_graph_slot_t* slot = gcap_graph_find_slot(manager, run->id);
   const gcap_graph_state_t state = slot != NULL ? slot->info.state : GCAP_GRAPH_COLD;
-  const bool launches = state == GCAP_GRAPH_CAPTURED && !(out_replayed != NULL && is_left_to_a_run(slot, run));
+  const bool launches = state == GCAP_GRAPH_CAPTURED && !(out_replayed != NULL && is_left_to_a_run(slot, buffers));
   gcap_status_t status = NULL;
   if (launches) {
     const uint64_t replays = slot->info.replays;
     if (stream == GCAP_RUN_OWN_STREAM) stream = slot->graph->stream;
-    status = launch_as_asked(manager, slot, run, stream);
-    result->was_issued = slot->info.replays != replays;
+    status = launch_as_asked(manager, slot, run, buffers, stream);
+    if (result != NULL) result->was_issued = slot->info.replays != replays;
   }
   pthread_mutex_unlock(&manager->mutex);
-  const bool replayed = launches && status == NULL;
-  if (replayed) result->outcome = GCAP_RUN_REPLAYED;
-  if (out_replayed != NULL) *out_replayed = replayed;
-  if (replayed) return run->synchronize ? gcap_synchronize_stream(stream) : NULL;
-  return status != NULL || out_replayed != NULL ? status : gcap_graph_not_captured(run->id, state);
+  if (status != NULL) return status;
+  if (!launches) return out_replayed != NULL ? NULL : gcap_graph_not_captured(run->id, state);
+  if (result != NULL) result->outcome = GCAP_RUN_REPLAYED;
+  if (out_replayed != NULL) *out_replayed = true;
+  return run->synchronize ? gcap_synchronize_stream(stream) : NULL;
+}
+
+gcap_status_t gcap_graph_replay(gcap_graph_manager_t* manager, const gcap_run_t* run, gcap_run_result_t* result,
+                                bool* out_replayed) {
+  if (out_replayed != NULL) *out_replayed = false;
+  return replay(manager, run, run->buffers, result, out_replayed);
+}
+
+static __attribute__((noinline)) gcap_status_t read_and_replay(gcap_graph_manager_t* manager, const gcap_run_t* run,
+                                                               bool* out_replayed) {
+  gcap_run_copy_t copy;
+  GCAP_RETURN_IF_ERROR(gcap_run_read(run, &copy, &run));
+  GCAP_RETURN_IF_ERROR(gcap_check_thread_not_capturing("gcap_graph_manager_replay"));
+  gcap_run_result_t result = {.struct_size = sizeof(result)};
+  gcap_status_t status = gcap_graph_replay(manager, run, &result, out_replayed);
+  gcap_run_give_result(run, &result);
+  return status;
 }
 
 gcap_status_t gcap_graph_manager_replay(gcap_graph_manager_t* manager, const gcap_run_t* run, bool* out_replayed) {
   if (out_replayed != NULL) *out_replayed = false;
   GCAP_RETURN_IF_NULL(manager);
   GCAP_RETURN_IF_NULL(run);
-  gcap_run_copy_t copy;
-  GCAP_RETURN_IF_ERROR(gcap_run_read(run, &copy, &run));
+  if (!gcap_run_is_plain(run)) return read_and_replay(manager, run, out_replayed);
   GCAP_RETURN_IF_ERROR(gcap_check_thread_not_capturing(__func__));
-  gcap_run_result_t result = {.struct_size = sizeof(result)};
-  gcap_status_t status = gcap_graph_replay(manager, run, &result, out_replayed);
-  gcap_run_give_result(run, &result);
-  return status;
+  return replay(manager, run, /*buffers=*/NULL, /*result=*/NULL, out_replayed);
 }

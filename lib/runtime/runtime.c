@@ -223,20 +223,32 @@ static gcap_status_t not_replayed(gcap_runtime_t* runtime, const gcap_run_t* run
   return GCAP_STATUS(GCAP_NOT_FOUND, "graph id %d is not captured", run->id);
 }
 
-gcap_status_t gcap_runtime_replay(gcap_runtime_t* runtime, const gcap_run_t* run, bool* out_replayed) {
+// A replay of a run of the library's layout.
+static inline gcap_status_t replay(gcap_runtime_t* runtime, const gcap_run_t* run, bool* out_replayed) {
+  const gcap_runtime_ops_t* ops = &runtime->ops;
+  GCAP_RETURN_IF_ERROR(check_follows(ops, run));
   bool replayed = false;
+  if (ops->replay != NULL && (run->buffers == NULL || ops->moves_buffers)) {
+    gcap_status_t status = ops->replay(ops->self, run, &replayed);
+    if (out_replayed != NULL) *out_replayed = replayed;
+    if (status != NULL) return status;
+  }
+  return replayed || out_replayed != NULL ? NULL : not_replayed(runtime, run);
+}
+
+static __attribute__((noinline)) gcap_status_t read_and_replay(gcap_runtime_t* runtime, const gcap_run_t* run,
+                                                               bool* out_replayed) {
+  gcap_run_copy_t copy;
+  GCAP_RETURN_IF_ERROR(gcap_run_read(run, &copy, &run));
+  return replay(runtime, run, out_replayed);
+}
+
+gcap_status_t gcap_runtime_replay(gcap_runtime_t* runtime, const gcap_run_t* run, bool* out_replayed) {
   if (out_replayed != NULL) *out_replayed = false;
   GCAP_RETURN_IF_NULL(runtime);
   GCAP_RETURN_IF_NULL(run);
-  gcap_run_copy_t copy;
-  GCAP_RETURN_IF_ERROR(gcap_run_read(run, &copy, &run));
-  const gcap_runtime_ops_t* ops = &runtime->ops;
-  GCAP_RETURN_IF_ERROR(check_follows(ops, run));
-  const bool may_replay = ops->replay != NULL && (run->buffers == NULL || ops->moves_buffers);
-  gcap_status_t status = may_replay ? ops->replay(ops->self, run, &replayed) : NULL;
-  if (out_replayed != NULL) *out_replayed = replayed;
-  if (status != NULL) return status;
-  return replayed || out_replayed != NULL ? NULL : not_replayed(runtime, run);
+  if (!gcap_run_is_plain(run)) return read_and_replay(runtime, run, out_replayed);
+  return replay(runtime, run, out_replayed);
 }
 
 // --- Graphs of the calling thread -----------------------------------------------------------------------------------
