@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "gcap/stream.h"
+#include "lib/stream/inner.h"
 
 namespace {
 

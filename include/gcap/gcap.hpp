@@ -289,10 +289,8 @@ using retained = owner<gcap_retained_release>;
 using runtime = owner<gcap_runtime_destroy>;
 using scratch = owner<gcap_scratch_destroy>;
 using stream = owner<gcap_stream_destroy>;
-using stream_pool = owner<gcap_stream_pool_destroy>;
 
 using memory = lease<gcap_allocator_free>;
-using pooled_stream = lease<gcap_stream_pool_release>;
 using scratch_memory = lease<gcap_scratch_free>;
 
 namespace detail {
@@ -324,7 +322,6 @@ template <> struct owner_of<gcap_scratch_reservation_t*> : type_is<reservation> 
 template <> struct owner_of<gcap_runtime_t*> : type_is<runtime> {};
 template <> struct owner_of<gcap_scratch_t*> : type_is<scratch> {};
 template <> struct owner_of<gcap_stream_t*> : type_is<stream> {};
-template <> struct owner_of<gcap_stream_pool_t*> : type_is<stream_pool> {};
 
 // What a call of `create` makes: by the type of the object, but for functions that lend.
 template <auto create>
@@ -333,7 +330,6 @@ template <> struct made_by<gcap_allocator_alloc> : type_is<memory> {};
 template <> struct made_by<gcap_allocator_alloc_on_stream> : type_is<memory> {};
 template <> struct made_by<gcap_allocator_reserve> : type_is<memory> {};
 template <> struct made_by<gcap_scratch_alloc> : type_is<scratch_memory> {};
-template <> struct made_by<gcap_stream_pool_acquire> : type_is<pooled_stream> {};
 template <> struct made_by<gcap_runtime_get_allocator> : type_is<void> {};
 template <> struct made_by<gcap_runtime_fork> : type_is<void> {};
 template <> struct made_by<gcap_runtime_graphs> : type_is<void> {};

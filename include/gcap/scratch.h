@@ -48,7 +48,7 @@ typedef struct gcap_scratch_options {
   void* user;
   // No cache of ours, for an upstream that caches itself. Each allocation is one request to upstream of its size,
   // rounded up to 256 bytes (and with red_zones 512 bytes more). Freed memory goes back upstream as a whole, in the
-  // first call after its stream is known to have passed it (gcap_stream_has_finished), or in a trim. Until then it may
+  // first call after its stream is known to have passed it, or in a trim. Until then it may
   // serve another request of its size, so that a run that is not waited for holds no more than an arena would. A
   // capture asks upstream for nothing: it uses what gcap_scratch_reservation_prepare got for it and what earlier
   // captures lacked, and the graph keeps that until the graph is released. Every call takes the slow path. Default
@@ -105,14 +105,13 @@ GCAP_API gcap_status_t gcap_scratch_create(gcap_allocator_t* upstream, const gca
 GCAP_API gcap_status_t gcap_scratch_destroy(gcap_scratch_t* scratch) GCAP_NODISCARD;
 
 // Allocates `bytes` bytes, 256-byte aligned, for work on `stream`. 0 bytes give NULL and success. A block that another
-// stream freed is reused only when `stream` has waited for that stream's use of the block (see gcap_stream_has_waited).
-// If another thread is asking upstream for memory already, a call that lacks memory waits for that, for a second at
-// most, and looks there first, so that threads that lack memory at once do not each get a region. A thread that
-// captures does not wait, nor does a call from one of upstream's members.
-// Before an allocation fails, these steps are taken in turn, each followed by another attempt: idle regions go back
-// upstream, upstream trims its cache, the call waits for `stream`, and the call waits for the device if memory was
-// freed that no stream was named for. A capturing thread takes none of these steps, and none of them breaks another
-// thread's capture.
+// stream freed is reused only when `stream` has waited for that stream's use of the block, directly or by way of
+// others. If another thread is asking upstream for memory already, a call that lacks memory waits for that, for a
+// second at most, and looks there first, so that threads that lack memory at once do not each get a region. A thread
+// that captures does not wait, nor does a call from one of upstream's members. Before an allocation fails, these steps
+// are taken in turn, each followed by another attempt: idle regions go back upstream, upstream trims its cache, the
+// call waits for `stream`, and the call waits for the device if memory was freed that no stream was named for. A
+// capturing thread takes none of these steps, and none of them breaks another thread's capture.
 //
 // If the calling thread's capture scope captures `stream` (as the origin, or forked) and no reservation is open on
 // `stream`, the call opens one. The scope closes this reservation when the scope ends, and the graph keeps it, counted
@@ -132,8 +131,8 @@ GCAP_API gcap_status_t gcap_scratch_destroy(gcap_scratch_t* scratch) GCAP_NODISC
 GCAP_API gcap_status_t gcap_scratch_alloc(gcap_scratch_t* scratch, size_t bytes, gcap_stream_t* stream,
                                           void** out_ptr) GCAP_NODISCARD;
 
-// Frees a block. The block is tagged with the stream that it was allocated for, at the stream's current sync id. Inside
-// a capture the block joins the stream's open reservation; one is opened as by gcap_scratch_alloc. NULL is fine.
+// Frees a block. The block is tagged with the stream that it was allocated for, at what the stream was given so far.
+// Inside a capture the block joins the stream's open reservation; one is opened as by gcap_scratch_alloc. NULL is fine.
 //   INVALID_ARGUMENT     not allocated here, an address inside a block, or freed already
 //   INTERNAL             with red_zones: something wrote outside the block. The block was freed
 //   CUDA_ERROR           as gcap_scratch_alloc; with poison_on_free: the runtime refused. The block stays live

@@ -29,8 +29,8 @@ typedef enum gcap_stream_flags {
 
 // Stream: a cudaStream_t with its ownership, its timeline and its attachments. From gcap_stream_create or
 // gcap_stream_wrap.
-// Thread:   one thread at a time issues work and calls the functions that change the stream; gcap_stream_sync_id,
-//           gcap_stream_has_waited and the getters may be called from any thread.
+// Thread:   one thread at a time issues work and calls the functions that change the stream; the getters may be called
+//           from any thread.
 // Capture:  gcap_stream_synchronize, gcap_stream_end_run and gcap_stream_destroy return FAILED_PRECONDITION while the
 //           stream is capturing (even if the capture is already invalidated) and do not disturb the capture. All other
 //           functions are legal. While the calling thread has a scope open, gcap_stream_synchronize and
@@ -42,7 +42,7 @@ typedef enum gcap_stream_flags {
 //           forget the stream first (gcap_scratch_forget_stream), or scratch.h says what becomes of the memory. A
 //           wrapped cudaStream_t outlives its wrapper.
 // NULL arguments return INVALID_ARGUMENT with the argument's name, except a stream to destroy and a `user` pointer. The
-// getters and the timeline functions must not be passed NULL.
+// getters must not be passed NULL.
 typedef struct gcap_stream gcap_stream_t;
 
 // Creates a non-blocking stream on `device_id`. The calling thread's current device stays as it is.
@@ -66,8 +66,8 @@ GCAP_API gcap_status_t gcap_stream_wrap(cudaStream_t handle, gcap_stream_ownersh
 // fine. A stream that cannot be drained stays whole, so that memory tagged with the stream is never reused: the stream
 // can still be looked up, its graphs still replay, and destroy may be retried.
 //   FAILED_PRECONDITION  the stream is capturing; or the stream has attachments or deferred releases and the calling
-//                        thread is capturing; or the stream belongs to a pool; or a deferred release of the stream
-//                        calls. Nothing was ended
+//                        thread is capturing; or the stream is one that a runtime lends (gcap_runtime_fork); or a
+//                        deferred release of the stream calls. Nothing was ended
 //   CUDA_ERROR           the stream could not be drained, or the runtime does not say whether the stream is capturing.
 //                        Nothing was ended but deferred releases, each of which runs once, and attachments, which
 //                        the next use makes again
@@ -87,8 +87,6 @@ GCAP_API gcap_stream_t* gcap_stream_from_handle(cudaStream_t handle);
 GCAP_API cudaStream_t gcap_stream_handle(const gcap_stream_t* stream);
 GCAP_API int gcap_stream_device(const gcap_stream_t* stream);
 GCAP_API gcap_stream_ownership_t gcap_stream_ownership(const gcap_stream_t* stream);
-// False for the default stream, which the runtime refuses to capture.
-GCAP_API bool gcap_stream_can_capture(const gcap_stream_t* stream);
 
 // Blocks until all work issued so far is done, then runs the deferred releases.
 //   FAILED_PRECONDITION  the stream is capturing (or its capture was invalidated and not ended yet); or the calling
@@ -104,28 +102,14 @@ GCAP_API gcap_status_t gcap_stream_synchronize(gcap_stream_t* stream) GCAP_NODIS
 GCAP_API gcap_status_t gcap_stream_end_run(gcap_stream_t* stream, bool synchronize) GCAP_NODISCARD;
 
 // --- Timeline -------------------------------------------------------------------------------------------------------
-// A stream's sync id is the number of notifications recorded on it and synchronizations done so far. Work issued at
-// sync id n comes before point n + 1. A wait copies the producer's knowledge to the consumer, so waits are transitive.
-// The rule is ONNX Runtime's for arena chunks (SyncStream_GetSyncId and GetSyncIdForLastWaitOnSyncStream in its EP C
-// API). Captured work belongs to the graph and is not on the timeline; a replay is work like any other.
-
-// The stream's current sync id, which starts at 0.
-GCAP_API uint64_t gcap_stream_sync_id(const gcap_stream_t* stream);
-
-// True if all work issued to `producer` while its sync id was `sync_id` comes before the next work of `consumer`: both
-// are the same stream (perhaps by two wrappers), or `consumer` has waited, directly or through other streams, for a
-// later notification, or the work has finished. No lock and no driver call.
-GCAP_API bool gcap_stream_has_waited(const gcap_stream_t* consumer, const gcap_stream_t* producer, uint64_t sync_id);
-
-// True if the host knows that all work issued to the stream while its sync id was `sync_id` has finished: the host has
-// since waited for this stream, or for another stream that had waited for this one.
-GCAP_API bool gcap_stream_has_finished(const gcap_stream_t* stream, uint64_t sync_id);
+// A stream knows which other streams it has waited for, and scratch asks: a block that one stream freed goes to another
+// only after such a wait. A wait copies the producer's knowledge to the consumer, so waits are transitive. Captured
+// work belongs to the graph and is not on the timeline; a replay is work like any other.
 
 // Notification: a point in a stream's work that others wait for: an event without timing, on the stream's device.
 // Thread:   one thread at a time.
 // Capture:  recording a notification, and waiting for it on a stream, are legal and become graph edges. An edge orders
-//           nodes, not the streams' next work, so gcap_stream_has_waited does not take edges into account. Waiting on
-//           the host is not legal.
+//           nodes, not the streams' next work, so a stream has not waited by an edge. Waiting on the host is not legal.
 // Lifetime: the producer's stream outlives the notification.
 typedef struct gcap_notification gcap_notification_t;
 
@@ -135,7 +119,7 @@ typedef struct gcap_notification gcap_notification_t;
 GCAP_API gcap_status_t gcap_notification_create(gcap_stream_t* producer,
                                                 gcap_notification_t** out_notification) GCAP_NODISCARD;
 GCAP_API void gcap_notification_destroy(gcap_notification_t* notification);  // NULL is fine
-// Records the producer's work so far, and raises the producer's sync id by one. A notification may be recorded again.
+// Records the producer's work so far. A notification may be recorded again.
 //   CUDA_ERROR  the runtime refused; the notification stays as it was
 GCAP_API gcap_status_t gcap_notification_record(gcap_notification_t* notification) GCAP_NODISCARD;
 // Orders the consumer's next work after the recorded point.
@@ -186,59 +170,6 @@ GCAP_API gcap_status_t gcap_stream_attachment(gcap_stream_t* stream, const gcap_
 //   RESOURCE_EXHAUSTED   no host memory
 //   CUDA_ERROR           the point could not be recorded
 GCAP_API gcap_status_t gcap_stream_defer(gcap_stream_t* stream, void (*release)(void* user), void* user) GCAP_NODISCARD;
-
-// --- Pool -----------------------------------------------------------------------------------------------------------
-
-// Stream pool: reusable streams of one device. A thread gets its own streams back, most recent first, so a graph
-// replays on the stream that captured it. From gcap_stream_pool_create.
-// Thread:   thread-safe. Destroy the pool when no other thread is inside one of its functions; other threads may exit
-//           meanwhile.
-// Capture:  acquire is legal if an idle stream is available; release refuses a capturing stream, and destroy refuses a
-//           capturing thread.
-// Lifetime: outlives the use of its streams. In the pool a stream keeps its attachments, deferred releases and
-//           timeline, and is not drained. gcap_stream_destroy refuses a pool's streams.
-typedef struct gcap_stream_pool gcap_stream_pool_t;
-
-// Creates an empty pool. The first acquire makes a stream, and so is the first to notice a wrong device id.
-//   INVALID_ARGUMENT    out_pool is NULL
-//   RESOURCE_EXHAUSTED  no host memory
-GCAP_API gcap_status_t gcap_stream_pool_create(int device_id, gcap_stream_pool_t** out_pool) GCAP_NODISCARD;
-
-// Destroys the pool and its streams as gcap_stream_destroy does, which waits for each stream. NULL is fine.
-//   FAILED_PRECONDITION  a stream is still acquired, a stream is capturing, or the calling thread is capturing; nothing
-//                        was destroyed
-//   LEAKED               the pool is gone; a stream that could not be drained or destroyed is kept
-GCAP_API gcap_status_t gcap_stream_pool_destroy(gcap_stream_pool_t* pool) GCAP_NODISCARD;
-
-// Acquires a stream for the calling thread: the one that the thread released last, else one of an exited thread, else a
-// new one. Earlier work on the stream completes first. A thread that gets its own stream back takes no lock and makes
-// no driver call.
-//   INVALID_ARGUMENT     NULL, or no such device
-//   FAILED_PRECONDITION  a new stream is needed, and the thread is capturing
-//   RESOURCE_EXHAUSTED   no host memory
-//   CUDA_ERROR           the runtime refused
-GCAP_API gcap_status_t gcap_stream_pool_acquire(gcap_stream_pool_t* pool, gcap_stream_t** out_stream) GCAP_NODISCARD;
-
-// Releases a stream, from any thread, to the thread that acquired it; if that thread has exited, to all threads.
-// Whether the stream is capturing is checked only if the calling thread is capturing or did not acquire the stream.
-//   INVALID_ARGUMENT     NULL, or not a stream of this pool
-//   FAILED_PRECONDITION  the stream is capturing, or was released already; nothing changed
-//   LEAKED               the runtime does not say whether the stream is capturing: the stream was released, is given to
-//                        nobody more, and ends with the pool
-GCAP_API gcap_status_t gcap_stream_pool_release(gcap_stream_pool_t* pool, gcap_stream_t* stream) GCAP_NODISCARD;
-
-typedef struct gcap_stream_pool_stats {
-  size_t struct_size;  // set by gcap_stream_pool_get_stats
-  size_t num_streams;  // that the pool has made
-  size_t num_out;      // acquired now
-} gcap_stream_pool_stats_t;
-
-// The pool's counters, all of one moment. No argument may be NULL.
-GCAP_API void gcap_stream_pool_read_stats(gcap_stream_pool_t* pool, gcap_stream_pool_stats_t* out_stats);
-static inline void gcap_stream_pool_get_stats(gcap_stream_pool_t* pool, gcap_stream_pool_stats_t* out_stats) {
-  out_stats->struct_size = sizeof(*out_stats);
-  gcap_stream_pool_read_stats(pool, out_stats);
-}
 
 #ifdef __cplusplus
 }  // extern "C"

@@ -15,6 +15,7 @@
 #include "lib/internal/check_argument.h"
 #include "lib/runtime/copy_check.h"
 #include "lib/runtime/runtime_internal.h"
+#include "lib/stream/inner.h"
 
 static bool is_own(const gcap_own_runtime_t* runtime, gcap_memory_t memory) {
   return memory.kind == GCAP_MEMORY_DEVICE && memory.device_id == runtime->options.device_id;

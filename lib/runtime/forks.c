@@ -24,6 +24,7 @@
 #include "lib/internal/capture_check.h"
 #include "lib/internal/grow.h"
 #include "lib/runtime/runtime_internal.h"
+#include "lib/stream/inner.h"
 
 typedef struct forks {
   gcap_stream_t** streams;

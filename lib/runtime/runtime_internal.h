@@ -13,6 +13,7 @@
 #include "lib/internal/kept.h"
 #include "lib/runtime/graph_memory.h"
 #include "lib/runtime/thread_context.h"
+#include "lib/stream/inner.h"
 
 struct gcap_runtime {
   gcap_runtime_ops_t ops;          // checked, in the library's layout

@@ -25,6 +25,7 @@
 #include "lib/internal/check_argument.h"
 #include "lib/internal/forked.h"
 #include "lib/internal/kept.h"
+#include "lib/stream/inner.h"
 
 struct gcap_thread_context {
   gcap_thread_contexts_t* set;

@@ -18,6 +18,7 @@
 #include "lib/scratch/slow_path.h"
 #include "lib/scratch/streams.h"
 #include "lib/scratch/unknown_stream.h"
+#include "lib/stream/inner.h"
 
 static gcap_scratch_block_t* take_from_pool(gcap_scratch_t* scratch, gcap_scratch_stream_state_t* state, size_t bytes) {
   gcap_scratch_block_t* block = gcap_scratch_pool_find_quickly(&state->owner.pool, bytes);

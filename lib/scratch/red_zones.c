@@ -20,6 +20,7 @@
 
 #include "lib/internal/capture_check.h"
 #include "lib/internal/cuda_guard.h"
+#include "lib/stream/inner.h"
 
 enum { kMaxZoneBytes = 2 * GCAP_SCRATCH_GRANULE_BYTES };
 

@@ -23,6 +23,7 @@
 #include "lib/scratch/timeline.h"
 #include "lib/scratch/unknown_stream.h"
 #include "lib/scratch/upstream.h"
+#include "lib/stream/inner.h"
 
 // --- Allocation -----------------------------------------------------------------------------------------------------
 

@@ -6,6 +6,7 @@
 // Locking: the arena is locked, or the lock of the block's stream.
 
 #include "lib/scratch/timeline.h"
+#include "lib/stream/inner.h"
 
 bool gcap_scratch_comes_after(const gcap_scratch_stream_state_t* state, const gcap_scratch_block_t* block) {
   const gcap_scratch_stream_state_t* producer = gcap_scratch_block_state(block);

@@ -5,6 +5,7 @@
 #define GCAP_LIB_SCRATCH_TIMELINE_H_
 
 #include "lib/scratch/stream_state.h"
+#include "lib/stream/inner.h"
 
 // The point of a stream's timeline that comes next: all that was done until now comes before it.
 static inline uint64_t gcap_scratch_next_point(const gcap_scratch_stream_state_t* state) {

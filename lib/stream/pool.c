@@ -19,7 +19,6 @@
 
 #include "lib/internal/affine.h"
 #include "lib/internal/forked.h"
-#include "lib/internal/sized.h"
 #include "lib/stream/stream_internal.h"
 
 typedef struct lane {
@@ -247,14 +246,12 @@ gcap_status_t gcap_stream_pool_release(gcap_stream_pool_t* pool, gcap_stream_t* 
   return NULL;
 }
 
-void gcap_stream_pool_read_stats(gcap_stream_pool_t* pool, gcap_stream_pool_stats_t* out_stats) {
-  static const gcap_sized_type_t type = {.name = "gcap_stream_pool_stats", .bytes = sizeof(gcap_stream_pool_stats_t)};
-  gcap_stream_pool_stats_t stats = {.struct_size = sizeof(stats)};
+void gcap_stream_pool_get_stats(gcap_stream_pool_t* pool, gcap_stream_pool_stats_t* out_stats) {
+  *out_stats = (gcap_stream_pool_stats_t){0};
   pthread_mutex_lock(&pool->mutex);
   for (gcap_stream_t* stream = pool->all; stream != NULL; stream = stream->pooled.next_of_pool) {
-    ++stats.num_streams;
-    if (atomic_load_explicit(&stream->pooled.is_out, memory_order_relaxed)) ++stats.num_out;
+    ++out_stats->num_streams;
+    if (atomic_load_explicit(&stream->pooled.is_out, memory_order_relaxed)) ++out_stats->num_out;
   }
   pthread_mutex_unlock(&pool->mutex);
-  gcap_sized_write(&type, &stats, out_stats);
 }

@@ -12,6 +12,7 @@
 #include "lib/internal/check_argument.h"
 #include "lib/internal/sequence.h"
 #include "lib/internal/stream_table.h"
+#include "lib/stream/inner.h"
 
 // How often the end of a stream runs the releases that are there: a release may defer another, but not for ever.
 #define GCAP_STREAM_LAST_ROUNDS 16

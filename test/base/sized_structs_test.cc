@@ -125,7 +125,6 @@ class SizedStructs : public DeviceTest {
     GCAP_ASSERT_OK(rig_.Create(GraphOptions()));
     GCAP_ASSERT_OK(gcap_device_allocator_create(0, &device_));
     GCAP_ASSERT_OK(gcap_scratch_create(device_, nullptr, &scratch_));
-    GCAP_ASSERT_OK(gcap_stream_pool_create(0, &pool_));
     GCAP_ASSERT_OK(gcap_graph_manager_create(nullptr, &manager_));
     for (int run = 0; run < 3; ++run) {
       GCAP_ASSERT_OK(RunPlain(manager_, kId, stream_.get(), IssueJob, &job_, /*synchronize=*/true));
@@ -133,7 +132,6 @@ class SizedStructs : public DeviceTest {
   }
   void TearDown() override {
     GCAP_EXPECT_OK(gcap_graph_manager_destroy(manager_));
-    GCAP_EXPECT_OK(gcap_stream_pool_destroy(pool_));
     GCAP_EXPECT_OK(gcap_scratch_destroy(scratch_));
     gcap_allocator_destroy(device_);
   }
@@ -159,7 +157,6 @@ class SizedStructs : public DeviceTest {
   const DeviceFloats x_{Floats(kCount, 1.0f)}, y_{Floats(kCount, 0.0f)};
   gcap_allocator_t* device_ = nullptr;
   gcap_scratch_t* scratch_ = nullptr;
-  gcap_stream_pool_t* pool_ = nullptr;
   gcap_graph_manager_t* manager_ = nullptr;  // has a graph of kId
 };
 
@@ -585,7 +582,6 @@ class WrittenStructs : public SizedStructs {
   std::vector<Writer> Writers() {
     using Info = gcap_graph_info_t;
     using Stats = gcap_allocator_stats_t;
-    using Pool = gcap_stream_pool_stats_t;
     using Resources = gcap_run_resources_t;
     using Result = gcap_run_result_t;
     const std::vector<Field> of_info = {GCAP_FIELD(Info, state), GCAP_FIELD(Info, eager_runs),
@@ -619,12 +615,6 @@ class WrittenStructs : public SizedStructs {
          [this](void* given) { gcap_allocator_read_stats(device_, As<Stats>(given)); }, of_stats},
         {"gcap_allocator_stats", "gcap_scratch_read_stats", sizeof(Stats), older_stats,
          [this](void* given) { gcap_scratch_read_stats(scratch_, As<Stats>(given)); }, of_stats},
-        {"gcap_stream_pool_stats",
-         "gcap_stream_pool_read_stats",
-         sizeof(Pool),
-         offsetof(Pool, num_out),
-         [this](void* given) { gcap_stream_pool_read_stats(pool_, As<Pool>(given)); },
-         {GCAP_FIELD(Pool, num_streams), GCAP_FIELD(Pool, num_out)}},
     };
   }
 
@@ -641,8 +631,6 @@ class WrittenStructs : public SizedStructs {
 TEST_F(WrittenStructs, AreWrittenAsFarAsTheProgramHasThem) {
   void* memory = nullptr;
   GCAP_ASSERT_OK(gcap_allocator_alloc(gcap_scratch_allocator(scratch_), 1000, &memory));
-  gcap_stream_t* stream = nullptr;
-  GCAP_ASSERT_OK(gcap_stream_pool_acquire(pool_, &stream));
   for (const Writer& writer : Writers()) {
     SCOPED_TRACE(writer.name + " of " + writer.function);
     const Bytes today = Write(writer, writer.bytes);
@@ -661,7 +649,6 @@ TEST_F(WrittenStructs, AreWrittenAsFarAsTheProgramHasThem) {
   gcap_allocator_stats_t stats;
   gcap_scratch_get_stats(scratch_, &stats);
   EXPECT_EQ(stats.num_allocs, 1u) << "not all that was compared was 0";
-  GCAP_EXPECT_OK(gcap_stream_pool_release(pool_, stream));
   GCAP_EXPECT_OK(gcap_allocator_free(gcap_scratch_allocator(scratch_), memory));
 }
 

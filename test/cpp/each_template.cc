@@ -16,10 +16,8 @@ template class gcap::owner<gcap_scratch_destroy>;
 template class gcap::owner<gcap_scratch_reservation_release>;
 template class gcap::owner<gcap_session_destroy>;
 template class gcap::owner<gcap_stream_destroy>;
-template class gcap::owner<gcap_stream_pool_destroy>;
 template class gcap::lease<gcap_allocator_free>;
 template class gcap::lease<gcap_scratch_free>;
-template class gcap::lease<gcap_stream_pool_release>;
 template class gcap::result<gcap::stream>;
 
 gcap::status use(gcap_graph_manager_t* graphs, gcap_runtime_t* runtime, cudaStream_t stream, float* data) {

@@ -24,7 +24,6 @@ struct Stand {
   stream on = own<gcap_stream_create>(0).value_or_throw();
   allocator device = own<gcap_device_allocator_create>(0).value_or_throw();
   scratch arena = own<gcap_scratch_create>(device.get(), nullptr).value_or_throw();
-  stream_pool pool = own<gcap_stream_pool_create>(0).value_or_throw();
   cudaStream_t handle() const { return gcap_stream_handle(on.get()); }
 };
 
@@ -96,7 +95,6 @@ TEST_F(Owners, OfStreamsMoveAndEnd) {
   const Stand stand;
   ExpectOwned([] { return own<gcap_stream_create>(0).value_or_throw(); });
   ExpectOwned([&] { return own<gcap_notification_create>(stand.on.get()).value_or_throw(); });
-  ExpectOwned([] { return own<gcap_stream_pool_create>(0).value_or_throw(); });
 }
 
 TEST_F(Owners, OfMemoryMoveAndEnd) {
@@ -145,13 +143,10 @@ TEST_F(Owners, OfLeasesMoveAndGiveBack) {
   ExpectOwned([&] {
     return own<gcap_allocator_alloc_on_stream>(stand.device.get(), size_t{64}, stand.on.get()).value_or_throw();
   });
-  // A first block and a first stream make the arena and the pool grow, which is no leak.
+  // A first block makes the arena grow, which is no leak.
   { const auto first = own<gcap_scratch_alloc>(stand.arena.get(), size_t{64}, stand.on.get()); }
-  { const auto first = own<gcap_stream_pool_acquire>(stand.pool.get()); }
   ExpectOwned([&] { return own<gcap_scratch_alloc>(stand.arena.get(), size_t{64}, stand.on.get()).value_or_throw(); });
   EXPECT_EQ(filled_by<gcap_scratch_get_stats>(stand.arena.get()).requested_in_use_bytes, 0u);
-  ExpectOwned([&] { return own<gcap_stream_pool_acquire>(stand.pool.get()).value_or_throw(); });
-  EXPECT_EQ(filled_by<gcap_stream_pool_get_stats>(stand.pool.get()).num_out, 0u);
 }
 
 TEST_F(Owners, AreEmptyWhereNothingWasMade) {

@@ -164,63 +164,6 @@ Row StreamOfWhichNobodyKnowsWhetherItCaptures() {
           [] {}};
 }
 
-struct PoolScene : Scene {
-  PoolScene() { GCAP_EXPECT_OK(gcap_stream_pool_create(0, &pool)); }
-  gcap_stream_t* Acquire() {
-    gcap_stream_t* acquired = nullptr;
-    GCAP_EXPECT_OK(gcap_stream_pool_acquire(pool, &acquired));
-    return acquired;
-  }
-  void Release(gcap_stream_t* acquired) { GCAP_EXPECT_OK(gcap_stream_pool_release(pool, acquired)); }
-  gcap_stream_pool_t* pool = nullptr;
-  gcap_stream_t* stream = nullptr;
-};
-
-Row PoolOfAnAcquiredStream() {
-  auto s = std::make_shared<PoolScene>();
-  return {"gcap_stream_pool_destroy",
-          "a stream is acquired",
-          GCAP_FAILED_PRECONDITION,
-          [s] { s->stream = s->Acquire(); },
-          [s] { return gcap_stream_pool_destroy(s->pool); },
-          [s] { s->Release(s->Acquire()); },
-          [s] { s->Release(s->stream); }};
-}
-
-Row PoolOfACapturedStream() {
-  auto s = std::make_shared<PoolScene>();
-  return {"gcap_stream_pool_destroy",
-          "an idle stream is captured",
-          GCAP_FAILED_PRECONDITION,
-          [s] {
-            gcap_stream_t* other = s->Acquire();
-            s->stream = s->Acquire();
-            s->Release(s->stream);
-            s->Release(other);
-            s->raw.Begin(gcap_stream_handle(s->stream));
-          },
-          [s] { return gcap_stream_pool_destroy(s->pool); },
-          [s] { s->Release(s->Acquire()); },
-          [s] { s->raw.End(); }};
-}
-
-Row PooledStreamThatCaptures() {
-  auto s = std::make_shared<PoolScene>();
-  return {"gcap_stream_pool_release",
-          "the stream is captured",
-          GCAP_FAILED_PRECONDITION,
-          [s] {
-            s->stream = s->Acquire();
-            s->scope.Begin(gcap_stream_handle(s->stream));
-          },
-          [s] {
-            gcap_status_t status = gcap_stream_pool_release(s->pool, s->stream);
-            return status != nullptr ? status : gcap_stream_pool_destroy(s->pool);
-          },
-          [] {},
-          [s] { s->scope.End(); }};
-}
-
 // --- Graphs ---------------------------------------------------------------------------------------------------------
 
 struct GraphScene : Scene {
@@ -661,9 +604,6 @@ const MakeRow kRows[] = {
     StreamWithAReleaseOnACapturingThread,
     StreamThatCannotBeDrained,
     StreamOfWhichNobodyKnowsWhetherItCaptures,
-    PoolOfAnAcquiredStream,
-    PoolOfACapturedStream,
-    PooledStreamThatCaptures,
     ManagerOnACapturingThread,
     ManagerOfACapturedStream,
     ManagerWithARunOfAnotherThread,

@@ -18,6 +18,7 @@
 #include "gcap/graph_plan.h"
 #include "gcap/kit/kit.h"
 #include "gtest/gtest.h"
+#include "lib/stream/inner.h"
 #include "test/session/session_test.h"
 #include "test/support/expect_status.h"
 #include "test/support/plain_runs.h"

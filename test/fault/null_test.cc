@@ -59,7 +59,6 @@ struct Objects {
     plain_run.id = 0;
     GCAP_EXPECT_OK(gcap_notification_create(stream, &notification));
     GCAP_EXPECT_OK(gcap_notification_record(notification));
-    GCAP_EXPECT_OK(gcap_stream_pool_create(0, &pool));
     GCAP_EXPECT_OK(gcap_device_allocator_create(0, &allocator));
     GCAP_EXPECT_OK(gcap_io_binding_create(session, &io_binding));
     GCAP_EXPECT_OK(gcap_io_binding_bind_input(io_binding, "x", &input, {GCAP_MEMORY_DEVICE, 0}));
@@ -69,7 +68,6 @@ struct Objects {
     GCAP_EXPECT_OK(gcap_io_binding_destroy(io_binding));
     if (made != nullptr) gcap_allocator_destroy(made);
     gcap_allocator_destroy(allocator);
-    GCAP_EXPECT_OK(gcap_stream_pool_destroy(pool));
     gcap_notification_destroy(notification);
     GCAP_EXPECT_OK(s.End());
   }
@@ -104,7 +102,6 @@ struct Objects {
   gcap_run_t plain_run, eager_run;  // of a graph manager
   char text[16] = "";
   gcap_notification_t* notification = nullptr;
-  gcap_stream_pool_t* pool = nullptr;
   gcap_allocator_t* allocator = nullptr;
   // Outputs.
   gcap_allocator_t* made = nullptr;
@@ -397,12 +394,6 @@ std::vector<Row> Streams() {
       {"gcap_stream_defer", "stream", kBad, CALL(gcap_stream_defer(nullptr, Nothing, nullptr))},
       {"gcap_stream_defer", "release", kBad, CALL(gcap_stream_defer(o.stream, nullptr, nullptr))},
       {"gcap_stream_defer", "user", kFine, CALL(gcap_stream_defer(o.stream, Nothing, nullptr))},
-      {"gcap_stream_pool_create", "out_pool", kBad, CALL(gcap_stream_pool_create(0, nullptr))},
-      {"gcap_stream_pool_destroy", "pool", kFine, CALL(gcap_stream_pool_destroy(nullptr))},
-      {"gcap_stream_pool_acquire", "pool", kBad, CALL(gcap_stream_pool_acquire(nullptr, &o.stream))},
-      {"gcap_stream_pool_acquire", "out_stream", kBad, CALL(gcap_stream_pool_acquire(o.pool, nullptr))},
-      {"gcap_stream_pool_release", "pool", kBad, CALL(gcap_stream_pool_release(nullptr, o.stream))},
-      {"gcap_stream_pool_release", "stream", kBad, CALL(gcap_stream_pool_release(o.pool, nullptr))},
   };
 }
 

@@ -55,70 +55,10 @@ gcap_status_t Destroy(S* s) {
   return gcap_stream_destroy(stream);
 }
 
-// A stream pool beside the streams of the other walks.
-class PoolScene : public StreamScene {
- public:
-  PoolScene() { GCAP_EXPECT_OK(gcap_stream_pool_create(0, &pool)); }
-  void ExpectNextRunWorks() override {
-    StreamScene::ExpectNextRunWorks();
-    if (pool == nullptr) return;
-    if (pooled == nullptr) GCAP_ASSERT_OK(gcap_stream_pool_acquire(pool, &pooled));
-    job.set_input(31);
-    GCAP_EXPECT_CUDA(job.Issue(gcap_stream_handle(pooled)));
-    GCAP_EXPECT_OK(gcap_stream_synchronize(pooled));
-    EXPECT_EQ(job.output(), 31);
-  }
-  gcap_status_t End() override {
-    gcap_status_t status = nullptr;
-    if (pooled != nullptr) status = gcap_stream_pool_release(pool, pooled);
-    if (pool != nullptr) status = gcap_status_join(status, gcap_stream_pool_destroy(pool));
-    return gcap_status_join(status, StreamScene::End());
-  }
-  void Acquire() { GCAP_EXPECT_OK(gcap_stream_pool_acquire(pool, &pooled)); }
-  gcap_status_t Release() {
-    gcap_status_t status = gcap_stream_pool_release(pool, pooled);
-    if (status == nullptr) pooled = nullptr;
-    return status;
-  }
-  gcap_status_t DestroyPool() {
-    gcap_stream_pool_t* ended = pool;
-    pool = nullptr;
-    return gcap_stream_pool_destroy(ended);
-  }
-
-  gcap_stream_pool_t* pool = nullptr;
-  gcap_stream_t* pooled = nullptr;
-};
-
-using P = PoolScene;
-
-void Used(P* p) {
-  p->Acquire();
-  GCAP_EXPECT_OK(p->Release());
-}
-
-gcap_status_t AcquireFromPool(P* p) { return gcap_stream_pool_acquire(p->pool, &p->pooled); }
-
-void AddPoolWalks(std::vector<Walk>* walks) {
-  walks->push_back(MakeWalk<P>(
-                       "gcap_stream_pool_create", "", [](P* p) { GCAP_EXPECT_OK(p->DestroyPool()); },
-                       [](P* p) { return gcap_stream_pool_create(0, &p->pool); })
-                       .MakesNoCall());
-  walks->push_back(MakeWalk<P>("gcap_stream_pool_destroy", "", Used, [](P* p) { return p->DestroyPool(); })
-                       .RecoversFrom({"cudaStreamIsCapturing"})
-                       .WithoutALog());
-  walks->push_back(MakeWalk<P>("gcap_stream_pool_acquire", "first", nullptr, AcquireFromPool));
-  walks->push_back(MakeWalk<P>("gcap_stream_pool_acquire", "again", Used, AcquireFromPool).MakesNoCall());
-  walks->push_back(MakeWalk<P>(
-                       "gcap_stream_pool_release", "", [](P* p) { p->Acquire(); }, [](P* p) { return p->Release(); })
-                       .MakesNoCall());
-}
-
 }  // namespace
 
 std::vector<Walk> StreamWalks() {
   std::vector<Walk> walks;
-  AddPoolWalks(&walks);
   walks.push_back(
       StreamWalk("gcap_stream_create", "", DropOther, [](S* s) { return gcap_stream_create(0, &s->other); }));
   walks.push_back(StreamWalk("gcap_stream_wrap", "", DropOther, [](S* s) {

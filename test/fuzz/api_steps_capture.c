@@ -2,6 +2,7 @@
 //
 // Steps with captures: scopes with forks, close steps and what they retain; captures that the user begins without gcap;
 // the graphs that come of them.
+#include "lib/stream/inner.h"
 #include "test/fuzz/api_world.h"
 
 // --- Scopes ---------------------------------------------------------------------------------------------------------

@@ -1,6 +1,7 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
 // Steps with streams: owned, wrapped and of a pool; notifications, attachments, deferred releases.
+#include "lib/stream/inner.h"
 #include "test/fuzz/api_world.h"
 
 // --- Streams --------------------------------------------------------------------------------------------------------

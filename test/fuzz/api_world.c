@@ -2,6 +2,7 @@
 //
 // What the steps share: how an outcome is judged, and what a correct program knows before it writes.
 #include "test/fuzz/api_world.h"
+#include "lib/stream/inner.h"
 
 fuzz_world_t fuzz_world;
 

@@ -17,6 +17,7 @@
 #include "gcap/kit/kit.h"
 #include "gcap/kit/ops/elementwise.h"
 #include "gcap_sim.h"
+#include "lib/stream/inner.h"
 #include "test/fuzz/heap.h"
 #include "test/fuzz/input.h"
 

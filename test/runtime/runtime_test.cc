@@ -21,6 +21,7 @@
 #include "gcap/graph_plan.h"
 #include "gcap/kit/ep_ops.h"
 #include "gtest/gtest.h"
+#include "lib/stream/inner.h"
 #include "test/runtime/runtime_fixture.h"
 #include "test/support/log_catcher.h"
 #include "test/support/replays.h"

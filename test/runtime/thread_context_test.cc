@@ -16,6 +16,7 @@
 
 #include "gtest/gtest.h"
 #include "lib/internal/capture_gate.h"
+#include "lib/stream/inner.h"
 #include "test/base/device_work.h"
 #include "test/support/device_test.h"
 #include "test/support/expect_status.h"

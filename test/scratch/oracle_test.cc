@@ -24,6 +24,7 @@
 #include <vector>
 
 #include "gtest/gtest.h"
+#include "lib/stream/inner.h"
 #include "test/scratch/scratch_test_support.h"
 #include "test/support/log_catcher.h"
 

@@ -11,6 +11,7 @@
 #include "gcap/stream.h"
 #include "gcap_sim.h"
 #include "gtest/gtest.h"
+#include "lib/stream/inner.h"
 #include "test/base/heap_failure.h"
 #include "test/stream/pool_stats.h"
 #include "test/support/expect_status.h"

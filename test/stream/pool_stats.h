@@ -4,7 +4,7 @@
 #ifndef GCAP_TEST_STREAM_POOL_STATS_H_
 #define GCAP_TEST_STREAM_POOL_STATS_H_
 
-#include "gcap/stream.h"
+#include "lib/stream/inner.h"
 
 namespace gcap {
 namespace testing {

@@ -15,6 +15,7 @@
 #include "gcap/graph.h"
 #include "gcap/stream.h"
 #include "gtest/gtest.h"
+#include "lib/stream/inner.h"
 #include "test/stream/pool_stats.h"
 #include "test/support/device_floats.h"
 #include "test/support/device_test.h"

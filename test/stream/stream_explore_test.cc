@@ -13,6 +13,7 @@
 #include "gcap/stream.h"
 #include "gcap_sim.h"
 #include "gtest/gtest.h"
+#include "lib/stream/inner.h"
 #include "test/base/device_work.h"
 #include "test/support/device_test.h"
 #include "test/support/expect_status.h"

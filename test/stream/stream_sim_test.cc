@@ -21,6 +21,7 @@
 
 extern "C" {
 #include "lib/internal/stream_watch.h"
+#include "lib/stream/inner.h"
 }
 
 namespace gcap {

@@ -9,6 +9,7 @@
 
 #include "gcap/stream.h"
 #include "gtest/gtest.h"
+#include "lib/stream/inner.h"
 #include "test/support/device_test.h"
 #include "test/support/expect_status.h"
 

@@ -24,6 +24,7 @@
 #include "gcap_sim.h"
 #include "gtest/gtest.h"
 #include "lib/internal/capture_gate.h"
+#include "lib/stream/inner.h"
 #include "test/stress/stress.h"
 #include "test/support/expect_status.h"
 #include "test/support/replays.h"

@@ -25,6 +25,7 @@
 #include "gtest/gtest.h"
 #include "lib/internal/capture_gate.h"
 #include "lib/runtime/thread_context.h"
+#include "lib/stream/inner.h"
 #include "test/stress/stress.h"
 #include "test/support/expect_status.h"
 #include "test/support/plain_runs.h"

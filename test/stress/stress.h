@@ -21,6 +21,7 @@
 #include "gcap/stream.h"
 #include "gcap_sim.h"
 #include "gtest/gtest.h"
+#include "lib/stream/inner.h"
 #include "test/support/expect_status.h"
 
 namespace gcap {
