@@ -128,6 +128,18 @@ TEST_F(ContentsSim, AFailedQuestionLeavesTheAnswerUnknown) {
   EXPECT_EQ(walked.functions.count("cuGraphKernelNodeGetParams"), 1u);
 }
 
+// The first call lists the first graph's nodes, a later one the second's.
+TEST_F(ContentsSim, ADiffThatFailedHasNoDifferences) {
+  const Walked walked = WalkFaults([this](Fault& fault) {
+    size_t count = 77;
+    const Outcome outcome =
+        fault.During([&] { return gcap_graph_diff(graphs_[0], graphs_[1], nullptr, nullptr, &count); });
+    EXPECT_TRUE(outcome.ok() || fault.Explains(outcome)) << outcome.message;
+    EXPECT_TRUE(outcome.ok() || count == 0) << fault.function();
+  });
+  EXPECT_EQ(walked.functions.count("cudaGraphGetNodes"), 1u);
+}
+
 // A graph that allocates, fills and frees memory of its own.
 cudaGraph_t CaptureOfOwnMemory() {
   const RawStream stream;

@@ -152,6 +152,17 @@ TEST(DiffOfMadeContents, TellsArgumentsOfAnotherShapeByTheirBytes) {
   EXPECT_EQ(told, "arguments: 8 bytes -> 12 bytes");
 }
 
+// Another type the driver refuses by itself.
+TEST(DiffOfMadeContents, AnUpdateThatChangesAnAttributeIsRefusedByItsName) {
+  Contents before({{{Pack(uint64_t{1})}}}), after({{{Pack(uint64_t{2})}}});
+  GCAP_EXPECT_OK(gcap_contents_check_update(before.get(), after.get()));
+  after.get()->nodes[0].sync_domain = 1;
+  GCAP_EXPECT_FAILS(gcap_contents_check_update(before.get(), after.get()), GCAP_CUDA_ERROR,
+                    "memory synchronization domain 0 -> 1");
+  after.get()->nodes[0].type = cudaGraphNodeTypeEmpty;
+  GCAP_EXPECT_OK(gcap_contents_check_update(before.get(), after.get()));
+}
+
 TEST(DiffOfMadeContents, TellsWhatTheDriverDoesNotTell) {
   std::string told;
   const auto tell = [](void* user, const gcap_graph_difference_t* d) {

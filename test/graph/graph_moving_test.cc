@@ -45,6 +45,14 @@ TEST_F(GraphMoving, CheckedMovesLeaveAllAsItWas) {
   EXPECT_EQ(calls_, 2);
 }
 
+// A move is checked within memory that the check allocates itself.
+TEST_F(GraphMoving, MovesOfBuffersOfAnyAlignmentAreChecked) {
+  const Floats input(3), output(50);
+  ASSERT_TRUE(RunOn({{"input", input.get(), kFloatsBytes, 1}, {"output", output.get(), kFloatsBytes, 1}}, AddOne).ok());
+  GCAP_EXPECT_OK(gcap_graph_manager_check_moves(manager_, kId));
+  EXPECT_EQ(output.value(), 4) << "what the launches left is gone";
+}
+
 TEST_F(GraphMoving, ABufferOfTheLargestAlignmentMoves) {
   constexpr size_t kLargest = size_t{2} << 20;
   const Floats input(3);

@@ -270,6 +270,8 @@ TEST_F(GraphPlan, OfBadInputIsRefusedAndZero) {
   GCAP_EXPECT_FAILS(TryPlan(&plan), GCAP_INVALID_ARGUMENT, "runs[1].work");
   EXPECT_EQ(plan.graphs, 0u);
   EXPECT_EQ(models_.front().released(), 0) << "all is checked before the first rehearsal";
+  plan.struct_size = 3;
+  GCAP_EXPECT_FAILS(gcap_graph_manager_plan(manager_, nullptr, 0, &plan), GCAP_INVALID_ARGUMENT, "struct_size is 3");
 }
 
 TEST_F(GraphPlan, InsideACaptureIsRefused) {

@@ -224,6 +224,14 @@ TEST_F(GraphResult, IdsAreListedAndSummedUp) {
   EXPECT_EQ(sum.bytes, Info(5).bytes);
 }
 
+TEST_F(GraphResult, AQuestionThatDoesNotExistIsRefused) {
+  Create(0);
+  for (int question : {-1, GCAP_GRAPH_WHY_EAGER + 1}) {
+    GCAP_EXPECT_FAILS(gcap_graph_manager_explain(manager_, 0, static_cast<gcap_graph_question_t>(question)),
+                      GCAP_INVALID_ARGUMENT, "question is " + std::to_string(question));
+  }
+}
+
 TEST_F(GraphResult, OfARunWithoutAStreamIsRefusedByName) {
   Create(0);
   gcap_run_t run;

@@ -46,14 +46,14 @@ TEST_F(Reservation, AClaimOnItsMemoryHasItsLabel) {
   WarmUp(a_);
   char* of_nobody = Alloc(100, b_);
   gcap_scratch_reservation_t* reservation = Open(a_);
-  gcap_scratch_reservation_set_label(reservation, "graph 7");
+  gcap_scratch_reservation_set_label(reservation, "graph %d");
   char* of_graph = Alloc(100, a_);
   for (char* block : {of_nobody, of_graph}) {
     gcap_memory_claim_t claim = {};
     bool found = false;
     GCAP_EXPECT_OK(gcap_memory_find_claim(reinterpret_cast<uintptr_t>(block), /*watch=*/false, &claim, &found));
     EXPECT_TRUE(found);
-    EXPECT_STREQ(claim.name, block == of_graph ? "graph 7" : "");
+    EXPECT_STREQ(claim.name, block == of_graph ? "graph %d" : "");
     EXPECT_EQ(claim.keeper != 0, block == of_graph);
   }
   Free(of_graph);

@@ -72,6 +72,7 @@ TEST(SessionHeap, CreationFailsWholeOrSucceeds) {
         EXPECT_STREQ(gcap_code_name(gcap_status_code(status)), "RESOURCE_EXHAUSTED");
         ++failed;
       }
+      EXPECT_TRUE(hits == 0 || status != nullptr) << "allocation " << skip << " failed, and nobody said so";
       gcap_status_free(status);
     }
     if (rig.session == nullptr) {
@@ -120,7 +121,13 @@ TEST(SessionHeap, AConstantIsReadOnTheHost) {
   const HostEp host;
   gcap_ep_t* const eps[] = {host.get()};
   gcap_session_t* session = nullptr;
-  GCAP_ASSERT_OK(gcap_session_create(&model, eps, 1, nullptr, &session));
+  for (int skip = 0, hits = 1; hits > 0; ++skip) {
+    const HeapFailure heap(1, skip);
+    const Outcome outcome(gcap_session_create(&model, eps, 1, nullptr, &session));
+    hits = heap.hits();
+    EXPECT_EQ(outcome.code, hits > 0 ? GCAP_RESOURCE_EXHAUSTED : GCAP_OK) << outcome.message;
+  }
+  ASSERT_NE(session, nullptr);
   int64_t given[] = {1, 2}, sum[] = {0, 0};
   gcap_tensor_t input = {given, GCAP_DTYPE_I64, 1, {2}}, output = {sum, GCAP_DTYPE_I64, 1, {2}};
   GCAP_EXPECT_OK(gcap_session_run(session, nullptr, &input, &output));
