@@ -9,7 +9,7 @@ def _aspect_impl(target, ctx):
         own += getattr(ctx.rule.files, attribute, [])
     # A dependency may be a file, such as a script of the linker.
     dependencies = [each[_SourcesInfo].files for each in getattr(ctx.rule.attr, "deps", []) if _SourcesInfo in each]
-    own = [file for file in own if file.is_source and file.extension in ["c", "h", "hpp", "cu"]]
+    own = [file for file in own if file.is_source and file.extension in ["c", "h", "hpp", "inc", "cu"]]
     return [_SourcesInfo(files = depset(own, transitive = dependencies))]
 
 _sources_aspect = aspect(

@@ -60,6 +60,7 @@
 #include "gcap/allocator_ops.h"
 #include "gcap/capture.h"
 #include "gcap/external_allocator.h"
+#include "gcap/fields.h"
 #include "gcap/graph.h"
 #include "gcap/graph_contents.h"
 #include "gcap/log.h"

@@ -101,6 +101,7 @@ struct Objects {
   gcap_graph_plan_t plan;
   gcap_run_t plain_run, eager_run;  // of a graph manager
   char text[16] = "";
+  size_t offset = 0, bytes = 0;
   gcap_notification_t* notification = nullptr;
   gcap_allocator_t* allocator = nullptr;
   // Outputs.
@@ -172,6 +173,15 @@ constexpr gcap_code_t kFine = GCAP_OK;
 
 std::vector<Row> OptionsAndSessions() {
   return {
+      {"gcap_struct_find_field", "type_name", kBad, CALL(gcap_struct_find_field(nullptr, "id", &o.offset, &o.bytes))},
+      {"gcap_struct_find_field", "field_name", kFine,
+       CALL(gcap_struct_find_field("gcap_run_t", nullptr, &o.offset, &o.bytes))},
+      {"gcap_struct_find_field", "out_offset", kFine,
+       CALL(gcap_struct_find_field("gcap_run_t", "id", nullptr, &o.bytes))},
+      {"gcap_struct_find_field", "out_bytes", kFine,
+       CALL(gcap_struct_find_field("gcap_run_t", "id", &o.offset, nullptr))},
+      {"gcap_struct_init", "type_name", kBad, CALL(gcap_struct_init(nullptr, &o.options, sizeof(o.options)))},
+      {"gcap_struct_init", "memory", kBad, CALL(gcap_struct_init("gcap_options_t", nullptr, sizeof(o.options)))},
       {"gcap_options_parse", "options", kBad, CALL(gcap_options_parse(nullptr, &kText, &kText, 1))},
       {"gcap_options_parse", "keys", kBad, CALL(gcap_options_parse(&o.options, nullptr, &kText, 1))},
       {"gcap_options_parse", "values", kBad, CALL(gcap_options_parse(&o.options, &kText, nullptr, 1))},

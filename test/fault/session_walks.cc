@@ -2,6 +2,7 @@
 //
 // Walks over gcap/kit/session.h, gcap/kit/io_binding.h, gcap/options.h and gcap/kit/run_options.h.
 
+#include "gcap/fields.h"
 #include "gcap/graph_plan.h"
 #include "gcap/options.h"
 #include "test/fault/session_scene.h"
@@ -112,6 +113,14 @@ std::vector<Walk> SessionWalks() {
                     const char* const key = "gpu_graph_id";
                     const char* const value = "7";
                     return gcap_run_options_parse(&options, &key, &value, 1);
+                  }).MakesNoCall());
+  walks.push_back(SessionWalk("gcap_struct_find_field", "", nullptr, [](S*) {
+                    size_t offset = 0, bytes = 0;
+                    return gcap_struct_find_field("gcap_run_t", "id", &offset, &bytes);
+                  }).MakesNoCall());
+  walks.push_back(SessionWalk("gcap_struct_init", "", nullptr, [](S*) {
+                    gcap_run_t run;
+                    return gcap_struct_init("gcap_run_t", &run, sizeof(run));
                   }).MakesNoCall());
   walks.push_back(SessionWalk("gcap_options_check", "", nullptr, [](S*) {
                     const gcap_options_t options = GraphOptions(1);
