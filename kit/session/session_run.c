@@ -18,7 +18,7 @@
 #include "kit/session/run_options.h"
 #include "kit/session/tensors.h"
 #include "kit/session/user_stream.h"
-#include "lib/graph/engine.h"
+#include "lib/graph/inner.h"
 #include "lib/internal/capture_check.h"
 #include "lib/internal/check_argument.h"
 #include "lib/internal/forked.h"

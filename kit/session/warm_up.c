@@ -15,7 +15,7 @@
 #include "gcap/log.h"
 #include "kit/session/run.h"
 #include "kit/session/run_options.h"
-#include "lib/graph/rehearse.h"
+#include "lib/graph/inner.h"
 #include "lib/internal/capture_check.h"
 #include "lib/internal/check_argument.h"
 #include "lib/internal/forked.h"

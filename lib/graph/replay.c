@@ -9,8 +9,8 @@
 
 #include "lib/graph/audit.h"
 #include "lib/graph/bind.h"
+#include "lib/graph/inner.h"
 #include "lib/graph/manager.h"
-#include "lib/graph/options.h"
 #include "lib/internal/cuda_event.h"
 #include "lib/internal/stream_table.h"
 #include "lib/internal/synchronize.h"

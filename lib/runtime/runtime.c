@@ -10,7 +10,7 @@
 #include <stdlib.h>
 
 #include "gcap/log.h"
-#include "lib/graph/options.h"
+#include "lib/graph/inner.h"
 #include "lib/internal/capture_check.h"
 #include "lib/internal/check_argument.h"
 #include "lib/internal/forked.h"
@@ -86,7 +86,7 @@ bool gcap_runtime_is_graph_capture_enabled(const gcap_runtime_t* runtime) {
   return !must_not_capture(runtime);
 }
 
-static const gcap_sized_type_t resources_type = {.name = "gcap_run_resources", .bytes = sizeof(gcap_run_resources_t)};
+static const gcap_sized_type_t resources_type = GCAP_SIZED_TYPE(gcap_run_resources);
 
 // The table's answer, completed.
 static gcap_status_t get_resources(gcap_runtime_t* runtime, gcap_run_resources_t* out_resources) {

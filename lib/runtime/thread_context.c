@@ -19,7 +19,7 @@
 
 #include "gcap/capture.h"
 #include "gcap/log.h"
-#include "lib/graph/open_run.h"
+#include "lib/graph/inner.h"
 #include "lib/internal/affine.h"
 #include "lib/internal/capture_check.h"
 #include "lib/internal/check_argument.h"
