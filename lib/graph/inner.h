@@ -41,6 +41,13 @@ static inline bool gcap_run_is_plain(const gcap_run_t* run) {
   return run->struct_size == sizeof(*run) && run->buffers == NULL && run->result == NULL;
 }
 
+// Whether the run is of this version, and an id, a stream and work alone, as most replays are. What an older version
+// lacks is not read.
+static inline bool gcap_run_is_bare(const gcap_run_t* run) {
+  if (run->struct_size != sizeof(*run)) return false;
+  return ((uintptr_t)run->buffers | (uintptr_t)run->result | (uintptr_t)run->bindings | run->num_bindings) == 0;
+}
+
 // The caller's run in the library's layout, its buffers too: `given` itself, or `copy`. The caller's result is cleared.
 // Inline: every replay reads one.
 //   INVALID_ARGUMENT  as gcap_sized_read; buffers as gcap_graph_buffers_read
