@@ -205,6 +205,9 @@ gcap_status_t gcap_graph_captured_destroy(gcap_graph_captured_t* captured);
 gcap_status_t gcap_graph_replay(gcap_graph_manager_t* manager, const gcap_run_t* run, gcap_run_result_t* result,
                                 bool* out_replayed);
 
+// Launches the slot's graph on `stream`.
+gcap_status_t gcap_graph_launch_on(gcap_graph_manager_t* manager, gcap_graph_slot_t* slot, cudaStream_t stream);
+
 // --- release.c ---
 
 // Records an event behind the last launch, so that its end can be seen.

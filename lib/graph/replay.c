@@ -46,6 +46,22 @@ static inline gcap_status_t check_stream(const gcap_graph_manager_t* manager, gc
                      captured->id, manager->run.id);
 }
 
+// Launches the slot's graph on the stream that captured it. A part of two ways, of which one is that of most replays.
+static inline __attribute__((always_inline)) gcap_status_t launch(gcap_graph_manager_t* manager,
+                                                                  gcap_graph_slot_t* slot) {
+  gcap_graph_captured_t* captured = slot->graph;
+  GCAP_RETURN_IF_ERROR(check_stream(manager, captured));
+  if (manager->audits_replays) GCAP_RETURN_IF_ERROR(gcap_graph_check_memory(captured));
+  // Not GCAP_CUDA, whose success is a call: nobody's ledger is open here.
+  const cudaError_t answer = cudaGraphLaunch(captured->exec, captured->stream);
+  if (answer != cudaSuccess) {
+    return gcap_status_from_cuda(answer, "cudaGraphLaunch(captured->exec, captured->stream)", __FILE__, __LINE__);
+  }
+  ++slot->info.replays;
+  if (manager->has_budget) gcap_graph_slot_touch(manager, slot);
+  return NULL;
+}
+
 // --- On another stream ----------------------------------------------------------------------------------------------
 
 static gcap_status_t check_target(const gcap_graph_manager_t* manager, const gcap_graph_captured_t* captured,
@@ -96,9 +112,9 @@ static gcap_status_t check_launch(const gcap_graph_manager_t* manager, gcap_grap
   return check_device(captured, stream);
 }
 
-static __attribute__((noinline)) gcap_status_t launch_elsewhere(gcap_graph_manager_t* manager, gcap_graph_slot_t* slot,
-                                                                cudaStream_t stream) {
+gcap_status_t gcap_graph_launch_on(gcap_graph_manager_t* manager, gcap_graph_slot_t* slot, cudaStream_t stream) {
   gcap_graph_captured_t* captured = slot->graph;
+  if (stream == captured->stream) return launch(manager, slot);
   GCAP_RETURN_IF_ERROR(check_launch(manager, captured, stream));
   if (manager->audits_replays) GCAP_RETURN_IF_ERROR(gcap_graph_check_memory(captured));
   GCAP_RETURN_IF_ERROR(prepare_order(captured));
@@ -112,34 +128,22 @@ static __attribute__((noinline)) gcap_status_t launch_elsewhere(gcap_graph_manag
 
 // --- Replays --------------------------------------------------------------------------------------------------------
 
-// Launches the slot's graph.
-static inline __attribute__((always_inline)) gcap_status_t launch(gcap_graph_manager_t* manager,
-                                                                  gcap_graph_slot_t* slot, cudaStream_t stream) {
-  gcap_graph_captured_t* captured = slot->graph;
-  if (stream != captured->stream) return launch_elsewhere(manager, slot, stream);
-  GCAP_RETURN_IF_ERROR(check_stream(manager, captured));
-  if (manager->audits_replays) GCAP_RETURN_IF_ERROR(gcap_graph_check_memory(captured));
-  // Not GCAP_CUDA, whose success is a call: nobody's ledger is open here.
-  const cudaError_t answer = cudaGraphLaunch(captured->exec, stream);
-  if (answer != cudaSuccess) {
-    return gcap_status_from_cuda(answer, "cudaGraphLaunch(captured->exec, captured->stream)", __FILE__, __LINE__);
-  }
-  ++slot->info.replays;
-  if (manager->has_budget) gcap_graph_slot_touch(manager, slot);
-  return NULL;
-}
-
 // Refuses other bindings than the capture's.
-static __attribute__((noinline)) gcap_status_t check_bindings(const gcap_graph_slot_t* slot, const gcap_run_t* run) {
+static gcap_status_t check_bindings(const gcap_graph_slot_t* slot, const gcap_run_t* run) {
   gcap_status_t status = gcap_graph_signature_check(slot->graph->signature, run->bindings, run->num_bindings);
   return status == NULL ? NULL : gcap_status_annotate(status, gcap_status_code(status), "graph id %d", slot->id);
 }
 
-// Binds the graph to the buffers, if the launch is not refused then.
-static __attribute__((noinline)) gcap_status_t bind_all(gcap_graph_manager_t* manager, gcap_graph_slot_t* slot,
-                                                        const gcap_graph_buffers_t* buffers, cudaStream_t stream) {
-  GCAP_RETURN_IF_ERROR(check_launch(manager, slot->graph, stream));
-  return gcap_graph_bind_all(slot, buffers);
+// Launches a graph as the run wants it.
+static inline gcap_status_t launch_as_asked(gcap_graph_manager_t* manager, gcap_graph_slot_t* slot,
+                                            const gcap_run_t* run, const gcap_graph_buffers_t* buffers,
+                                            cudaStream_t stream) {
+  if (run->bindings != NULL) GCAP_RETURN_IF_ERROR(check_bindings(slot, run));
+  if (buffers != NULL) {  // bound only if the launch is not refused then
+    GCAP_RETURN_IF_ERROR(check_launch(manager, slot->graph, stream));
+    GCAP_RETURN_IF_ERROR(gcap_graph_bind_all(slot, buffers));
+  }
+  return stream == slot->graph->stream ? launch(manager, slot) : gcap_graph_launch_on(manager, slot, stream);
 }
 
 // Whether the graph cannot be moved to the buffers: a run does the work, eagerly.
@@ -147,12 +151,11 @@ static inline bool is_left_to_a_run(const gcap_graph_slot_t* slot, const gcap_gr
   return buffers != NULL && gcap_graph_is_fixed(slot, buffers);
 }
 
-// A replay of the run, with its bindings, on its buffers; both were checked. No result is wanted where `result` is
-// NULL. Compiled twice: as the bare replay, to which all three are NULL, and as the other.
-static inline __attribute__((always_inline)) gcap_status_t replay(gcap_graph_manager_t* manager, const gcap_run_t* run,
-                                                                  const gcap_graph_binding_t* bindings,
-                                                                  const gcap_graph_buffers_t* buffers,
-                                                                  gcap_run_result_t* result, bool* out_replayed) {
+// A replay of the run on the buffers. No result is wanted where `result` is NULL.
+static inline gcap_status_t replay(gcap_graph_manager_t* manager, const gcap_run_t* run,
+                                   const gcap_graph_buffers_t* buffers, gcap_run_result_t* result, bool* out_replayed) {
+  if (run->num_bindings > 0) GCAP_RETURN_IF_ERROR(gcap_graph_bindings_check(run->bindings, run->num_bindings));
+  if (buffers != NULL) GCAP_RETURN_IF_ERROR(gcap_graph_moving_check_buffers(buffers));
   cudaStream_t stream = run->stream;
   pthread_mutex_lock(&manager->mutex);
   gcap_graph_slot_t* slot = gcap_graph_find_slot(manager, run->id);
@@ -162,9 +165,7 @@ static inline __attribute__((always_inline)) gcap_status_t replay(gcap_graph_man
   if (launches) {
     const uint64_t replays = slot->info.replays;
     if (stream == GCAP_RUN_OWN_STREAM) stream = slot->graph->stream;
-    if (bindings != NULL) status = check_bindings(slot, run);
-    if (status == NULL && buffers != NULL) status = bind_all(manager, slot, buffers, stream);
-    if (status == NULL) status = launch(manager, slot, stream);
+    status = launch_as_asked(manager, slot, run, buffers, stream);
     if (result != NULL) result->was_issued = slot->info.replays != replays;
   }
   pthread_mutex_unlock(&manager->mutex);
@@ -178,9 +179,7 @@ static inline __attribute__((always_inline)) gcap_status_t replay(gcap_graph_man
 gcap_status_t gcap_graph_replay(gcap_graph_manager_t* manager, const gcap_run_t* run, gcap_run_result_t* result,
                                 bool* out_replayed) {
   if (out_replayed != NULL) *out_replayed = false;
-  if (run->num_bindings > 0) GCAP_RETURN_IF_ERROR(gcap_graph_bindings_check(run->bindings, run->num_bindings));
-  if (run->buffers != NULL) GCAP_RETURN_IF_ERROR(gcap_graph_moving_check_buffers(run->buffers));
-  return replay(manager, run, run->bindings, run->buffers, result, out_replayed);
+  return replay(manager, run, run->buffers, result, out_replayed);
 }
 
 static __attribute__((noinline)) gcap_status_t read_and_replay(gcap_graph_manager_t* manager, const gcap_run_t* run,
@@ -200,5 +199,19 @@ gcap_status_t gcap_graph_manager_replay(gcap_graph_manager_t* manager, const gca
   GCAP_RETURN_IF_NULL(run);
   if (!gcap_run_is_bare(run)) return read_and_replay(manager, run, out_replayed);
   GCAP_RETURN_IF_ERROR(gcap_check_thread_not_capturing(__func__));
-  return replay(manager, run, /*bindings=*/NULL, /*buffers=*/NULL, /*result=*/NULL, out_replayed);
+  // A bare run, as most are: the same as the other replay, without all that such a run has not.
+  cudaStream_t stream = run->stream;
+  pthread_mutex_lock(&manager->mutex);
+  gcap_graph_slot_t* slot = gcap_graph_find_slot(manager, run->id);
+  const gcap_graph_state_t state = slot != NULL ? slot->info.state : GCAP_GRAPH_COLD;
+  gcap_status_t status = NULL;
+  if (state == GCAP_GRAPH_CAPTURED) {
+    if (stream == GCAP_RUN_OWN_STREAM) stream = slot->graph->stream;
+    status = stream == slot->graph->stream ? launch(manager, slot) : gcap_graph_launch_on(manager, slot, stream);
+  }
+  pthread_mutex_unlock(&manager->mutex);
+  if (status != NULL) return status;
+  if (state != GCAP_GRAPH_CAPTURED) return out_replayed != NULL ? NULL : gcap_graph_not_captured(run->id, state);
+  if (out_replayed != NULL) *out_replayed = true;
+  return run->synchronize ? gcap_synchronize_stream(stream) : NULL;
 }
