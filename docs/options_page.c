@@ -9,7 +9,7 @@
 
 #include "gcap/options.h"
 #include "kit/session/run_options.h"
-#include "lib/options/table.h"
+#include "lib/options/inner.h"
 
 static const char introduction[] =
     "# Options\n"

@@ -13,7 +13,7 @@
 
 #include "gcap/capture.h"
 #include "gcap/log.h"
-#include "lib/graph/engine.h"
+#include "lib/graph/inner.h"
 #include "lib/internal/cuda_guard.h"
 #include "lib/internal/grow.h"
 #include "ort/ep.h"

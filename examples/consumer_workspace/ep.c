@@ -1,9 +1,9 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
-// An execution provider (EP) outside of gcap, with what an engine brings along: a kernel, memory and a stream of its
-// own. The EP's device memory comes from a slab of the program, and its work goes to the program's stream. A session
-// runs a model of two nodes, swish after swish, eagerly, captured and replayed, and the program checks each result. It
-// prints:
+// An execution provider (EP) outside of gcap (swish_ep.c), with what an engine brings along: a kernel, memory and a
+// stream of its own. The EP's device memory comes from a slab of the program, and its work goes to the program's
+// stream. A session runs a model of two nodes, swish after swish, eagerly, captured and replayed, and the program
+// checks each result. It prints:
 //
 //     run 1 is eager
 //     run 2 is eager
@@ -16,14 +16,11 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
-#include "gcap/kit/ep_ops.h"
 #include "gcap/kit/session.h"
-#include "kernels/swish.h"
+#include "swish_ep.h"
 
 #define COUNT 1000
-#define BETA 1.5f
 #define NUM_RUNS 5
 #define SLAB_BYTES ((size_t)64 << 20)
 #define ALIGNMENT 256  // what gcap asks of external memory
@@ -56,37 +53,7 @@ static void slab_free(void* block) {
   if (--slab.num_live == 0) slab.used_bytes = 0;
 }
 
-// --- The EP ---------------------------------------------------------------------------------------------------------
-
-static bool supports(void* self, const gcap_model_t* model, const gcap_node_t* node) {
-  (void)self;
-  if (strcmp(node->op_type, "Swish") != 0 || node->num_inputs != 1 || node->num_outputs != 1) return false;
-  return model->values[node->inputs[0]].dtype == GCAP_DTYPE_F32;
-}
-
-static gcap_status_t compute(void* self, const gcap_kernel_context_t* context) {
-  (void)self;
-  const float* x = context->inputs[0].data;
-  float *y = context->outputs[0].data, beta = BETA;
-  int64_t count = gcap_tensor_elements(&context->outputs[0]);
-  const dim3 grid = {(unsigned)((count + SWISH_BLOCK_THREADS - 1) / SWISH_BLOCK_THREADS), 1, 1};
-  const dim3 block = {SWISH_BLOCK_THREADS, 1, 1};
-  void* args[] = {&x, &y, &count, &beta};
-  return GCAP_CUDA(cudaLaunchKernel((const void*)swish_kernel, grid, block, args, /*sharedMem=*/0,
-                                    gcap_stream_handle(context->resources.stream)));
-}
-
-static void destroy_kernel(void* self) { (void)self; }
-
-static gcap_status_t create_kernel(void* self, const gcap_model_t* model, const gcap_node_t* node,
-                                   gcap_kernel_t* out_kernel) {
-  (void)self, (void)model, (void)node;
-  *out_kernel = (gcap_kernel_t){.compute = compute, .destroy = destroy_kernel};
-  return NULL;
-}
-
 static gcap_status_t create_ep(gcap_ep_t** out_ep) {
-  *out_ep = NULL;
   gcap_options_t options;
   gcap_options_init(&options);
   options.enable_cuda_graph = true;
@@ -94,15 +61,7 @@ static gcap_status_t create_ep(gcap_ep_t** out_ep) {
   options.external_free = slab_free;
   options.has_user_stream = true;
   options.user_stream = slab.stream;
-  gcap_runtime_t* runtime = NULL;
-  GCAP_RETURN_IF_ERROR(gcap_runtime_create(&options, &runtime));
-  const gcap_ep_ops_t ops = {.struct_size = sizeof(ops),
-                             .name = "swish",
-                             .supports = supports,
-                             .create_kernel = create_kernel,
-                             .runtime = runtime};
-  gcap_status_t status = gcap_ep_create(&ops, out_ep);
-  return status == NULL ? NULL : gcap_status_join(status, gcap_runtime_destroy(runtime));
+  return swish_ep_create(&options, out_ep);
 }
 
 // --- The program ----------------------------------------------------------------------------------------------------
@@ -115,7 +74,7 @@ static const gcap_node_t nodes[] = {{"Swish", "inner", (const int[]){X}, 1, (con
                                     {"Swish", "outer", (const int[]){H}, 1, (const int[]){Y}, 1, NULL}};
 static const gcap_model_t model = {values, NUM_VALUES, nodes, 2, (const int[]){X}, 1, (const int[]){Y}, 1, NULL, 0};
 
-static double swish(double x) { return x / (1 + exp(-BETA * x)); }
+static double swish(double x) { return x / (1 + exp(-SWISH_EP_BETA * x)); }
 
 // Runs with inputs that depend on the number of the run, and checks the outputs.
 static gcap_status_t run_once(gcap_session_t* session, const gcap_tensor_t* x, const gcap_tensor_t* y, int number) {

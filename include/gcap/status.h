@@ -47,7 +47,7 @@ typedef struct gcap_status* gcap_status_t;
 
 // Makes a status with a printf-style message. `code` must not be GCAP_OK. Use GCAP_STATUS, which fills file and line.
 GCAP_API gcap_status_t gcap_status_make(gcap_code_t code, const char* file, int line, const char* format, ...)
-    __attribute__((format(printf, 4, 5))) GCAP_NODISCARD;
+    __attribute__((format(printf, 4, 5), cold)) GCAP_NODISCARD;
 #define GCAP_STATUS(code, ...) gcap_status_make((code), __FILE__, __LINE__, __VA_ARGS__)
 
 // Turns the result of a CUDA runtime call into a status and clears the thread's last error, so that no later call is

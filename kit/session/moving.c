@@ -86,7 +86,7 @@ static gcap_status_t copy(const gcap_run_moving_t* moving, const gcap_run_state_
                             .dst = tensor->is_input ? &staged : &bound,
                             .dst_memory = memory,
                             .stream = run->resources[parts->main_ep].stream};
-  return gcap_runtime_copy_tensors(parts->ep_facts[parts->main_ep].runtime, &copy, 1);
+  return gcap_runtime_copy_tensors(parts->main_runtime, &copy, 1);
 }
 
 static gcap_status_t stage(gcap_run_moving_t* moving, gcap_run_state_t* run, size_t i) {

@@ -131,7 +131,9 @@ static gcap_status_t fill(gcap_session_parts_t* parts, const gcap_model_t* model
   GCAP_RETURN_IF_ERROR(gcap_partition(&parts->model, parts->eps, num_eps, parts->ep_of));
   note_used(parts);
   GCAP_RETURN_IF_ERROR(gcap_program_init(&parts->model, parts->eps, num_eps, parts->ep_of, &parts->program));
-  return choose_capture(parts, options);
+  GCAP_RETURN_IF_ERROR(choose_capture(parts, options));
+  parts->main_runtime = parts->ep_facts[parts->main_ep].runtime;
+  return NULL;
 }
 
 gcap_status_t gcap_session_parts_init(const gcap_model_t* model, gcap_ep_t* const* eps, size_t num_eps,

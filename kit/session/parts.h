@@ -29,7 +29,8 @@ typedef struct gcap_session_parts {
   gcap_ep_t** turns;  // the same in the order in which every session takes its turns
   bool takes_turns;   // one of them supports no concurrent runs
   int main_ep;        // the EP whose graphs and failures are the session's: the one that captures, or the first used
-  bool captures;      // runs become graphs of main_ep
+  gcap_runtime_t* main_runtime;  // of that EP
+  bool captures;                 // runs become graphs of main_ep
   gcap_program_t program;
   void** constants;  // of each slot, its memory
 } gcap_session_parts_t;

@@ -7,6 +7,7 @@
 #include "kit/session/run_options.h"
 
 #include "lib/internal/check_argument.h"
+#include "lib/internal/sized.h"
 #include "lib/options/rows.h"
 
 // lib/options/value.c reads the words, and knows nothing of the kit.

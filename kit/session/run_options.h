@@ -5,10 +5,8 @@
 #define GCAP_KIT_SESSION_RUN_OPTIONS_H_
 
 #include "gcap/kit/run_options.h"
-#include "lib/internal/sized.h"
-#include "lib/options/table.h"
+#include "lib/options/inner.h"
 
-extern const gcap_sized_type_t gcap_run_options_type;
 extern const gcap_option_table_t gcap_run_option_table;  // of gcap_run_options_t
 
 // The caller's options in the library's layout; of NULL the defaults.

@@ -69,7 +69,9 @@ static gcap_status_t build(gcap_session_t* session, const gcap_session_options_t
   GCAP_RETURN_IF_ERROR(note_devices(parts));
   GCAP_RETURN_IF_ERROR(gcap_constants_create(parts));
   if (parts->model.is_open) return gcap_shapes_create(options->max_shapes_without_id, &session->shapes);
-  return gcap_shape_plan_create(parts, /*inputs=*/NULL, &session->fixed);
+  GCAP_RETURN_IF_ERROR(gcap_shape_plan_create(parts, /*inputs=*/NULL, &session->fixed));
+  if (parts->captures && !parts->takes_turns) session->replays = parts->main_runtime;
+  return NULL;
 }
 
 // Ends a session but for its constants, and with it the turns and the claims. The claims are last: without one, another
@@ -199,7 +201,7 @@ gcap_memory_t gcap_session_output_memory(const gcap_session_t* session, int outp
 gcap_status_t gcap_session_release_captured_graph(gcap_session_t* session, int graph_id) {
   GCAP_RETURN_IF_NULL(session);
   GCAP_RETURN_IF_ERROR(gcap_check_not_forked(__func__));
-  gcap_runtime_t* runtime = session->parts.ep_facts[session->parts.main_ep].runtime;
+  gcap_runtime_t* runtime = session->parts.main_runtime;
   if (runtime == NULL) {
     return GCAP_STATUS(GCAP_FAILED_PRECONDITION, "EP '%s' cannot release graph id %d: it captures no graphs",
                        gcap_session_ep_name(session), graph_id);

@@ -12,8 +12,12 @@
 #include "kit/session/shapes.h"
 
 struct gcap_session {
+  // What a replay reads comes first.
+  gcap_shape_plan_t* fixed;  // of a model whose inputs have fixed shapes: the one plan
+  // The main EP's runtime, if a replay by it can be all of a run: the shapes are fixed, and no EP wants a turn. Or
+  // NULL.
+  gcap_runtime_t* replays;
   gcap_session_parts_t parts;
-  gcap_shape_plan_t* fixed;                    // of a model whose inputs have fixed shapes: the one plan
   gcap_shapes_t* shapes;                       // of another model: those of the shapes that were seen
   atomic_size_t num_inside;                    // runs that call kernels now, and use the session afterwards
   atomic_size_t num_io_bindings;               // that live

@@ -2,10 +2,10 @@
 //
 // gcap_session_run: what a run becomes.
 //
-// It first tries a replay; that path is one look-up and one launch, by the runtime of the main EP. Otherwise the steps
-// are issued (run.c). A capture that failed has executed nothing, so the session runs once more with
-// GCAP_GRAPH_ID_NONE. On a thread that has a capture scope open, the run joins that capture instead: its stream is
-// forked, and joined.
+// It first tries a replay; that path is one look-up and one launch, by the runtime of the main EP. Where the session
+// takes no turns and has one set of shapes, the replay comes before all else. Otherwise the steps are issued (run.c). A
+// capture that failed has executed nothing, so the session runs once more with GCAP_GRAPH_ID_NONE. On a thread that has
+// a capture scope open, the run joins that capture instead: its stream is forked, and joined.
 //
 // Locking: the turns of the EPs, over a whole run.
 
@@ -18,7 +18,7 @@
 #include "kit/session/run_options.h"
 #include "kit/session/tensors.h"
 #include "kit/session/user_stream.h"
-#include "lib/graph/engine.h"
+#include "lib/graph/inner.h"
 #include "lib/internal/capture_check.h"
 #include "lib/internal/check_argument.h"
 #include "lib/internal/forked.h"
@@ -70,8 +70,10 @@ typedef struct call {
   const gcap_tensor_t* outputs;
   gcap_run_t run;             // of the main EP
   gcap_run_moving_t* moving;  // the run's buffers; NULL: none
+  bool has_no_graph;          // a replay was asked for, and there is none
 } call_t;
 
+// The run is as one of a session that captures. Field by field: compilers clear a whole struct in a slower way.
 static inline void init_call(call_t* c, gcap_session_t* session, const gcap_run_options_t* options,
                              const gcap_tensor_t* inputs, const gcap_tensor_t* outputs) {
   c->session = session;
@@ -79,15 +81,11 @@ static inline void init_call(call_t* c, gcap_session_t* session, const gcap_run_
   c->inputs = inputs;
   c->outputs = outputs;
   c->moving = NULL;
+  c->has_no_graph = false;
   gcap_run_init(&c->run);
-  if (session->parts.captures) c->run.id = options->graph_id;
+  c->run.id = options->graph_id;
   if (options->user_stream != NULL) c->run.stream = (cudaStream_t)options->user_stream;
   c->run.synchronize = options->synchronize;
-}
-
-static gcap_runtime_t* main_runtime(const call_t* c) {
-  const gcap_session_parts_t* parts = &c->session->parts;
-  return parts->ep_facts[parts->main_ep].runtime;
 }
 
 // Between the work that a user's stream was given before and after.
@@ -103,10 +101,11 @@ static gcap_status_t run_in_order(const call_t* c, const gcap_shapes_use_t* use)
 // A graph that was captured without a scope of gcap has no part in the id, so the id stays bound.
 static void pin_shapes(const call_t* c, const gcap_shapes_use_t* use) {
   if (use->id_hold == NULL || c->run.id == GCAP_GRAPH_ID_NONE || gcap_hold_is_shared(use->id_hold)) return;
-  if (gcap_runtime_is_captured(main_runtime(c), c->run.id)) gcap_shapes_pin(c->session->shapes, c->run.id);
+  if (gcap_runtime_is_captured(c->session->parts.main_runtime, c->run.id))
+    gcap_shapes_pin(c->session->shapes, c->run.id);
 }
 
-// A run of the engine (lib/graph/engine.h).
+// A run of the engine (lib/graph/engine.c).
 typedef struct steps {
   const call_t* call;
   const gcap_shapes_use_t* use;
@@ -131,12 +130,8 @@ static gcap_status_t issue_step(void* self, int id, gcap_run_result_t* result, g
 
 static void leave(gcap_session_t** inside) { atomic_fetch_sub(&(*inside)->num_inside, 1); }
 
-// Replays if there is a graph, else runs, after its rehearsals, and once more if the capture fails. The replay comes
-// before the engine: it is the way that costs.
-static gcap_status_t replay_or_run(const call_t* c, const gcap_shapes_use_t* use) {
-  bool replayed = false;
-  if (c->run.id != GCAP_GRAPH_ID_NONE) GCAP_RETURN_IF_ERROR(gcap_runtime_replay(main_runtime(c), &c->run, &replayed));
-  if (replayed) return NULL;
+// Runs, after its rehearsals, and once more if the capture fails. Apart, so that a replay need not make room for it.
+static __attribute__((noinline)) gcap_status_t run_by_steps(const call_t* c, const gcap_shapes_use_t* use) {
   GCAP_AT_SCOPE_END(leave) gcap_session_t* inside = c->session;
   atomic_fetch_add(&inside->num_inside, 1);
   steps_t self = {c, use};
@@ -146,9 +141,16 @@ static gcap_status_t replay_or_run(const call_t* c, const gcap_shapes_use_t* use
   return gcap_run_by_steps(&steps, &result);
 }
 
+// Replays if there is a graph, else runs. The replay comes before the engine: it is the way that costs.
+static gcap_status_t replay_or_run(const call_t* c, const gcap_shapes_use_t* use) {
+  if (c->run.id == GCAP_GRAPH_ID_NONE || c->has_no_graph) return run_by_steps(c, use);
+  bool replayed = false;
+  gcap_status_t status = gcap_runtime_replay(c->session->parts.main_runtime, &c->run, &replayed);
+  return replayed || status != NULL ? status : run_by_steps(c, use);
+}
+
 gcap_status_t gcap_session_not_captured(const gcap_session_parts_t* parts, int graph_id) {
-  gcap_status_t failure =
-      gcap_runtime_explain(parts->ep_facts[parts->main_ep].runtime, graph_id, GCAP_GRAPH_WHY_CAPTURE_FAILED);
+  gcap_status_t failure = gcap_runtime_explain(parts->main_runtime, graph_id, GCAP_GRAPH_WHY_CAPTURE_FAILED);
   gcap_status_t status = GCAP_STATUS(
       GCAP_UNAVAILABLE, "EP '%s' has not captured graph id %d after %d runs; %s%s",
       gcap_ep_name(parts->eps[parts->main_ep]), graph_id, GCAP_SESSION_MAX_WARM_UP_RUNS,
@@ -164,7 +166,7 @@ gcap_status_t gcap_session_not_captured(const gcap_session_parts_t* parts, int g
 static gcap_status_t run_until_captured(const call_t* c, const gcap_shapes_use_t* use) {
   for (int i = 0; i < GCAP_SESSION_MAX_WARM_UP_RUNS; ++i) {
     GCAP_RETURN_IF_ERROR(replay_or_run(c, use));
-    if (gcap_runtime_is_captured(main_runtime(c), c->run.id)) return NULL;
+    if (gcap_runtime_is_captured(c->session->parts.main_runtime, c->run.id)) return NULL;
   }
   return gcap_session_not_captured(&c->session->parts, c->run.id);
 }
@@ -271,11 +273,30 @@ static gcap_status_t run_specially(call_t* c, const gcap_shapes_use_t* use) {
   return trim(&c->session->parts, c->options->trimmed_devices);
 }
 
+// Whether a replay by the options is a launch and nothing else.
+static inline bool is_plain(const gcap_run_options_t* o) {
+  return o->bindings == GCAP_BINDINGS_FIXED && !o->check_bindings && o->trimmed_devices == 0;
+}
+
 static gcap_status_t run_use(call_t* c, const gcap_shapes_use_t* use) {
-  const gcap_run_options_t* o = c->options;
   if (gcap_thread_captures()) return run_in_capture(c, use);
-  const bool is_plain = o->bindings == GCAP_BINDINGS_FIXED && !o->check_bindings && !o->capture_in_run;
-  return is_plain && o->trimmed_devices == 0 ? replay_or_run(c, use) : run_specially(c, use);
+  return is_plain(c->options) && !c->options->capture_in_run ? replay_or_run(c, use) : run_specially(c, use);
+}
+
+static gcap_status_t run_in_turn(call_t* c, gcap_run_holds_t held) {
+  gcap_session_t* session = c->session;
+  if (!session->parts.captures) c->run.id = GCAP_GRAPH_ID_NONE;
+  if (session->fixed != NULL) {
+    const gcap_shapes_use_t use = {.plan = session->fixed, .held = held};
+    return run_use(c, &use);
+  }
+  GCAP_AT_SCOPE_END(gcap_shapes_end_use) gcap_shapes_use_t use = {0};
+  const int id = gcap_thread_is_capturing() ? GCAP_GRAPH_ID_NONE : c->run.id;
+  GCAP_RETURN_IF_ERROR(gcap_shapes_begin_use(session->shapes, &session->parts, id, c->inputs, &use));
+  use.held = held;
+  const gcap_model_t* model = &use.plan->model;
+  GCAP_RETURN_IF_ERROR(gcap_tensors_check(model, "output", model->outputs, model->num_outputs, c->outputs));
+  return run_use(c, &use);
 }
 
 gcap_status_t gcap_session_run_held_in_turn(gcap_session_t* session, const gcap_run_options_t* options,
@@ -283,22 +304,29 @@ gcap_status_t gcap_session_run_held_in_turn(gcap_session_t* session, const gcap_
                                             gcap_run_holds_t held) {
   call_t c;
   init_call(&c, session, options, inputs, outputs);
-  if (session->fixed != NULL) {
-    const gcap_shapes_use_t use = {.plan = session->fixed, .held = held};
-    return run_use(&c, &use);
-  }
-  GCAP_AT_SCOPE_END(gcap_shapes_end_use) gcap_shapes_use_t use = {0};
-  const int id = gcap_thread_is_capturing() ? GCAP_GRAPH_ID_NONE : c.run.id;
-  GCAP_RETURN_IF_ERROR(gcap_shapes_begin_use(session->shapes, &session->parts, id, inputs, &use));
-  use.held = held;
-  const gcap_model_t* model = &use.plan->model;
-  GCAP_RETURN_IF_ERROR(gcap_tensors_check(model, "output", model->outputs, model->num_outputs, outputs));
-  return run_use(&c, &use);
+  return run_in_turn(&c, held);
 }
 
 gcap_status_t gcap_session_run_in_turn(gcap_session_t* session, const gcap_run_options_t* options,
                                        const gcap_tensor_t* inputs, const gcap_tensor_t* outputs) {
   return gcap_session_run_held_in_turn(session, options, inputs, outputs, (gcap_run_holds_t){0});
+}
+
+// A run in the turns of the EPs, which end also when a kernel's compute does not return.
+static __attribute__((noinline)) gcap_status_t run_in_turns(call_t* c) {
+  GCAP_RETURN_IF_ERROR(gcap_session_check_tensors(c->session, c->inputs, c->outputs));
+  GCAP_AT_SCOPE_END(gcap_session_leave_turns)
+  const gcap_session_parts_t* turns = gcap_session_enter_turns(&c->session->parts);
+  (void)turns;
+  return run_in_turn(c, (gcap_run_holds_t){0});
+}
+
+// Whether the run may be a replay and nothing else: what a steady state does. Its tensors need no message.
+static inline bool may_be_a_replay(const call_t* c) {
+  if (c->session->replays == NULL || gcap_thread_captures() || c->run.id == GCAP_GRAPH_ID_NONE) return false;
+  const gcap_model_t* model = &c->session->fixed->model;
+  return is_plain(c->options) && gcap_tensors_are_fixed(model, model->inputs, model->num_inputs, c->inputs) &&
+         gcap_tensors_are_fixed(model, model->outputs, model->num_outputs, c->outputs);
 }
 
 gcap_status_t gcap_session_run(gcap_session_t* session, const gcap_run_options_t* options, const gcap_tensor_t* inputs,
@@ -310,13 +338,12 @@ gcap_status_t gcap_session_run(gcap_session_t* session, const gcap_run_options_t
     GCAP_RETURN_IF_ERROR(gcap_run_options_read(options, &known));
     options = &known;
   }
-  GCAP_RETURN_IF_ERROR(gcap_session_check_tensors(session, inputs, outputs));
-  GCAP_AT_SCOPE_END(gcap_session_leave_turns)
-  const gcap_session_parts_t* turns = gcap_session_enter_turns(&session->parts);
-  (void)turns;
-  if (session->fixed == NULL) return gcap_session_run_in_turn(session, options, inputs, outputs);
   call_t c;
   init_call(&c, session, options, inputs, outputs);
-  const gcap_shapes_use_t use = {.plan = session->fixed};
-  return run_use(&c, &use);
+  if (!may_be_a_replay(&c)) return run_in_turns(&c);
+  bool replayed = false;
+  gcap_status_t status = gcap_runtime_replay(session->replays, &c.run, &replayed);
+  if (replayed || status != NULL) return status;
+  c.has_no_graph = true;
+  return run_in_turns(&c);
 }

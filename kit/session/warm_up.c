@@ -15,7 +15,7 @@
 #include "gcap/log.h"
 #include "kit/session/run.h"
 #include "kit/session/run_options.h"
-#include "lib/graph/rehearse.h"
+#include "lib/graph/inner.h"
 #include "lib/internal/capture_check.h"
 #include "lib/internal/check_argument.h"
 #include "lib/internal/forked.h"
@@ -46,8 +46,7 @@ typedef struct warm_up {
 } warm_up_t;
 
 static bool is_captured(const warm_up_t* w, const item_t* item) {
-  const gcap_session_parts_t* parts = &w->session->parts;
-  return gcap_runtime_is_captured(parts->ep_facts[parts->main_ep].runtime, item->options.graph_id);
+  return gcap_runtime_is_captured(w->session->parts.main_runtime, item->options.graph_id);
 }
 
 // --- Before the runs ------------------------------------------------------------------------------------------------
@@ -201,7 +200,7 @@ static gcap_status_t plan_all(warm_up_t* w, gcap_graph_plan_t* plan) {
   GCAP_AT_SCOPE_END(free_ids) int* ids = calloc(w->num_items, sizeof(*ids));
   if (ids == NULL) return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory for a plan");
   for (size_t i = 0; i < w->num_items; ++i) ids[i] = w->items[i].options.graph_id;
-  return gcap_runtime_rehearse(turns->ep_facts[turns->main_ep].runtime, ids, w->num_items, run_in_scope, w, plan);
+  return gcap_runtime_rehearse(turns->main_runtime, ids, w->num_items, run_in_scope, w, plan);
 }
 
 gcap_status_t gcap_session_plan(gcap_session_t* session, const gcap_warm_up_run_t* runs, size_t num_runs,

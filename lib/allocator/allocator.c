@@ -117,7 +117,7 @@ gcap_status_t gcap_allocator_trim(gcap_allocator_t* allocator) {
 }
 
 void gcap_allocator_read_stats(gcap_allocator_t* allocator, gcap_allocator_stats_t* out_stats) {
-  static const gcap_sized_type_t type = {.name = "gcap_allocator_stats", .bytes = sizeof(gcap_allocator_stats_t)};
+  static const gcap_sized_type_t type = GCAP_SIZED_TYPE(gcap_allocator_stats);
   gcap_allocator_stats_t stats = {.struct_size = sizeof(stats)};
   if (allocator->ops.get_stats != NULL) allocator->ops.get_stats(allocator->ops.self, &stats);
   stats.struct_size = sizeof(stats);  // an implementer may have assigned a whole struct

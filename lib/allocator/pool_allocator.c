@@ -20,16 +20,18 @@
 #include "gcap/allocator_ops.h"
 #include "gcap/log.h"
 #include "lib/allocator/block_table.h"
-#include "lib/allocator/options.h"
 #include "lib/allocator/refusal.h"
 #include "lib/internal/capture_check.h"
 #include "lib/internal/check_argument.h"
 #include "lib/internal/cuda_guard.h"
 #include "lib/internal/forked.h"
 #include "lib/internal/run_trace.h"
+#include "lib/internal/sized.h"
 #include "lib/internal/stream_table.h"
 
 #define POOL_ALIGNMENT 256u  // what the driver gives
+
+GCAP_SIZED_OPTIONS(static, gcap_pool_allocator_options);
 
 typedef struct pool_allocator {
   gcap_pool_allocator_options_t options;

@@ -25,7 +25,7 @@
 #include "gcap/log.h"
 #include "lib/capture/capture_internal.h"
 #include "lib/capture/escaped.h"
-#include "lib/capture/fail_once.h"
+#include "lib/capture/inner.h"
 #include "lib/capture/options.h"
 #include "lib/capture/unjoined.h"
 #include "lib/internal/capture_check.h"

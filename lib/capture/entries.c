@@ -8,7 +8,7 @@
 
 #include <stdlib.h>
 
-#include "lib/capture/share_retained.h"
+#include "lib/capture/inner.h"
 
 gcap_status_t gcap_capture_entries_push(gcap_capture_entry_t** newest, gcap_capture_entry_t value, const char* what) {
   gcap_capture_entry_t* entry = malloc(sizeof(*entry));

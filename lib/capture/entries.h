@@ -20,7 +20,7 @@ typedef struct gcap_capture_entry {
 
 struct gcap_retained {
   gcap_capture_entry_t* newest;
-  atomic_uint owners;  // see lib/capture/share_retained.h
+  atomic_uint owners;  // see gcap_retained_share
 };
 
 // With one owner and without an entry. NULL when there is no memory.

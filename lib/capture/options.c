@@ -6,6 +6,9 @@
 
 #include <inttypes.h>
 
+#include "lib/capture/inner.h"
+#include "lib/internal/sized.h"
+
 GCAP_SIZED_OPTIONS(, gcap_capture_options);
 
 gcap_status_t gcap_capture_mode_to_cuda(gcap_capture_mode_t mode, enum cudaStreamCaptureMode* out_mode) {

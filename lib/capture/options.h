@@ -1,13 +1,10 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
-// options.h: a scope's options: defaults, and what is allowed.
+// options.h: a scope's options, as this module reads them.
 #ifndef GCAP_LIB_CAPTURE_OPTIONS_H_
 #define GCAP_LIB_CAPTURE_OPTIONS_H_
 
 #include "gcap/capture.h"
-#include "lib/internal/sized.h"
-
-extern const gcap_sized_type_t gcap_capture_options_type;
 
 // The caller's options in the library's layout; of NULL the defaults.
 //   INVALID_ARGUMENT  as gcap_sized_read
@@ -17,8 +14,5 @@ gcap_status_t gcap_capture_options_read(const gcap_capture_options_t* given,
 // The driver's name for a mode.
 //   INVALID_ARGUMENT  a mode that does not exist
 gcap_status_t gcap_capture_mode_to_cuda(gcap_capture_mode_t mode, enum cudaStreamCaptureMode* out_mode) GCAP_NODISCARD;
-
-//   INVALID_ARGUMENT  a mode that does not exist, or more than GCAP_CAPTURE_MAX_LEDGER_CALLS
-gcap_status_t gcap_capture_options_check(const gcap_capture_options_t* options) GCAP_NODISCARD;
 
 #endif  // GCAP_LIB_CAPTURE_OPTIONS_H_

@@ -13,7 +13,7 @@
 
 #include "gcap/log.h"
 #include "lib/contents/audit.h"
-#include "lib/graph/open_run.h"
+#include "lib/graph/inner.h"
 #include "lib/internal/forked.h"
 #include "lib/internal/grow.h"
 

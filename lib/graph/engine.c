@@ -5,7 +5,7 @@
 //
 // Locking: none; the steps lock.
 
-#include "lib/graph/engine.h"
+#include "lib/graph/inner.h"
 
 #include "gcap/log.h"
 

@@ -19,14 +19,13 @@
 #include <stdlib.h>
 
 #include "gcap/log.h"
+#include "lib/graph/inner.h"
 #include "lib/graph/manager.h"
-#include "lib/graph/open_run.h"
-#include "lib/graph/options.h"
 #include "lib/graph/run.h"
 #include "lib/internal/cache_line.h"
 #include "lib/internal/forked.h"
 
-static const gcap_sized_type_t info_type = {.name = "gcap_graph_info", .bytes = sizeof(gcap_graph_info_t)};
+static const gcap_sized_type_t info_type = GCAP_SIZED_TYPE(gcap_graph_info);
 
 gcap_status_t gcap_graph_manager_create(const gcap_graph_manager_options_t* options,
                                         gcap_graph_manager_t** out_manager) {

@@ -3,8 +3,8 @@
 // Holds: a count of the calls that use a manager after their callbacks, by which its destroy is refused. The manager's
 // mutex guards the count.
 
+#include "lib/graph/inner.h"
 #include "lib/graph/manager.h"
-#include "lib/graph/open_run.h"
 
 void gcap_graph_manager_hold(gcap_graph_manager_t* manager) {
   pthread_mutex_lock(&manager->mutex);

@@ -2,15 +2,15 @@
 //
 // A graph manager's options. Values only, so there is nothing to lock.
 
-#include "lib/graph/options.h"
+#include "lib/graph/inner.h"
 
 #include <stdlib.h>
 
-#include "lib/capture/options.h"
+#include "lib/capture/inner.h"
 #include "lib/internal/check_argument.h"
 
-static const gcap_sized_part_t parts[] = {
-    {offsetof(gcap_graph_manager_options_t, capture), &gcap_capture_options_type}};
+static const gcap_sized_type_t capture_type = GCAP_SIZED_TYPE(gcap_capture_options);
+static const gcap_sized_part_t parts[] = {{offsetof(gcap_graph_manager_options_t, capture), &capture_type}};
 
 const gcap_sized_type_t gcap_graph_manager_options_type = {
     .name = "gcap_graph_manager_options",
@@ -25,8 +25,8 @@ gcap_status_t gcap_graph_manager_options_read(const gcap_graph_manager_options_t
   return given == NULL ? NULL : gcap_sized_read(&gcap_graph_manager_options_type, given, out_options);
 }
 
-static const gcap_sized_type_t run_type = {.name = "gcap_run", .bytes = sizeof(gcap_run_t)};
-static const gcap_sized_type_t result_type = {.name = "gcap_run_result", .bytes = sizeof(gcap_run_result_t)};
+static const gcap_sized_type_t run_type = GCAP_SIZED_TYPE(gcap_run);
+static const gcap_sized_type_t result_type = GCAP_SIZED_TYPE(gcap_run_result);
 
 static gcap_status_t check_result(const gcap_run_result_t* result) {
   if (result->struct_size >= 2 * sizeof(size_t) && result->struct_size % sizeof(size_t) == 0) return NULL;
@@ -68,7 +68,7 @@ void gcap_run_give_result(const gcap_run_t* run, const gcap_run_result_t* result
 }
 
 gcap_status_t gcap_graph_buffers_read(const gcap_graph_buffers_t* given, gcap_graph_buffers_t* out_buffers) {
-  static const gcap_sized_type_t type = {.name = "gcap_graph_buffers", .bytes = sizeof(*given)};
+  static const gcap_sized_type_t type = GCAP_SIZED_TYPE(gcap_graph_buffers);
   gcap_graph_buffers_init(out_buffers);
   GCAP_RETURN_IF_ERROR(gcap_sized_read(&type, given, out_buffers));
   if (out_buffers->count > 0) GCAP_RETURN_IF_NULL(out_buffers->items);

@@ -9,16 +9,15 @@
 #include <stdlib.h>
 
 #include "gcap/capture.h"
-#include "lib/capture/fail_once.h"
+#include "lib/capture/inner.h"
+#include "lib/graph/inner.h"
 #include "lib/graph/manager.h"
-#include "lib/graph/open_run.h"
-#include "lib/graph/rehearse.h"
 #include "lib/graph/run.h"
 #include "lib/internal/forked.h"
 #include "lib/internal/sized.h"
 #include "lib/internal/unwind.h"
 
-static const gcap_sized_type_t plan_type = {.name = "gcap_graph_plan", .bytes = sizeof(gcap_graph_plan_t)};
+static const gcap_sized_type_t plan_type = GCAP_SIZED_TYPE(gcap_graph_plan);
 
 void gcap_graph_plan_give(const gcap_graph_plan_t* plan, gcap_graph_plan_t* out_plan) {
   gcap_sized_write(&plan_type, plan, out_plan);

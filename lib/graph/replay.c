@@ -9,15 +9,15 @@
 
 #include "lib/graph/audit.h"
 #include "lib/graph/bind.h"
+#include "lib/graph/inner.h"
 #include "lib/graph/manager.h"
-#include "lib/graph/options.h"
 #include "lib/internal/cuda_event.h"
 #include "lib/internal/stream_table.h"
 #include "lib/internal/synchronize.h"
 
 // Of a stream that several wrappers share another one may be left, whose life is as good. A new stream that happens to
 // have the handle of the old one has another id.
-static gcap_status_t adopt_life(gcap_graph_captured_t* captured) {
+static __attribute__((noinline)) gcap_status_t adopt_life(gcap_graph_captured_t* captured) {
   gcap_status_t status = NULL;
   unsigned long long id = 0;
   gcap_life_t* life = gcap_stream_table_life(captured->stream);
@@ -46,8 +46,9 @@ static inline gcap_status_t check_stream(const gcap_graph_manager_t* manager, gc
                      captured->id, manager->run.id);
 }
 
-// Launches the slot's graph on the stream that captured it.
-static inline gcap_status_t launch(gcap_graph_manager_t* manager, gcap_graph_slot_t* slot) {
+// Launches the slot's graph on the stream that captured it. A part of two ways, of which one is that of most replays.
+static inline __attribute__((always_inline)) gcap_status_t launch(gcap_graph_manager_t* manager,
+                                                                  gcap_graph_slot_t* slot) {
   gcap_graph_captured_t* captured = slot->graph;
   GCAP_RETURN_IF_ERROR(check_stream(manager, captured));
   if (manager->audits_replays) GCAP_RETURN_IF_ERROR(gcap_graph_check_memory(captured));
@@ -150,11 +151,9 @@ static inline bool is_left_to_a_run(const gcap_graph_slot_t* slot, const gcap_gr
   return buffers != NULL && gcap_graph_is_fixed(slot, buffers);
 }
 
-// A replay of the run on the buffers. No result is wanted where `result` is NULL. Compiled twice: as the plain replay,
-// to which both are NULL, and as the other.
-static inline __attribute__((always_inline)) gcap_status_t replay(gcap_graph_manager_t* manager, const gcap_run_t* run,
-                                                                  const gcap_graph_buffers_t* buffers,
-                                                                  gcap_run_result_t* result, bool* out_replayed) {
+// A replay of the run on the buffers. No result is wanted where `result` is NULL.
+static inline gcap_status_t replay(gcap_graph_manager_t* manager, const gcap_run_t* run,
+                                   const gcap_graph_buffers_t* buffers, gcap_run_result_t* result, bool* out_replayed) {
   if (run->num_bindings > 0) GCAP_RETURN_IF_ERROR(gcap_graph_bindings_check(run->bindings, run->num_bindings));
   if (buffers != NULL) GCAP_RETURN_IF_ERROR(gcap_graph_moving_check_buffers(buffers));
   cudaStream_t stream = run->stream;
@@ -198,7 +197,21 @@ gcap_status_t gcap_graph_manager_replay(gcap_graph_manager_t* manager, const gca
   if (out_replayed != NULL) *out_replayed = false;
   GCAP_RETURN_IF_NULL(manager);
   GCAP_RETURN_IF_NULL(run);
-  if (!gcap_run_is_plain(run)) return read_and_replay(manager, run, out_replayed);
+  if (!gcap_run_is_bare(run)) return read_and_replay(manager, run, out_replayed);
   GCAP_RETURN_IF_ERROR(gcap_check_thread_not_capturing(__func__));
-  return replay(manager, run, /*buffers=*/NULL, /*result=*/NULL, out_replayed);
+  // A bare run, as most are: the same as the other replay, without all that such a run has not.
+  cudaStream_t stream = run->stream;
+  pthread_mutex_lock(&manager->mutex);
+  gcap_graph_slot_t* slot = gcap_graph_find_slot(manager, run->id);
+  const gcap_graph_state_t state = slot != NULL ? slot->info.state : GCAP_GRAPH_COLD;
+  gcap_status_t status = NULL;
+  if (state == GCAP_GRAPH_CAPTURED) {
+    if (stream == GCAP_RUN_OWN_STREAM) stream = slot->graph->stream;
+    status = stream == slot->graph->stream ? launch(manager, slot) : gcap_graph_launch_on(manager, slot, stream);
+  }
+  pthread_mutex_unlock(&manager->mutex);
+  if (status != NULL) return status;
+  if (state != GCAP_GRAPH_CAPTURED) return out_replayed != NULL ? NULL : gcap_graph_not_captured(run->id, state);
+  if (out_replayed != NULL) *out_replayed = true;
+  return run->synchronize ? gcap_synchronize_stream(stream) : NULL;
 }

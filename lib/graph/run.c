@@ -15,10 +15,9 @@
 #include <stdlib.h>
 
 #include "gcap/log.h"
-#include "lib/capture/fail_once.h"
+#include "lib/capture/inner.h"
 #include "lib/graph/bind.h"
-#include "lib/graph/open_run.h"
-#include "lib/graph/options.h"
+#include "lib/graph/inner.h"
 #include "lib/internal/forked.h"
 #include "lib/internal/stream_table.h"
 #include "lib/internal/synchronize.h"

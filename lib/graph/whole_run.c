@@ -7,9 +7,8 @@
 
 #include <stdlib.h>
 
-#include "lib/graph/engine.h"
+#include "lib/graph/inner.h"
 #include "lib/graph/manager.h"
-#include "lib/graph/options.h"
 #include "lib/graph/run.h"
 #include "lib/internal/unwind.h"
 

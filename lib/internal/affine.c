@@ -5,9 +5,9 @@
 // remains. A set that ends waits until exiting threads have finished with the objects they took. Before its end a set
 // can be looked at: exiting threads then wait with the taking, so that what was seen still holds.
 //
-// The look-up in the steady state is a small thread-local cache keyed by the set's serial number. A serial is never
-// used twice, so an entry of a set that is gone matches nothing and is simply overwritten some day. Only the thread
-// itself makes its objects and so adds to its list; others only take from it.
+// The look-up in the steady state is a small thread-local cache keyed by the set's serial number; an entry of a set
+// that is gone is simply overwritten some day. Only the thread itself makes its objects and so adds to its list; others
+// only take from it.
 //
 // Locking: affine_mutex guards all lists and counts. It is never held across `create` or `end`.
 
@@ -22,8 +22,6 @@
 #include "gcap/log.h"
 #include "lib/internal/forked.h"
 #include "lib/internal/stay_loaded.h"
-
-#define CACHE_SIZE 4u  // sets that one thread uses in turn without taking the lock
 
 // A place on a list; `*slot` is what points to it.
 typedef struct link {
@@ -59,10 +57,7 @@ static pthread_key_t record_key;  // its destructor runs when a thread exits
 static pthread_once_t record_key_once = PTHREAD_ONCE_INIT;
 static int record_key_error;
 
-static _Thread_local struct {
-  uint64_t serial;
-  void* object;
-} cache[CACHE_SIZE];
+GCAP_THREAD_LOCAL gcap_affine_recent_t gcap_affine_recent[GCAP_AFFINE_NUM_RECENT];
 static _Thread_local size_t next_victim;  // in turn: sets used alternately do not evict each other
 static _Thread_local int num_exits;       // rounds of destructors that found objects on this thread
 
@@ -117,7 +112,7 @@ static void thread_exits(void* value) {
     take(node);
     ++set->num_ending;
     pthread_mutex_unlock(&affine_mutex);
-    memset(cache, 0, sizeof(cache));
+    memset(gcap_affine_recent, 0, sizeof(gcap_affine_recent));
     gcap_status_t status = end_object(node, /*by_thread_exit=*/true);
     if (status != NULL) {
       gcap_log(GCAP_LOG_ERROR, "at the end of a thread, its %s: %s", set->ops.name, gcap_status_message(status));
@@ -215,17 +210,12 @@ gcap_status_t gcap_affine_destroy(gcap_affine_t* set) {
   return status;
 }
 
-static void* find_cached(const gcap_affine_t* set) {
-  for (size_t i = 0; i < CACHE_SIZE; ++i) {
-    if (cache[i].serial == set->serial) return cache[i].object;
-  }
-  return NULL;
-}
+uint64_t gcap_affine_serial(const gcap_affine_t* set) { return set->serial; }
 
 static void remember(const gcap_affine_t* set, void* object) {
-  size_t victim = next_victim++ % CACHE_SIZE;
-  cache[victim].serial = set->serial;
-  cache[victim].object = object;
+  size_t victim = next_victim++ % GCAP_AFFINE_NUM_RECENT;
+  gcap_affine_recent[victim].serial = set->serial;
+  gcap_affine_recent[victim].object = object;
 }
 
 // Looks through the thread's own list: it is as long as the thread has sets, however many threads a set has.
@@ -242,7 +232,7 @@ static void* find_listed(const gcap_affine_t* set, const record_t* record) {
 }
 
 void* gcap_affine_find(gcap_affine_t* set) {
-  void* object = find_cached(set);
+  void* object = gcap_affine_recall(set->serial);
   if (object != NULL || gcap_is_forked()) return object;
   pthread_once(&record_key_once, make_record_key);
   const record_t* record = record_key_error == 0 ? pthread_getspecific(record_key) : NULL;
@@ -277,7 +267,7 @@ static __attribute__((noinline)) gcap_status_t find_or_create(gcap_affine_t* set
 }
 
 gcap_status_t gcap_affine_get(gcap_affine_t* set, void** out_object) {
-  *out_object = find_cached(set);
+  *out_object = gcap_affine_recall(set->serial);
   return *out_object != NULL ? NULL : find_or_create(set, out_object);
 }
 

@@ -7,8 +7,10 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "gcap/status.h"
+#include "lib/base/capture_hooks.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -50,6 +52,26 @@ gcap_status_t gcap_affine_destroy(gcap_affine_t* set) GCAP_NODISCARD;
 gcap_status_t gcap_affine_get(gcap_affine_t* set, void** out_object) GCAP_NODISCARD;
 // The same, or NULL when there is none.
 void* gcap_affine_find(gcap_affine_t* set);
+
+// What the thread used lately, by its sets' serials. A serial is above 0 and never used twice, so an entry of a set
+// that is gone matches nothing.
+enum { GCAP_AFFINE_NUM_RECENT = 4 };  // sets that one thread uses in turn without taking the lock
+typedef struct gcap_affine_recent {
+  uint64_t serial;
+  void* object;
+} gcap_affine_recent_t;
+extern GCAP_THREAD_LOCAL gcap_affine_recent_t gcap_affine_recent[GCAP_AFFINE_NUM_RECENT];
+
+uint64_t gcap_affine_serial(const gcap_affine_t* set);
+
+// The object of the calling thread, if the thread used the set lately, else NULL: then gcap_affine_get tells. Reads
+// nothing of the set. Inline: every replay of a runtime asks.
+static inline void* gcap_affine_recall(uint64_t serial) {
+  for (size_t i = 0; i < GCAP_AFFINE_NUM_RECENT; ++i) {
+    if (gcap_affine_recent[i].serial == serial) return gcap_affine_recent[i].object;
+  }
+  return NULL;
+}
 
 // Objects alive now.
 size_t gcap_affine_count(gcap_affine_t* set);

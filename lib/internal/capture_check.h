@@ -18,7 +18,7 @@ extern "C" {
 // --- The calling thread ---------------------------------------------------------------------------------------------
 
 // The refusal of `operation` on a thread that captures, or that is the one of a forked child (forked.h).
-gcap_status_t gcap_refuse_capturing_thread(const char* operation) GCAP_NODISCARD;
+gcap_status_t gcap_refuse_capturing_thread(const char* operation) __attribute__((cold)) GCAP_NODISCARD;
 
 // FAILED_PRECONDITION while this thread captures, naming the refused `operation`.
 static inline gcap_status_t gcap_check_thread_not_capturing(const char* operation) {

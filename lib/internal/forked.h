@@ -22,7 +22,7 @@ void gcap_watch_forks(void);
 static inline bool gcap_is_forked(void) { return gcap_thread_capture_hooks == &gcap_forked_hooks; }
 
 // The refusal of `operation` in such a child.
-gcap_status_t gcap_refuse_forked(const char* operation) GCAP_NODISCARD;
+gcap_status_t gcap_refuse_forked(const char* operation) __attribute__((cold)) GCAP_NODISCARD;
 
 // FAILED_PRECONDITION in such a child, before `operation` takes a lock.
 static inline gcap_status_t gcap_check_not_forked(const char* operation) {

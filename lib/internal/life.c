@@ -6,43 +6,33 @@
 #include "lib/internal/life.h"
 
 #include <pthread.h>
-#include <stdatomic.h>
 #include <stdlib.h>
 
 #include "lib/internal/forked.h"
 #include "lib/internal/stay_loaded.h"
 
-struct gcap_life {
-  atomic_uint references;
-  atomic_bool over;
-};
-
 gcap_life_t* gcap_life_create(void) {
   gcap_life_t* life = malloc(sizeof(*life));
   if (life == NULL) return NULL;
-  atomic_init(&life->references, 1);
-  atomic_init(&life->over, false);
+  life->references = 1;
+  life->over = false;
   return life;
 }
 
 gcap_life_t* gcap_life_retain(gcap_life_t* life) {
-  if (life != NULL) atomic_fetch_add_explicit(&life->references, 1, memory_order_relaxed);
+  if (life != NULL) __atomic_fetch_add(&life->references, 1, __ATOMIC_RELAXED);
   return life;
 }
 
 void gcap_life_release(gcap_life_t* life) {
   if (life == NULL) return;
-  if (atomic_fetch_sub_explicit(&life->references, 1, memory_order_acq_rel) == 1) free(life);
+  if (__atomic_fetch_sub(&life->references, 1, __ATOMIC_ACQ_REL) == 1) free(life);
 }
 
 void gcap_life_end(gcap_life_t* life) {
   if (life == NULL) return;
-  atomic_store_explicit(&life->over, true, memory_order_release);
+  __atomic_store_n(&life->over, true, __ATOMIC_RELEASE);
   gcap_life_release(life);
-}
-
-bool gcap_life_goes_on(const gcap_life_t* life) {
-  return life == NULL || !atomic_load_explicit(&life->over, memory_order_acquire);
 }
 
 static pthread_key_t thread_key;

@@ -51,14 +51,18 @@ void gcap_sized_write(const gcap_sized_type_t* type, const void* known, void* gi
 //   INVALID_ARGUMENT  a size that is no version's
 gcap_status_t gcap_sized_read_table(const char* name, const void* given, size_t bytes, void* known) GCAP_NODISCARD;
 
+// The type of a struct without others embedded. Who embeds the struct needs no more of its module.
+#define GCAP_SIZED_TYPE(base) \
+  { .name = #base, .bytes = sizeof(base##_t) }
+
 // Defines, for an options struct without others embedded, its type, and a function that reads the caller's struct, NULL
-// for the defaults. `linkage`: `static` where one file alone reads the struct, else nothing.
-#define GCAP_SIZED_OPTIONS(linkage, base)                                                   \
-  linkage const gcap_sized_type_t base##_type = {.name = #base, .bytes = sizeof(base##_t)}; \
-  linkage gcap_status_t base##_read(const base##_t* given, base##_t* out_options) {         \
-    base##_init(out_options);                                                               \
-    return given == NULL ? NULL : gcap_sized_read(&base##_type, given, out_options);        \
-  }                                                                                         \
+// for the defaults. `linkage`: that of the function, `static` where one file alone reads the struct, else nothing.
+#define GCAP_SIZED_OPTIONS(linkage, base)                                            \
+  static const gcap_sized_type_t base##_type = GCAP_SIZED_TYPE(base);                \
+  linkage gcap_status_t base##_read(const base##_t* given, base##_t* out_options) {  \
+    base##_init(out_options);                                                        \
+    return given == NULL ? NULL : gcap_sized_read(&base##_type, given, out_options); \
+  }                                                                                  \
   _Static_assert(offsetof(base##_t, struct_size) == 0, #base "_t begins with its size")
 
 #ifdef __cplusplus

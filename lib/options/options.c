@@ -5,24 +5,22 @@
 // stored in the caller's struct, but for has_user_stream: who takes the user stream away again gets back what was.
 // No locking: values only.
 
-#include "lib/options/options.h"
+#include "lib/options/inner.h"
 
 #include <cuda_runtime_api.h>
 
-#include "lib/allocator/options.h"
-#include "lib/graph/options.h"
+#include "lib/graph/inner.h"
 #include "lib/internal/check_argument.h"
 #include "lib/internal/text.h"
-#include "lib/options/table.h"
-#include "lib/scratch/options.h"
 
-GCAP_SIZED_OPTIONS(, gcap_kernel_options);
-
+static const gcap_sized_type_t arena_type = GCAP_SIZED_TYPE(gcap_scratch_options);
+static const gcap_sized_type_t kernels_type = GCAP_SIZED_TYPE(gcap_kernel_options);
+static const gcap_sized_type_t mempool_type = GCAP_SIZED_TYPE(gcap_pool_allocator_options);
 static const gcap_sized_part_t parts[] = {
-    {offsetof(gcap_options_t, arena), &gcap_scratch_options_type},
-    {offsetof(gcap_options_t, mempool), &gcap_pool_allocator_options_type},
+    {offsetof(gcap_options_t, arena), &arena_type},
+    {offsetof(gcap_options_t, mempool), &mempool_type},
     {offsetof(gcap_options_t, graph), &gcap_graph_manager_options_type},
-    {offsetof(gcap_options_t, kernels), &gcap_kernel_options_type},
+    {offsetof(gcap_options_t, kernels), &kernels_type},
 };
 static const gcap_sized_type_t options_type = {
     .name = "gcap_options",

@@ -13,7 +13,7 @@
 #include "gcap/log.h"
 #include "gcap/options.h"
 #include "lib/internal/text.h"
-#include "lib/options/table.h"
+#include "lib/options/inner.h"
 
 enum { kShownBytes = 128, kMaxKeyLength = 64 };
 

@@ -1,6 +1,6 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
-// rows.h: how the rows of a table of options (lib/options/table.h) are written down. The source with the table defines
+// rows.h: how the rows of a table of options (lib/options/inner.h) are written down. The source with the table defines
 // OPTIONS, the struct whose fields the rows set. For sources, and for no header.
 #ifndef GCAP_LIB_OPTIONS_ROWS_H_
 #define GCAP_LIB_OPTIONS_ROWS_H_

@@ -5,7 +5,7 @@
 // plugin (plugin/cuda_ep_factory.cc). An option that only its default leaves as it is stands here too, so that a host's
 // configuration is not refused for a key that asks for nothing.
 
-#include "lib/options/table.h"
+#include "lib/options/inner.h"
 
 #include "gcap/options.h"
 #include "lib/options/rows.h"

@@ -19,8 +19,8 @@
 
 #include "gcap/capture.h"
 #include "gcap/log.h"
-#include "lib/capture/fail_once.h"
-#include "lib/graph/open_run.h"
+#include "lib/capture/inner.h"
+#include "lib/graph/inner.h"
 #include "lib/internal/capture_check.h"
 #include "lib/internal/grow.h"
 #include "lib/runtime/runtime_internal.h"

@@ -16,13 +16,12 @@
 #include "gcap/external_allocator.h"
 #include "gcap/log.h"
 #include "lib/allocator/trace_file.h"
-#include "lib/capture/fail_once.h"
-#include "lib/graph/open_run.h"
-#include "lib/graph/options.h"
+#include "lib/capture/inner.h"
+#include "lib/graph/inner.h"
 #include "lib/internal/check_argument.h"
 #include "lib/internal/forked.h"
 #include "lib/internal/kept.h"
-#include "lib/options/options.h"
+#include "lib/options/inner.h"
 #include "lib/runtime/forks.h"
 #include "lib/runtime/runtime_internal.h"
 #include "lib/runtime/thread_context.h"
@@ -71,7 +70,9 @@ static gcap_status_t create_contexts(gcap_own_runtime_t* runtime) {
   contexts.graph = options->graph;
   contexts.on_end = forget_stream;
   contexts.user = runtime;
-  return gcap_thread_contexts_create(&contexts, &runtime->contexts);
+  GCAP_RETURN_IF_ERROR(gcap_thread_contexts_create(&contexts, &runtime->contexts));
+  runtime->contexts_serial = gcap_thread_contexts_serial(runtime->contexts);
+  return NULL;
 }
 
 static gcap_status_t create_parts(gcap_own_runtime_t* runtime) {
@@ -234,20 +235,23 @@ static bool is_captured(void* self, int id) {
 }
 
 // The thread's own wrapper waits, which also runs what was deferred on it. A user stream may have other wrappers.
+static __attribute__((noinline)) gcap_status_t replay_and_wait(gcap_thread_context_t* context, const gcap_run_t* run,
+                                                               bool* out_replayed) {
+  gcap_run_t launch = *run;
+  launch.synchronize = false;
+  gcap_status_t status = gcap_graph_manager_replay(gcap_thread_context_graphs(context), &launch, out_replayed);
+  if (status != NULL || !*out_replayed) return status;
+  return gcap_stream_end_run(gcap_thread_context_stream(context), /*synchronize=*/true);
+}
+
 static gcap_status_t replay(void* self, const gcap_run_t* run, bool* out_replayed) {
   gcap_own_runtime_t* runtime = self;
-  gcap_thread_context_t* context = NULL;
-  GCAP_RETURN_IF_ERROR(gcap_thread_contexts_get(runtime->contexts, &context));
-  const bool waits = run->synchronize && run->stream == GCAP_RUN_OWN_STREAM;
-  gcap_run_t launch;
-  if (waits) {
-    launch = *run;
-    launch.synchronize = false;
-    run = &launch;
-  }
+  gcap_thread_context_t* context = gcap_affine_recall(runtime->contexts_serial);
+  if (context == NULL) GCAP_RETURN_IF_ERROR(gcap_thread_contexts_get(runtime->contexts, &context));
+  if (run->synchronize && run->stream == GCAP_RUN_OWN_STREAM) return replay_and_wait(context, run, out_replayed);
   gcap_status_t status = gcap_graph_manager_replay(gcap_thread_context_graphs(context), run, out_replayed);
   if (status != NULL || !*out_replayed) return status;
-  return gcap_stream_end_run(gcap_thread_context_stream(context), waits);
+  return gcap_stream_end_run(gcap_thread_context_stream(context), /*synchronize=*/false);
 }
 
 static gcap_status_t release(void* self, int id) {

@@ -12,8 +12,7 @@
 
 #include "gcap/capture.h"
 #include "gcap/graph_plan.h"
-#include "lib/graph/open_run.h"
-#include "lib/graph/rehearse.h"
+#include "lib/graph/inner.h"
 #include "lib/internal/capture_check.h"
 #include "lib/internal/check_argument.h"
 #include "lib/internal/forked.h"

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 
 #include "gcap/log.h"
-#include "lib/graph/options.h"
+#include "lib/graph/inner.h"
 #include "lib/internal/capture_check.h"
 #include "lib/internal/check_argument.h"
 #include "lib/internal/forked.h"
@@ -86,7 +86,7 @@ bool gcap_runtime_is_graph_capture_enabled(const gcap_runtime_t* runtime) {
   return !must_not_capture(runtime);
 }
 
-static const gcap_sized_type_t resources_type = {.name = "gcap_run_resources", .bytes = sizeof(gcap_run_resources_t)};
+static const gcap_sized_type_t resources_type = GCAP_SIZED_TYPE(gcap_run_resources);
 
 // The table's answer, completed.
 static gcap_status_t get_resources(gcap_runtime_t* runtime, gcap_run_resources_t* out_resources) {
@@ -223,9 +223,12 @@ static gcap_status_t not_replayed(gcap_runtime_t* runtime, const gcap_run_t* run
   return GCAP_STATUS(GCAP_NOT_FOUND, "graph id %d is not captured", run->id);
 }
 
-// A replay of a run of the library's layout.
-static inline gcap_status_t replay(gcap_runtime_t* runtime, const gcap_run_t* run, bool* out_replayed) {
+// A replay that may have more to it than one call of the table.
+static __attribute__((noinline)) gcap_status_t read_and_replay(gcap_runtime_t* runtime, const gcap_run_t* run,
+                                                               bool* out_replayed) {
   const gcap_runtime_ops_t* ops = &runtime->ops;
+  gcap_run_copy_t copy;
+  GCAP_RETURN_IF_ERROR(gcap_run_read(run, &copy, &run));
   GCAP_RETURN_IF_ERROR(check_follows(ops, run));
   bool replayed = false;
   if (ops->replay != NULL && (run->buffers == NULL || ops->moves_buffers)) {
@@ -236,19 +239,14 @@ static inline gcap_status_t replay(gcap_runtime_t* runtime, const gcap_run_t* ru
   return replayed || out_replayed != NULL ? NULL : not_replayed(runtime, run);
 }
 
-static __attribute__((noinline)) gcap_status_t read_and_replay(gcap_runtime_t* runtime, const gcap_run_t* run,
-                                                               bool* out_replayed) {
-  gcap_run_copy_t copy;
-  GCAP_RETURN_IF_ERROR(gcap_run_read(run, &copy, &run));
-  return replay(runtime, run, out_replayed);
-}
-
 gcap_status_t gcap_runtime_replay(gcap_runtime_t* runtime, const gcap_run_t* run, bool* out_replayed) {
   if (out_replayed != NULL) *out_replayed = false;
   GCAP_RETURN_IF_NULL(runtime);
   GCAP_RETURN_IF_NULL(run);
-  if (!gcap_run_is_plain(run)) return read_and_replay(runtime, run, out_replayed);
-  return replay(runtime, run, out_replayed);
+  // What hosts ask: there is nothing to read, the table follows all of it, and nobody wants to know why not.
+  const gcap_runtime_ops_t* ops = &runtime->ops;
+  const bool is_bare = gcap_run_is_bare(run) && ops->replay != NULL && out_replayed != NULL;
+  return is_bare ? ops->replay(ops->self, run, out_replayed) : read_and_replay(runtime, run, out_replayed);
 }
 
 // --- Graphs of the calling thread -----------------------------------------------------------------------------------

@@ -34,6 +34,7 @@ typedef struct gcap_own_runtime {
   gcap_scratch_t* scratch;
   gcap_graph_memory_t graph_memory;
   gcap_thread_contexts_t* contexts;
+  uint64_t contexts_serial;           // gcap_thread_contexts_serial
   gcap_stream_pool_t* streams;        // of forks, and of copies that are not ordered with the runs
   gcap_affine_t* forks;               // each thread's gcap_forks_t
   _Atomic(gcap_allocator_t*) pinned;  // NULL until first used

@@ -19,7 +19,7 @@
 
 #include "gcap/capture.h"
 #include "gcap/log.h"
-#include "lib/graph/open_run.h"
+#include "lib/graph/inner.h"
 #include "lib/internal/affine.h"
 #include "lib/internal/capture_check.h"
 #include "lib/internal/check_argument.h"
@@ -27,23 +27,12 @@
 #include "lib/internal/kept.h"
 #include "lib/stream/inner.h"
 
-struct gcap_thread_context {
-  gcap_thread_contexts_t* set;
-  gcap_stream_t* stream;
-  gcap_graph_manager_t* graphs;
-  gcap_kept_t kept;  // once something of it may still be in use
-};
-
 struct gcap_thread_contexts {
   gcap_thread_contexts_options_t options;
   gcap_affine_t* own;  // NULL: the context is shared
   pthread_mutex_t making;
   _Atomic(gcap_thread_context_t*) shared;
 };
-
-gcap_stream_t* gcap_thread_context_stream(gcap_thread_context_t* context) { return context->stream; }
-
-gcap_graph_manager_t* gcap_thread_context_graphs(gcap_thread_context_t* context) { return context->graphs; }
 
 // --- The life of one context ----------------------------------------------------------------------------------------
 
@@ -101,7 +90,6 @@ static gcap_status_t context_create(void* user, void** out_object) {
   }
   gcap_thread_context_t* context = calloc(1, sizeof(*context));
   if (context == NULL) return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory for a thread context");
-  context->set = set;
   gcap_status_t status = create_parts(&set->options, context);
   if (status != NULL) {
     // Nobody has seen the stream: on_end need not hear of it.
@@ -184,6 +172,10 @@ gcap_status_t gcap_thread_contexts_get(gcap_thread_contexts_t* contexts, gcap_th
   gcap_status_t status = gcap_affine_get(contexts->own, &context);
   *out_context = context;
   return status;
+}
+
+uint64_t gcap_thread_contexts_serial(const gcap_thread_contexts_t* contexts) {
+  return contexts->own != NULL ? gcap_affine_serial(contexts->own) : 0;
 }
 
 size_t gcap_thread_contexts_count(gcap_thread_contexts_t* set) {

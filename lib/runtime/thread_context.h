@@ -13,6 +13,7 @@
 #include "gcap/graph.h"
 #include "gcap/status.h"
 #include "gcap/stream.h"
+#include "lib/internal/kept.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -23,11 +24,17 @@ extern "C" {
 // Capture:  legal.
 // Lifetime: until its thread or its set ends, whichever is first. If the thread exits inside a capture, the capture is
 //           aborted.
-typedef struct gcap_thread_context gcap_thread_context_t;
+typedef struct gcap_thread_context {
+  gcap_stream_t* stream;
+  gcap_graph_manager_t* graphs;
+  gcap_kept_t kept;  // once something of it may still be in use
+} gcap_thread_context_t;
 
 // The context's stream and graph manager, which end with the context.
-gcap_stream_t* gcap_thread_context_stream(gcap_thread_context_t* context);
-gcap_graph_manager_t* gcap_thread_context_graphs(gcap_thread_context_t* context);
+static inline gcap_stream_t* gcap_thread_context_stream(gcap_thread_context_t* context) { return context->stream; }
+static inline gcap_graph_manager_t* gcap_thread_context_graphs(gcap_thread_context_t* context) {
+  return context->graphs;
+}
 
 typedef struct gcap_thread_contexts_options {
   int device_id;
@@ -74,7 +81,7 @@ gcap_status_t gcap_thread_contexts_destroy(gcap_thread_contexts_t* contexts) GCA
 //   FAILED_PRECONDITION  as gcap_thread_contexts_destroy
 gcap_status_t gcap_thread_contexts_check_end(gcap_thread_contexts_t* contexts) GCAP_NODISCARD;
 
-// Returns the calling thread's context, which is made on first use. Takes no lock in the steady state.
+// The calling thread's context, which is made on first use. Takes no lock in the steady state.
 //   INVALID_ARGUMENT     NULL, or no such device
 //   FAILED_PRECONDITION  there is no context yet, and the thread is capturing, or the thread is exiting and has run its
 //                        last round of thread-local destructors
@@ -82,6 +89,10 @@ gcap_status_t gcap_thread_contexts_check_end(gcap_thread_contexts_t* contexts) G
 //   CUDA_ERROR           the runtime refused the stream; the next call tries again
 gcap_status_t gcap_thread_contexts_get(gcap_thread_contexts_t* contexts,
                                        gcap_thread_context_t** out_context) GCAP_NODISCARD;
+
+// The serial by which gcap_affine_recall has the calling thread's context, once gcap_thread_contexts_get gave it; 0:
+// the context is shared.
+uint64_t gcap_thread_contexts_serial(const gcap_thread_contexts_t* contexts);
 
 // The number of contexts that exist now. `contexts` must not be NULL.
 size_t gcap_thread_contexts_count(gcap_thread_contexts_t* contexts);

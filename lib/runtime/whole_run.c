@@ -6,9 +6,7 @@
 
 #include <stdlib.h>
 
-#include "lib/graph/engine.h"
-#include "lib/graph/open_run.h"
-#include "lib/graph/options.h"
+#include "lib/graph/inner.h"
 #include "lib/internal/capture_check.h"
 #include "lib/internal/check_argument.h"
 #include "lib/internal/cuda_guard.h"

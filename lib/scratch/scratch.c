@@ -40,13 +40,13 @@
 
 #include "lib/internal/check_argument.h"
 #include "lib/internal/forked.h"
+#include "lib/internal/sized.h"
 #include "lib/scratch/allocator_view.h"
 #include "lib/scratch/check_end.h"
 #include "lib/scratch/debug.h"
 #include "lib/scratch/lock.h"
 #include "lib/scratch/memory_source.h"
 #include "lib/scratch/nodes.h"
-#include "lib/scratch/options.h"
 #include "lib/scratch/place.h"
 #include "lib/scratch/reservation.h"
 #include "lib/scratch/run.h"
@@ -56,6 +56,8 @@
 #include "lib/scratch/upstream.h"
 
 // --- Life -----------------------------------------------------------------------------------------------------------
+
+GCAP_SIZED_OPTIONS(static, gcap_scratch_options);
 
 static gcap_status_t check_upstream(const gcap_allocator_t* upstream) {
   if (gcap_allocator_alignment(upstream) >= GCAP_SCRATCH_GRANULE_BYTES) return NULL;

@@ -11,8 +11,10 @@
 
 #include "gcap/kit/ops/cublaslt.h"
 #include "lib/internal/check_argument.h"
-#include "lib/options/options.h"
+#include "lib/internal/sized.h"
 #include "ops/nodes/op.h"
+
+GCAP_SIZED_OPTIONS(static, gcap_kernel_options);
 
 static gcap_status_t start(gcap_node_kernels_t* kernels, int device_id) {
   GCAP_RETURN_IF_ERROR(gcap_stream_create(device_id, &kernels->stream));

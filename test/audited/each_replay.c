@@ -3,7 +3,7 @@
 // Linked into every program of --config=audited, with the linker's --wrap: each graph manager audits each of its
 // replays, whatever its options say. So all tests and examples are tests for false alarms.
 
-#include "lib/graph/options.h"
+#include "lib/graph/inner.h"
 
 // The library's own; NULL in a program without graphs.
 extern __attribute__((weak)) gcap_status_t __real_gcap_graph_manager_options_read(

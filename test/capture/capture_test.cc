@@ -15,7 +15,7 @@
 #include "test/support/expect_status.h"
 
 extern "C" {
-#include "lib/capture/share_retained.h"
+#include "lib/capture/inner.h"
 }
 
 namespace gcap {

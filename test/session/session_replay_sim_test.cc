@@ -4,8 +4,10 @@
 // the runtime allocates. The linker redirects the runtime's functions that a replay may call to the wrappers below.
 
 #include <cuda_runtime_api.h>
+#include <execinfo.h>
 
 #include <cstdint>
+#include <cstdio>
 #include <cstdlib>
 
 #include "gcap/kit/session.h"
@@ -33,6 +35,15 @@ thread_local int allocations = 0;
 
 [[maybe_unused]] void CountAllocation() {
   if (counts_allocations && runtime_depth == 0) ++allocations;
+}
+
+thread_local bool counts_frames = false;
+thread_local int frames_at_launch = 0;
+
+// The calls that the thread is in.
+__attribute__((noinline)) int Frames() {
+  void* frames[64];
+  return backtrace(frames, 64);
 }
 
 struct InRuntime {
@@ -66,6 +77,7 @@ void* realloc(void* memory, size_t bytes) {
 cudaError_t __real_cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t stream);
 cudaError_t __wrap_cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t stream) {
   const InRuntime in_runtime;
+  if (counts_frames) frames_at_launch = Frames();
   return __real_cudaGraphLaunch(exec, stream);
 }
 
@@ -163,6 +175,24 @@ TEST_P(SessionReplay, WithSynchronizeIsALaunchAndAWait) {
     EXPECT_EQ(gcap_sim_calls("cudaGraphLaunch"), launches + 1);
     EXPECT_EQ(gcap_sim_calls("cudaStreamSynchronize"), waits + 1);
   }
+}
+
+// The functions that a replay goes through, as a build without optimization calls them: gcap_session_run is the first,
+// and the last calls cudaGraphLaunch. --test_output=all prints their number; gdb's `backtrace` names them.
+TEST_P(SessionReplay, GoesThroughAtMostNineFunctions) {
+  const gcap_tensor_t input = Tensor(x_.get(), {2, 3}), output = Tensor(y_.get(), {2, 3});
+  for (const bool synchronize : {false, true}) {
+    const gcap_run_options_t options = gcap::testing::RunOptions(0, synchronize);
+    counts_frames = true;
+    const int frames = Frames();
+    GCAP_EXPECT_OK(gcap_session_run(rig_->session, &options, &input, &output));
+    counts_frames = false;
+    const int functions = frames_at_launch - frames - 1;  // without our cudaGraphLaunch
+    std::printf("%d functions from gcap_session_run to cudaGraphLaunch\n", functions);
+    EXPECT_GE(functions, 1);
+    EXPECT_LE(functions, 9);
+  }
+  GCAP_EXPECT_OK(gcap_runtime_synchronize(rig_->ep->runtime()));
 }
 
 TEST_P(SessionReplay, AllocatesNothing) {

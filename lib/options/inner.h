@@ -1,15 +1,30 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
-// table.h: tables of options, a row each, and what goes over the rows: parsing, and the names in messages. The provider
-// options are such a table; the kit has another one, of run options. docs/options.md is printed from the same rows.
-#ifndef GCAP_LIB_OPTIONS_TABLE_H_
-#define GCAP_LIB_OPTIONS_TABLE_H_
+// inner.h: what other modules use of the options module, and users do not see: a runtime's options in the library's
+// layout, and tables of options. A table has a row each, and what goes over the rows: parsing, and the names in
+// messages. The provider options are such a table; the kit has another one, of run options (rows.h says how rows are
+// written down). docs/options.md is printed from the same rows.
+#ifndef GCAP_LIB_OPTIONS_INNER_H_
+#define GCAP_LIB_OPTIONS_INNER_H_
 
 #include <stddef.h>
 #include <stdint.h>
 
+#include "gcap/options.h"
 #include "gcap/status.h"
 #include "lib/options/value.h"
+
+// --- The library's layout -------------------------------------------------------------------------------------------
+
+// The caller's options in the library's layout; of NULL the defaults.
+//   INVALID_ARGUMENT  as gcap_sized_read
+gcap_status_t gcap_options_read(const gcap_options_t* given, gcap_options_t* out_options) GCAP_NODISCARD;
+
+// Sets what follows from other options: has_user_stream, use_unified_stream, graph_scope. They are in the library's
+// layout.
+void gcap_options_derive(gcap_options_t* options);
+
+// --- Tables ---------------------------------------------------------------------------------------------------------
 
 enum { GCAP_OPTION_MAX_ROWS = 80, GCAP_OPTION_MAX_ALIASES = 2 };
 
@@ -58,4 +73,4 @@ gcap_status_t gcap_option_table_parse(const gcap_option_table_t* table, const gc
 gcap_status_t gcap_option_table_find(const gcap_option_table_t* table, const gcap_option_prefixes_t* prefixes,
                                      const char* key, const gcap_option_t** out_row) GCAP_NODISCARD;
 
-#endif  // GCAP_LIB_OPTIONS_TABLE_H_
+#endif  // GCAP_LIB_OPTIONS_INNER_H_

@@ -1,0 +1,26 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// inner.h: what other modules use of the capture module, and users do not see: whether embedded options are allowed,
+// the latch for a failure that comes up, and what a capture retained.
+#ifndef GCAP_LIB_CAPTURE_INNER_H_
+#define GCAP_LIB_CAPTURE_INNER_H_
+
+#include "gcap/capture.h"
+
+// Of options in the library's layout.
+//   INVALID_ARGUMENT  a mode that does not exist, or more than GCAP_CAPTURE_MAX_LEDGER_CALLS
+gcap_status_t gcap_capture_options_check(const gcap_capture_options_t* options) GCAP_NODISCARD;
+
+// As gcap_capture_fail, for who hands a failure on that may be in the latch already: one that was latched where it was
+// made, and came up with prefixes before its message, is counted once.
+void gcap_capture_fail_once(gcap_capture_t* capture, gcap_status_t cause);
+
+// Returns `retained`, of which the caller is an owner from now on, too: for who must call its callbacks without a lock
+// while another thread may let go of it. Each owner lets go with gcap_retained_release; the last one runs the releases.
+// NULL stays NULL.
+gcap_retained_t* gcap_retained_share(gcap_retained_t* retained);
+
+// Calls `visit` with the `user` of each entry. NULL has none.
+void gcap_retained_each(const gcap_retained_t* retained, void (*visit)(void* context, const void* user), void* context);
+
+#endif  // GCAP_LIB_CAPTURE_INNER_H_

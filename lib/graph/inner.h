@@ -1,0 +1,146 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// inner.h: what other modules use of the graph module, and users do not see: options and runs in the library's layout,
+// the order of the steps of a run, what a manager's owner asks before its end, and rehearsals, of which plans are made.
+#ifndef GCAP_LIB_GRAPH_INNER_H_
+#define GCAP_LIB_GRAPH_INNER_H_
+
+#include "gcap/graph.h"
+#include "gcap/graph_options.h"
+#include "gcap/graph_plan.h"
+#include "gcap/run.h"
+#include "lib/internal/sized.h"
+
+// --- Options ---------------------------------------------------------------------------------------------------------
+
+extern const gcap_sized_type_t gcap_graph_manager_options_type;
+
+// The caller's options in the library's layout; of NULL the defaults.
+//   INVALID_ARGUMENT  as gcap_sized_read
+gcap_status_t gcap_graph_manager_options_read(const gcap_graph_manager_options_t* given,
+                                              gcap_graph_manager_options_t* out_options) GCAP_NODISCARD;
+
+// Of options in the library's layout.
+//   INVALID_ARGUMENT  a capture mode, policy or audit level that does not exist, or too large a ledger
+gcap_status_t gcap_graph_manager_options_check(const gcap_graph_manager_options_t* options) GCAP_NODISCARD;
+
+// --- The struct of a run ---------------------------------------------------------------------------------------------
+
+// What a run of another version, or one with buffers, is copied into.
+typedef struct gcap_run_copy {
+  gcap_run_t run;
+  gcap_graph_buffers_t buffers;
+} gcap_run_copy_t;
+
+// As gcap_run_read, of a run that is not of this version as it is.
+gcap_status_t gcap_run_read_slowly(const gcap_run_t* given, gcap_run_copy_t* copy,
+                                   const gcap_run_t** out_run) GCAP_NODISCARD;
+
+// Whether the run is of this version, without buffers, and nobody asks for its result.
+static inline bool gcap_run_is_plain(const gcap_run_t* run) {
+  return run->struct_size == sizeof(*run) && run->buffers == NULL && run->result == NULL;
+}
+
+// Whether the run is of this version, and an id, a stream and work alone, as most replays are. What an older version
+// lacks is not read.
+static inline bool gcap_run_is_bare(const gcap_run_t* run) {
+  if (run->struct_size != sizeof(*run)) return false;
+  return ((uintptr_t)run->buffers | (uintptr_t)run->result | (uintptr_t)run->bindings | run->num_bindings) == 0;
+}
+
+// The caller's run in the library's layout, its buffers too: `given` itself, or `copy`. The caller's result is cleared.
+// Inline: every replay reads one.
+//   INVALID_ARGUMENT  as gcap_sized_read; buffers as gcap_graph_buffers_read
+static inline gcap_status_t gcap_run_read(const gcap_run_t* given, gcap_run_copy_t* copy, const gcap_run_t** out_run) {
+  *out_run = given;
+  return gcap_run_is_plain(given) ? NULL : gcap_run_read_slowly(given, copy, out_run);
+}
+
+// What the end of a run reads of it: what to wait for, and where the result goes. Without buffers, which the caller may
+// have ended. NULL: the defaults. On failure `*out_run` has the defaults.
+//   INVALID_ARGUMENT  as gcap_sized_read
+gcap_status_t gcap_run_read_end(const gcap_run_t* given, gcap_run_t* out_run) GCAP_NODISCARD;
+
+// Gives the caller the result, if the caller asked for one. Both structs are of the library's version.
+void gcap_run_give_result(const gcap_run_t* run, const gcap_run_result_t* result);
+
+//   INVALID_ARGUMENT  as gcap_sized_read; no items although there is a count; or stand-ins that do not exist
+gcap_status_t gcap_graph_buffers_read(const gcap_graph_buffers_t* given,
+                                      gcap_graph_buffers_t* out_buffers) GCAP_NODISCARD;
+
+// The buffers' own addresses, as an array that the caller frees.
+//   RESOURCE_EXHAUSTED  no host memory
+gcap_status_t gcap_graph_buffers_copy_addresses(const gcap_graph_buffers_t* buffers,
+                                                void*** out_addresses) GCAP_NODISCARD;
+
+// --- The way of every run --------------------------------------------------------------------------------------------
+
+// A replay, or rehearsals and the run, and once more the run after a failed capture. A graph manager, a runtime and a
+// session have steps of their own; the order is here.
+
+// The steps of one run.
+typedef struct gcap_run_steps {
+  void* self;  // passed to both
+  // Replays the graph of the run's id, unless there is none that may be replayed. NULL: nothing replays.
+  gcap_status_t (*replay)(void* self, gcap_run_result_t* result, bool* out_replayed);
+  // Begins a run of `id`, issues its work, and ends the run. `*out_kind` is how the run was executed.
+  gcap_status_t (*issue)(void* self, int id, gcap_run_result_t* result, gcap_graph_run_kind_t* out_kind);
+  int id;
+  bool reruns_failed_capture;  // else the failure of a capture is the run's
+} gcap_run_steps_t;
+
+// Does the run. `*result` is of the library's version.
+//   errors of the steps
+gcap_status_t gcap_run_by_steps(const gcap_run_steps_t* steps, gcap_run_result_t* result) GCAP_NODISCARD;
+
+// Takes the failure of a run whose capture failed, logs that the run is issued again, eagerly, and returns true. False:
+// the run ended otherwise, and the status is the caller's still. gcap_graph_manager_explain has a copy of the failure.
+bool gcap_run_take_failed_capture(int id, gcap_status_t failure);
+
+// --- Open runs, and the end of a manager -----------------------------------------------------------------------------
+
+// Tells whether the calling thread has a run of the manager open. Takes the manager's mutex.
+bool gcap_graph_manager_has_own_run(gcap_graph_manager_t* manager);
+
+// Tells whether a run of `id` that is begun now would be captured. Takes the manager's mutex.
+bool gcap_graph_manager_captures_next(gcap_graph_manager_t* manager, int id);
+
+// The refusal that gcap_graph_manager_destroy would answer now; NULL: it would end the manager. Changes nothing. Takes
+// the manager's mutex.
+//   FAILED_PRECONDITION  as gcap_graph_manager_destroy
+gcap_status_t gcap_graph_manager_check_end(gcap_graph_manager_t* manager) GCAP_NODISCARD;
+
+// Between these two the caller uses callbacks, and the manager afterwards: nobody destroys it. They take the mutex.
+void gcap_graph_manager_hold(gcap_graph_manager_t* manager);
+void gcap_graph_manager_let_go(gcap_graph_manager_t* manager);
+
+// --- Rehearsals ------------------------------------------------------------------------------------------------------
+
+// Begins a plan of the library's layout, and makes the caller's one of nothing.
+//   INVALID_ARGUMENT  as gcap_sized_read
+gcap_status_t gcap_graph_plan_begin(gcap_graph_plan_t* out_plan, gcap_graph_plan_t* plan) GCAP_NODISCARD;
+// Gives the caller the plan.
+void gcap_graph_plan_give(const gcap_graph_plan_t* plan, gcap_graph_plan_t* out_plan);
+
+// Captures the work of a run, in the library's layout, and adds what its graph would hold to `plan`, but for what it
+// would retain, which `*out_retained` is; then the graph is gone. `resources` is what the work gets. On failure the
+// plan is unchanged. The work may end with an exception.
+//   CAPTURE_INVALIDATED  the capture or the work failed
+//   others               as gcap_capture_begin
+gcap_status_t gcap_graph_rehearse(const gcap_run_t* run, const gcap_run_resources_t* resources,
+                                  const gcap_capture_options_t* options, gcap_retained_t** out_retained,
+                                  gcap_graph_plan_t* plan) GCAP_NODISCARD;
+
+// The runs of an array, whose structs may be of another version: run number `index`, read into the library's layout and
+// checked.
+//   INVALID_ARGUMENT  an id below 0, or no work; the message has the index
+gcap_status_t gcap_planned_run_read(const gcap_run_t* runs, size_t index, gcap_run_copy_t* copy,
+                                    const gcap_run_t** out_run) GCAP_NODISCARD;
+
+// Adds what a rehearsed graph would retain now.
+void gcap_graph_plan_add_retained(gcap_graph_plan_t* plan, const gcap_retained_t* retained);
+
+// Adds what the graph of `id` holds; false: it has none that replays.
+bool gcap_graph_plan_add_captured(gcap_graph_plan_t* plan, gcap_graph_manager_t* manager, int id);
+
+#endif  // GCAP_LIB_GRAPH_INNER_H_
