@@ -16,6 +16,7 @@
 
 #include "gcap/log.h"
 #include "lib/capture/fail_once.h"
+#include "lib/capture/set_work.h"
 #include "lib/graph/bind.h"
 #include "lib/graph/open_run.h"
 #include "lib/graph/options.h"
@@ -37,6 +38,7 @@ static void note_scope_closed(void* user, bool committed) {
 // Begins to capture `stream`. On failure no scope is open. Called without the mutex.
 static gcap_status_t open_scope(gcap_graph_manager_t* manager, cudaStream_t stream, gcap_capture_t** out_capture) {
   GCAP_RETURN_IF_ERROR(gcap_capture_begin(stream, &manager->options.capture, out_capture));
+  gcap_capture_set_work(*out_capture, gcap_graph_key_of(manager->run.id), manager->run.is_rehearsal);
   gcap_status_t status = gcap_capture_on_close(*out_capture, note_scope_closed, manager);
   if (status == NULL) return NULL;
   gcap_capture_abort(*out_capture);
