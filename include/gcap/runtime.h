@@ -29,7 +29,8 @@ extern "C" {
 // implementer's function returns.
 // Thread:   thread-safe. With a unified stream (as with a user stream, or external memory) or graph.scope session, all
 //           threads share one stream and one graph manager: gcap_runtime_run then takes turns by itself, and callers of
-//           begin_run and end_run must let one thread at a time run.
+//           begin_run and end_run must let one thread at a time run. The turns cover runs: other work that a program
+//           gives the shared stream needs a lock of the program's own over the work and over its runs.
 // Capture:  end_run and the functions that only read are legal while the thread's run is being captured.
 // Lifetime: outlives the kernels that use its resources.
 // Errors:   besides those listed, INVALID_ARGUMENT if a required argument is NULL, or a run of no known size. A call

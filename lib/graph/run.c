@@ -105,7 +105,10 @@ gcap_status_t gcap_graph_run_check_abandoned(const gcap_graph_manager_t* manager
                        run->id, is_own ? ", by the call that this one is a callback of" : "");
   }
   if (is_orphan || is_own) return NULL;
-  return GCAP_STATUS(GCAP_FAILED_PRECONDITION, "another thread has a run of id %d open in this graph manager", run->id);
+  return GCAP_STATUS(GCAP_FAILED_PRECONDITION,
+                     "another thread has a run of id %d open in this graph manager: let one thread at a time run, or "
+                     "give each a manager",
+                     run->id);
 }
 
 gcap_status_t gcap_graph_run_close_abandoned(gcap_graph_manager_t* manager) {
