@@ -104,10 +104,22 @@ gcap_scratch_block_t* gcap_scratch_find_elsewhere(gcap_scratch_t* scratch, const
   return block;
 }
 
+// Of the blocks in the bin of `block`, the smallest that holds `bytes`. For a graph, which keeps what it gets: it
+// begins with what earlier graphs have left, and cuts no stretch that the next run of another id needs whole.
+static gcap_scratch_block_t* smallest_of_bin(const gcap_scratch_pool_t* pool, gcap_scratch_block_t* block,
+                                             size_t bytes) {
+  gcap_scratch_block_t* other = pool->bins[gcap_scratch_pool_bin(block->bytes)];
+  for (; other != NULL; other = other->next) {
+    if (other->bytes >= bytes && other->bytes < block->bytes) block = other;
+  }
+  return block;
+}
+
 static gcap_scratch_block_t* find_in_lists(gcap_scratch_t* scratch, gcap_scratch_stream_state_t* state, size_t bytes) {
   gcap_scratch_cache_flush(&state->cache, &state->owner);
   gcap_scratch_block_t* block = gcap_scratch_pool_find(&state->owner.pool, bytes, NULL, NULL);
-  return block != NULL ? block : gcap_scratch_find_elsewhere(scratch, state, bytes);
+  if (block == NULL) return gcap_scratch_find_elsewhere(scratch, state, bytes);
+  return state->open != NULL ? smallest_of_bin(&state->owner.pool, block, bytes) : block;
 }
 
 bool gcap_scratch_may_have(const gcap_scratch_stream_state_t* state, const gcap_scratch_block_t* block) {
