@@ -91,3 +91,13 @@ void gcap_memory_write(const gcap_memory_t* memory, char* text, size_t capacity)
   if (memory->has_claim) write_claim(&memory->claim, &out);
   if (memory->has_block) write_block(&memory->block, &out);
 }
+
+void gcap_memory_write_keeper(uintptr_t address, char* text, size_t capacity) {
+  gcap_text_t out;
+  gcap_text_init(&out, text, capacity);
+  gcap_memory_claim_t claim = {0};
+  bool found = false;
+  gcap_status_ignore(gcap_memory_find_claim(address, /*watch=*/false, &claim, &found));  // only an explanation is lost
+  if (!found || claim.keeper == 0) return;
+  gcap_text_add(&out, ", the address of scratch that %s keeps", claim.name[0] != '\0' ? claim.name : "the graph");
+}
