@@ -287,8 +287,12 @@ TEST_F(Serving, MemoryFromOutsideOfRunsIsNotPreparedForACapture) {
   Free(kv);
 }
 
+// The run before the capture keeps it.
 TEST_F(Serving, MemoryThatARunKeepsIsNotPreparedForACapture) {
-  Create(ExactOptions(Options()));
+  gcap_options_t options = ExactOptions(Options());
+  options.graph.policy = GCAP_GRAPH_POLICY_MIN_RUNS;
+  options.graph.min_num_runs_before_capture = 1;
+  Create(options);
   Use use{4096};
   use.keeps_bytes = 64 * kMiB;
   Capture(runtime_, 0, &use);
