@@ -220,7 +220,8 @@ GCAP_API bool gcap_runtime_copies_in_default_stream(const gcap_runtime_t* runtim
 //   others         as gcap_stream_create, gcap_stream_wrap and gcap_runtime_read_resources; or of the table
 GCAP_API gcap_status_t gcap_runtime_create_stream(gcap_runtime_t* runtime, gcap_stream_t** out_stream) GCAP_NODISCARD;
 
-// Returns the runtime's allocator of such memory, for memory that outlives runs. DEVICE: that of gcap_run_resources_t.
+// Returns the runtime's allocator of such memory, for what is allocated seldom, such as weights: each call may ask the
+// driver. Memory of a sequence that joins and leaves is scratch (scratch.h). DEVICE: that of gcap_run_resources_t.
 // PINNED: made on first use. Both end with the runtime; their memory is freed before.
 //   INVALID_ARGUMENT    HOST, which malloc gives; or no such kind
 //   UNIMPLEMENTED       the table has no get_allocator, and its get_resources no such memory

@@ -148,11 +148,11 @@ GCAP_API gcap_status_t gcap_scratch_free(gcap_scratch_t* scratch, void* ptr) GCA
 // A run: the blocks that are allocated for `stream` by gcap_scratch_alloc between begin and end belong to the run. At
 // the end, those that were neither freed nor kept are freed as by gcap_scratch_free: in stream order, inside a capture
 // into the stream's reservation, with red zones and poison. For each node that left blocks, gcap_log gets one warning
-// with the node's name, the number of blocks and their bytes; of a runtime's run, unless the run failed. A kernel that returns early then leaks
-// nothing. Blocks that were allocated before the run, or without a stream, belong to no run. Any thread may free a
-// block of a run, before the end. A stream has one run at a time, and the thread that uses the stream begins and ends
-// the run. Both calls are legal inside a capture. If the stream is forgotten or destroyed first, the run ends, and
-// nothing is freed.
+// with the node's name, the number of blocks and their bytes; of a runtime's run, unless the run failed. A kernel that
+// returns early then leaks nothing. Blocks that were allocated before the run, or without a stream, belong to no run.
+// Any thread may free a block of a run, before the end. A stream has one run at a time, and the thread that uses the
+// stream begins and ends the run. Both calls are legal inside a capture. If the stream is forgotten or destroyed first,
+// the run ends, and nothing is freed.
 //   ALREADY_EXISTS      the stream has an open run
 //   INVALID_ARGUMENT    no stream, or one of another device than upstream's
 //   RESOURCE_EXHAUSTED  no host memory
