@@ -31,6 +31,9 @@ install(DIRECTORY include/gcap DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
 # A folder of their own: beside gcap's they would hide NVIDIA's.
 install(DIRECTORY sim/include/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/gcap-sim
   FILES_MATCHING PATTERN "*.h" PATTERN "*.hpp")
+# What makes shared libraries of the simulator, and its manual.
+install(FILES sim/README.md DESTINATION ${CMAKE_INSTALL_DATAROOTDIR}/gcap/sim)
+install(FILES sim/shared/link.sh sim/shared/forward.S DESTINATION ${CMAKE_INSTALL_DATAROOTDIR}/gcap/sim/shared)
 # The command finds the library and the pages from its own folder.
 install(TARGETS gcap_doctor gcap_doctor_command)
 install(DIRECTORY docs/rules DESTINATION ${CMAKE_INSTALL_DATAROOTDIR}/gcap/doctor FILES_MATCHING PATTERN "*.md")

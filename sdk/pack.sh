@@ -54,6 +54,7 @@ for file in "$@"; do
     docs/rules/*) put "$file" "share/gcap/doctor/rules/$name" ;;
     *.a) put "$file" "lib/$name" ;;
     include/*) put "$file" "$file" ;;
+    sim/README.md | sim/shared/*) put "$file" "share/gcap/$file" ;;
     sim/include/*) put "$file" "include/gcap-sim/$name" ;;
     *.cmake.in) fill "$file" "lib/cmake/gcap/${name%.in}" ;;
     *.cmake) put "$file" "lib/cmake/gcap/$name" ;;

@@ -96,7 +96,9 @@ typedef struct gcap_graph_pointer {
   gcap_graph_owner_t owner;
   const char* memory;  // as noted: "buffer id 17, 4096 bytes at 0x7f3c00000000"
   bool is_finding;     // the memory is gone, is somebody else's, or was nobody's when the notes were made
-  const char* now;     // of a finding: what is there now; else NULL
+  // Of a finding: what is there now, and what became of the memory that was: "... (freed and handed out again since)";
+  // else NULL.
+  const char* now;
 } gcap_graph_pointer_t;
 
 typedef void (*gcap_graph_pointer_fn)(void* user, const gcap_graph_pointer_t* pointer);

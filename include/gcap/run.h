@@ -32,8 +32,8 @@ typedef struct gcap_run_resources {
   // has no buffers.
   void* const* addresses;
   size_t num_addresses;
-  // Of a runtime; NULL in a run of a plain graph manager. The stream is that of `cuda_stream`. Scratch is for
-  // short-lived memory, the allocator for memory that outlives the run.
+  // Of a runtime; NULL in a run of a plain graph manager. The stream is that of `cuda_stream`. Scratch is for memory of
+  // a run and of a sequence (scratch.h), the allocator for memory that is allocated seldom, such as weights.
   struct gcap_stream* stream;
   struct gcap_scratch* scratch;
   struct gcap_allocator* allocator;

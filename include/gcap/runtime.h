@@ -29,7 +29,8 @@ extern "C" {
 // implementer's function returns.
 // Thread:   thread-safe. With a unified stream (as with a user stream, or external memory) or graph.scope session, all
 //           threads share one stream and one graph manager: gcap_runtime_run then takes turns by itself, and callers of
-//           begin_run and end_run must let one thread at a time run.
+//           begin_run and end_run must let one thread at a time run. The turns cover runs: other work that a program
+//           gives the shared stream needs a lock of the program's own over the work and over its runs.
 // Capture:  end_run and the functions that only read are legal while the thread's run is being captured.
 // Lifetime: outlives the kernels that use its resources.
 // Errors:   besides those listed, INVALID_ARGUMENT if a required argument is NULL, or a run of no known size. A call
@@ -219,7 +220,8 @@ GCAP_API bool gcap_runtime_copies_in_default_stream(const gcap_runtime_t* runtim
 //   others         as gcap_stream_create, gcap_stream_wrap and gcap_runtime_read_resources; or of the table
 GCAP_API gcap_status_t gcap_runtime_create_stream(gcap_runtime_t* runtime, gcap_stream_t** out_stream) GCAP_NODISCARD;
 
-// Returns the runtime's allocator of such memory, for memory that outlives runs. DEVICE: that of gcap_run_resources_t.
+// Returns the runtime's allocator of such memory, for what is allocated seldom, such as weights: each call may ask the
+// driver. Memory of a sequence that joins and leaves is scratch (scratch.h). DEVICE: that of gcap_run_resources_t.
 // PINNED: made on first use. Both end with the runtime; their memory is freed before.
 //   INVALID_ARGUMENT    HOST, which malloc gives; or no such kind
 //   UNIMPLEMENTED       the table has no get_allocator, and its get_resources no such memory

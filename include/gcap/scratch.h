@@ -68,6 +68,9 @@ static inline void gcap_scratch_options_init(gcap_scratch_options_t* options) {
 
 // Scratch: an arena over an allocator of device memory. From gcap_scratch_create.
 // Streams:  of the device of the upstream allocator; for host memory, of any device.
+// What for: memory of one run, and memory of one sequence, such as its KV cache. The latter is allocated on the stream
+//           outside of runs, or kept (gcap_scratch_keep), and freed when the sequence ends: it is as fast, and no
+//           capture prepares for it. If the memory moves between runs, it is a buffer of the run (graph_buffers.h).
 // Thread:   thread-safe. One thread at a time uses a stream; any thread may free. Allocating and freeing memory that
 //           the stream itself used last needs no driver call and no host memory, and no lock on the thread that uses
 //           the stream: this is the steady state. Whatever needs more, such as a trim or another stream's memory, stops
@@ -145,11 +148,11 @@ GCAP_API gcap_status_t gcap_scratch_free(gcap_scratch_t* scratch, void* ptr) GCA
 // A run: the blocks that are allocated for `stream` by gcap_scratch_alloc between begin and end belong to the run. At
 // the end, those that were neither freed nor kept are freed as by gcap_scratch_free: in stream order, inside a capture
 // into the stream's reservation, with red zones and poison. For each node that left blocks, gcap_log gets one warning
-// with the node's name (or "no node"), the number of blocks and their bytes. A kernel that returns early then leaks
-// nothing. Blocks that were allocated before the run, or without a stream, belong to no run. Any thread may free a
-// block of a run, before the end. A stream has one run at a time, and the thread that uses the stream begins and ends
-// the run. Both calls are legal inside a capture. If the stream is forgotten or destroyed first, the run ends, and
-// nothing is freed.
+// with the node's name, the number of blocks and their bytes; of a runtime's run, unless the run failed. A kernel that
+// returns early then leaks nothing. Blocks that were allocated before the run, or without a stream, belong to no run.
+// Any thread may free a block of a run, before the end. A stream has one run at a time, and the thread that uses the
+// stream begins and ends the run. Both calls are legal inside a capture. If the stream is forgotten or destroyed first,
+// the run ends, and nothing is freed.
 //   ALREADY_EXISTS      the stream has an open run
 //   INVALID_ARGUMENT    no stream, or one of another device than upstream's
 //   RESOURCE_EXHAUSTED  no host memory
@@ -198,9 +201,9 @@ GCAP_API gcap_status_t gcap_scratch_forget_stream(gcap_scratch_t* scratch, gcap_
 // is refused too, but does not fail the scope.
 GCAP_API gcap_allocator_t* gcap_scratch_allocator(gcap_scratch_t* scratch);
 
-// Gives idle regions back upstream: those of which no block is live, kept by a graph, prepared for a capture that has
-// not come (gcap_scratch_reservation_prepare), or possibly still in use on a stream. Waits for the device if memory was
-// freed that no stream was named for.
+// Gives idle regions back upstream: those of which no block is live, kept by a graph, prepared or rehearsed for a
+// capture that has not come (gcap_scratch_reservation_prepare), or possibly still in use on a stream. Waits for the
+// device if memory was freed that no stream was named for.
 //   CUDA_ERROR  the wait failed; the rest was done
 // Also what upstream answers when it refuses a region, which then stays.
 GCAP_API gcap_status_t gcap_scratch_trim(gcap_scratch_t* scratch) GCAP_NODISCARD;
@@ -233,18 +236,24 @@ GCAP_API gcap_status_t gcap_scratch_validate(gcap_scratch_t* scratch) GCAP_NODIS
 // that was begun without gcap, for graphs that share a reservation, and for labels.
 // A graph's output that is read after another graph or another replay ran is not scratch: let the kernel write it
 // elsewhere, or hold the block until the graph is released.
+// A graph manager rehearses the capture of a run with buffers. What a rehearsal reserved stays reserved for the capture
+// that follows, which gets each block at the address that it had in the rehearsal. The memory is free again once the
+// stream has had a capture of other work, or a run without a capture, and before an allocation fails.
 // Thread:   open, reopen and close on the capturing thread; release from any thread.
 // Capture:  all functions but gcap_scratch_reservation_prepare are legal while the stream is capturing.
 // Lifetime: ends before the scratch.
 typedef struct gcap_scratch_reservation gcap_scratch_reservation_t;
 
-// Makes ready for a capture on `stream` what its warm-up used. Afterwards the stream owns as much free memory as it
-// ever had handed out at a time, and a stretch for its largest block. Where this memory is in several stretches, the
-// stream owns more: the capture may leave the end of each stretch empty, where the next block has no room. So of each
-// stretch but one, as much as the largest block does not count. The free memory of an open reservation counts. What is
-// wanting is taken from memory that no stream uses, or the arena grows by it: at most by the stream's peak. Until the
-// stream's next reservation that is allocated from closes, or its run ends, no other stream gets this memory. One
-// exception: an allocation of a thread that does not capture gets it rather than fail. Call this function after the
+// Makes ready for a capture on `stream` what its warm-up used. Afterwards the stream owns as much free memory as the
+// largest of its runs (gcap_scratch_begin_run) had at a time, without what was there before the run or was kept, and a
+// stretch for its largest block. Of a stream without runs: as much as it ever had handed out at a time. A runtime
+// prepares by itself, for each graph id what the last run of that id used. What the first run of an id keeps is not
+// counted; what a later run keeps is, since the captured run keeps as much. Where this memory is in several stretches,
+// the stream owns more: the capture may leave the end of each stretch empty, where the next block has no room. So of
+// each stretch but one, as much as the largest block does not count. The free memory of an open reservation counts.
+// What is wanting is taken from memory that no stream uses, or the arena grows by it: at most by all that is needed.
+// Until the stream's next reservation that is allocated from closes, or its run ends, no other stream gets this memory.
+// One exception: an allocation of a thread that does not capture gets it rather than fail. Call this function after the
 // warm-up, before the capture begins. Without it a capture may lack memory, and only the next capture succeeds. With
 // it, a capture may still lack memory if the frees inside it leave gaps, between blocks that stay live, that are too
 // small for later blocks.

@@ -51,7 +51,9 @@ GCAP_API gcap_status_t gcap_status_make(gcap_code_t code, const char* file, int 
 #define GCAP_STATUS(code, ...) gcap_status_make((code), __FILE__, __LINE__, __VA_ARGS__)
 
 // Turns the result of a CUDA runtime call into a status and clears the thread's last error, so that no later call is
-// blamed. cudaSuccess gives NULL. `call` is the text of the call and is copied.
+// blamed. cudaSuccess gives NULL. `call` is the text of the call and is copied. A helper that makes all launches of a
+// program passes what its callers know, so that a message names the kernel: "launch of attention" as `call`, and the
+// caller's file and line.
 GCAP_API gcap_status_t gcap_status_from_cuda(cudaError_t error, const char* call, const char* file,
                                              int line) GCAP_NODISCARD;
 #define GCAP_CUDA(call) gcap_status_from_cuda((call), #call, __FILE__, __LINE__)

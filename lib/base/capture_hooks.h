@@ -11,6 +11,7 @@
 #include <cuda_runtime_api.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -33,6 +34,8 @@ typedef struct gcap_capture_hooks {
   // Whether the stream is in the scope's capture: its origin is, and a forked stream as long as the capture is intact.
   //   CUDA_ERROR  the runtime does not say
   struct gcap_status* (*captures)(cudaStream_t stream, bool* out_captures);
+  // What gcap_capture_set_work said of the scope; 0: nothing.
+  uint64_t (*work)(bool* out_is_rehearsal);
 } gcap_capture_hooks_t;
 
 // A thread-local variable without a constructor, in C and in C++ alike.

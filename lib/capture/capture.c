@@ -73,10 +73,15 @@ static gcap_status_t current_captures(cudaStream_t stream, bool* out_captures) {
   return NULL;
 }
 
+static uint64_t work_of_current(bool* out_is_rehearsal) {
+  *out_is_rehearsal = current_scope->is_rehearsal;
+  return current_scope->work;
+}
+
 // Both sets of hooks, but for the ledger.
 #define HOOKS_OF_ANY_SCOPE                                                                    \
   .fail = fail_current, .retain = retain_in_current, .retain_bytes = retain_bytes_in_current, \
-  .on_close = on_close_of_current, .captures = current_captures
+  .on_close = on_close_of_current, .captures = current_captures, .work = work_of_current
 
 static const gcap_capture_hooks_t hooks_without_ledger = {HOOKS_OF_ANY_SCOPE};
 static const gcap_capture_hooks_t hooks_with_ledger = {HOOKS_OF_ANY_SCOPE, .note = note_in_current};
@@ -191,6 +196,11 @@ gcap_status_t gcap_capture_begin(cudaStream_t stream, const gcap_capture_options
   gcap_thread_capture_hooks = options->ledger_calls == 0 ? &hooks_without_ledger : &hooks_with_ledger;
   *out_capture = capture;
   return NULL;
+}
+
+void gcap_capture_set_work(gcap_capture_t* capture, uint64_t work, bool is_rehearsal) {
+  capture->work = work;
+  capture->is_rehearsal = is_rehearsal;
 }
 
 // Whether `later` is `first` on its way up, which prefixes were put before: who reports it does not know that it was

@@ -18,6 +18,8 @@ struct gcap_capture {
   pthread_t owner;  // the thread that began it
   cudaStream_t stream;
   gcap_capture_mode_t mode;
+  uint64_t work;  // gcap_capture_set_work
+  bool is_rehearsal;
   int device_id;  // of the stream; it cannot be asked once the stream captures (rule R24 of the capture rules)
   gcap_capture_members_t members;  // the other streams
   gcap_capture_entry_t* steps;     // newest first

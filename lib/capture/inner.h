@@ -1,11 +1,18 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
 // inner.h: what other modules use of the capture module, and users do not see: whether embedded options are allowed,
-// the latch for a failure that comes up, and what a capture retained.
+// the latch for a failure that comes up, what a capture retained, and which captures are of the same work.
 #ifndef GCAP_LIB_CAPTURE_INNER_H_
 #define GCAP_LIB_CAPTURE_INNER_H_
 
+#include <stdbool.h>
+#include <stdint.h>
+
 #include "gcap/capture.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
 
 // Of options in the library's layout.
 //   INVALID_ARGUMENT  a mode that does not exist, or more than GCAP_CAPTURE_MAX_LEDGER_CALLS
@@ -22,5 +29,13 @@ gcap_retained_t* gcap_retained_share(gcap_retained_t* retained);
 
 // Calls `visit` with the `user` of each entry. NULL has none.
 void gcap_retained_each(const gcap_retained_t* retained, void (*visit)(void* context, const void* user), void* context);
+
+// The scope captures `work`, which is not 0; a rehearsal is followed by another scope of the same work and stream,
+// whose scratch is to lie where this one's does.
+void gcap_capture_set_work(gcap_capture_t* capture, uint64_t work, bool is_rehearsal);
+
+#ifdef __cplusplus
+}  // extern "C"
+#endif
 
 #endif  // GCAP_LIB_CAPTURE_INNER_H_

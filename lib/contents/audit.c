@@ -1,7 +1,8 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
 // Notes and audits. A note is one pointer of the graph with the memory behind it as that was; an audit looks again. The
-// pointers of buffers that move are noted anew whenever the buffers are bound.
+// pointers of a buffer that moves are noted anew whenever a run names the buffer at another address, or at the same
+// address, where it may be other memory by then: the run says whose it is.
 
 #include "lib/contents/audit.h"
 
@@ -27,7 +28,8 @@ typedef struct note {
   gcap_graph_owner_t owner;
   char name[48];
   gcap_memory_t memory;
-  bool is_bad;  // it was nobody's memory from the start
+  bool is_named;  // each run names its memory
+  bool is_bad;    // it was nobody's memory from the start
 } note_t;
 
 struct gcap_graph_notes {
@@ -107,6 +109,7 @@ static size_t buffer_of(const gcap_relocation_t* relocation, size_t node, size_t
 // Says whose the memory is. That of the graph's own nodes is not looked at: it comes and goes with the launches.
 static gcap_status_t identify(const gcap_audit_subject_t* subject, note_t* note) {
   const gcap_owned_t* owned = find_owned(subject, note->address);
+  note->is_named = note->buffer != NO_BUFFER || (owned != NULL && owned->is_named);
   if (note->buffer != NO_BUFFER) {
     note->owner = GCAP_GRAPH_OWNER_BUFFER;
     snprintf(note->name, sizeof(note->name), "%s", subject->relocation->buffers[note->buffer].name);
@@ -218,6 +221,31 @@ gcap_status_t gcap_notes_follow(gcap_graph_notes_t* notes, const gcap_relocation
   return NULL;
 }
 
+// Notes the memory of a run's buffer anew, if it is other memory.
+static gcap_status_t note_named(const gcap_graph_notes_t* notes, note_t* note, bool* out_is_other) {
+  gcap_memory_t now;
+  GCAP_RETURN_IF_ERROR(gcap_memory_look(&notes->finder, note->address, /*watch=*/false, &now));
+  *out_is_other = !gcap_memory_is_same(&note->memory, &now);
+  if (!*out_is_other) return NULL;
+  GCAP_RETURN_IF_ERROR(gcap_memory_look(&notes->finder, note->address, /*watch=*/true, &note->memory));
+  note->is_bad = is_bad(note);
+  return NULL;
+}
+
+// One pointer tells for all of a buffer that moves, of which the first ones have a bit each.
+gcap_status_t gcap_notes_name(gcap_graph_notes_t* notes) {
+  uint64_t same = 0;
+  for (size_t i = 0; i < notes->count; ++i) {
+    note_t* note = &notes->items[i];
+    const uint64_t bit = note->buffer < 64 ? UINT64_C(1) << note->buffer : 0;
+    if (!note->is_named || (same & bit) != 0) continue;
+    bool is_other = false;
+    GCAP_RETURN_IF_ERROR(note_named(notes, note, &is_other));
+    if (!is_other) same |= bit;
+  }
+  return NULL;
+}
+
 void gcap_graph_notes_destroy(gcap_graph_notes_t* notes) {
   if (notes == NULL) return;
   gcap_contents_free(&notes->own_contents);
@@ -241,13 +269,21 @@ static gcap_status_t look_again(const gcap_graph_notes_t* notes, const note_t* n
 // A pointer with its texts.
 typedef struct told {
   gcap_graph_pointer_t pointer;
-  char node[256], place[64], memory[MEMORY_CHARS + 64], now[MEMORY_CHARS];
+  char node[256], place[64], memory[MEMORY_CHARS + 64], now[MEMORY_CHARS + 64];
 } told_t;
 
 static void write_memory(const note_t* note, char* text, size_t capacity) {
   char memory[MEMORY_CHARS] = "memory of an allocation node";
   if (note->owner != GCAP_GRAPH_OWNER_GRAPH) gcap_memory_write(&note->memory, memory, sizeof(memory));
   snprintf(text, capacity, "%s%s%s", note->name, note->name[0] != '\0' ? ": " : "", memory);
+}
+
+// What is there now, and how that differs from what was.
+static void write_now(const note_t* note, const gcap_memory_t* now, char* text, size_t capacity) {
+  char memory[MEMORY_CHARS];
+  gcap_memory_write(now, memory, sizeof(memory));
+  const char* change = gcap_memory_name_change(&note->memory, now);
+  snprintf(text, capacity, "%s%s%s%s", memory, change[0] != '\0' ? " (" : "", change, change[0] != '\0' ? ")" : "");
 }
 
 static void write_pointer(const gcap_graph_notes_t* notes, const note_t* note, bool is_finding,
@@ -257,7 +293,7 @@ static void write_pointer(const gcap_graph_notes_t* notes, const note_t* note, b
   gcap_contents_write_node(notes->contents, node, out_told->node, sizeof(out_told->node));
   gcap_contents_write_place(notes->contents, node, note->part, in_part, out_told->place, sizeof(out_told->place));
   write_memory(note, out_told->memory, sizeof(out_told->memory));
-  gcap_memory_write(now, out_told->now, sizeof(out_told->now));
+  write_now(note, now, out_told->now, sizeof(out_told->now));
   out_told->pointer = (gcap_graph_pointer_t){.struct_size = sizeof(gcap_graph_pointer_t),
                                              .node = note->node,
                                              .node_text = out_told->node,

@@ -15,6 +15,7 @@ typedef struct gcap_owned {
   const char* name;  // "" for none
   uintptr_t start;
   size_t bytes;
+  bool is_named;  // each run names it
 } gcap_owned_t;
 
 // What is known of a graph.
@@ -30,6 +31,8 @@ typedef struct gcap_audit_subject {
 gcap_status_t gcap_notes_make(const gcap_audit_subject_t* subject, gcap_graph_notes_t** out_notes);
 // The buffers were moved: notes the pointers into those that are elsewhere now.
 gcap_status_t gcap_notes_follow(gcap_graph_notes_t* notes, const gcap_relocation_t* relocation);
+// A run named its buffers: notes the pointers into those that are other memory at the same address.
+gcap_status_t gcap_notes_name(gcap_graph_notes_t* notes);
 
 // NULL, or why the graph must not be launched: FAILED_PRECONDITION names the first finding, and tells how many more
 // there are. Else as gcap_graph_audit.

@@ -32,13 +32,33 @@ bool gcap_memory_is_nobodys(const gcap_memory_t* memory) {
   return memory->type == 0;
 }
 
+static const char* name_change_to_driver(const gcap_memory_t* earlier, const gcap_memory_t* now) {
+  if (earlier->type != 0 && now->type == 0) return "freed since";
+  const bool is_same =
+      earlier->type == now->type && earlier->buffer_id == now->buffer_id && earlier->start == now->start;
+  return is_same ? "" : "another allocation, made since";
+}
+
 // Memory that an allocator has now and had not then came to that allocator in between.
+static const char* name_change_of_piece(const gcap_memory_t* earlier, const gcap_memory_t* now) {
+  if (earlier->has_claim != now->has_claim) return now->has_claim ? "scratch since" : "no scratch any more";
+  if (earlier->has_claim && !gcap_memory_claim_holds(&earlier->claim, &now->claim)) {
+    return now->claim.hand_out == 0 && now->claim.keeper == 0 ? "freed since" : "freed and handed out again since";
+  }
+  if (earlier->has_block != now->has_block) return now->has_block ? "the allocator's since" : "not the allocator's";
+  const bool is_same = !earlier->has_block ||
+                       (earlier->block.number == now->block.number && earlier->block.address == now->block.address);
+  if (is_same) return "";
+  return now->block.number == 0 ? "freed since" : "freed and handed out again since";
+}
+
+const char* gcap_memory_name_change(const gcap_memory_t* earlier, const gcap_memory_t* now) {
+  const char* change = name_change_to_driver(earlier, now);
+  return change[0] != '\0' ? change : name_change_of_piece(earlier, now);
+}
+
 bool gcap_memory_is_same(const gcap_memory_t* earlier, const gcap_memory_t* now) {
-  if (earlier->type != now->type || earlier->buffer_id != now->buffer_id || earlier->start != now->start) return false;
-  if (earlier->has_claim != now->has_claim || earlier->has_block != now->has_block) return false;
-  if (earlier->has_claim && !gcap_memory_claim_holds(&earlier->claim, &now->claim)) return false;
-  return !earlier->has_block ||
-         (earlier->block.number == now->block.number && earlier->block.address == now->block.address);
+  return gcap_memory_name_change(earlier, now)[0] == '\0';
 }
 
 static void write_claim(const gcap_memory_claim_t* claim, gcap_text_t* out) {
@@ -70,4 +90,14 @@ void gcap_memory_write(const gcap_memory_t* memory, char* text, size_t capacity)
   }
   if (memory->has_claim) write_claim(&memory->claim, &out);
   if (memory->has_block) write_block(&memory->block, &out);
+}
+
+void gcap_memory_write_keeper(uintptr_t address, char* text, size_t capacity) {
+  gcap_text_t out;
+  gcap_text_init(&out, text, capacity);
+  gcap_memory_claim_t claim = {0};
+  bool found = false;
+  gcap_status_ignore(gcap_memory_find_claim(address, /*watch=*/false, &claim, &found));  // only an explanation is lost
+  if (!found || claim.keeper == 0) return;
+  gcap_text_add(&out, ", the address of scratch that %s keeps", claim.name[0] != '\0' ? claim.name : "the graph");
 }

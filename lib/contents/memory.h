@@ -41,6 +41,10 @@ gcap_status_t gcap_memory_look(const gcap_block_finder_t* finder, uintptr_t addr
 bool gcap_memory_is_nobodys(const gcap_memory_t* memory);
 // Whether who had the memory has it still.
 bool gcap_memory_is_same(const gcap_memory_t* earlier, const gcap_memory_t* now);
+// What became of memory that is not the same: two blocks may look alike. "" if it is the same.
+const char* gcap_memory_name_change(const gcap_memory_t* earlier, const gcap_memory_t* now);
+// ", the address of scratch that graph 3 keeps"; "" of memory that no captured graph keeps.
+void gcap_memory_write_keeper(uintptr_t address, char* text, size_t capacity);
 // "buffer id 17, 4096 bytes at 0x7f3c00000000"
 void gcap_memory_write(const gcap_memory_t* memory, char* text, size_t capacity);
 

@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "lib/contents/compare.h"
+#include "lib/contents/memory.h"
 #include "lib/internal/grow.h"
 
 #define WORD sizeof(uintptr_t)
@@ -37,13 +38,14 @@ static gcap_status_t refuse_word(const gcap_contents_t* real, const gcap_content
   uint64_t was = 0, is = 0;
   memcpy(&was, gcap_contents_bytes_of(real, node) + whole->offset + at, bytes);
   memcpy(&is, gcap_contents_bytes_of(stand_in, &stand_in->nodes[index]) + whole->offset + at, bytes);
-  char where[256], place[64];
+  char where[256], place[64], keeper[128];
   gcap_contents_write_node(real, node, where, sizeof(where));
   gcap_contents_write_place(real, node, part, at, place, sizeof(place));
+  gcap_memory_write_keeper((uintptr_t)was, keeper, sizeof(keeper));
   return GCAP_STATUS(GCAP_FAILED_PRECONDITION,
-                     "%s: %s is 0x%" PRIx64 ", and 0x%" PRIx64
+                     "%s: %s is 0x%" PRIx64 "%s, and 0x%" PRIx64
                      " with the buffers elsewhere, which is the distance of no buffer",
-                     where, place, was, is);
+                     where, place, was, keeper, is);
 }
 
 static gcap_status_t refuse_node(const gcap_contents_t* real, size_t index, const char* what) {

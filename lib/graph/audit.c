@@ -31,6 +31,11 @@ static void add_owned(owned_list_t* list, gcap_graph_owner_t owner, const char* 
   ++list->count;
 }
 
+static void add_buffer(owned_list_t* list, const gcap_moving_buffer_t* buffer) {
+  add_owned(list, GCAP_GRAPH_OWNER_BUFFER, buffer->name, (const void*)buffer->address, buffer->bytes);
+  if (list->items != NULL) list->items[list->count - 1].is_named = true;
+}
+
 static void add_retained(void* list, const void* user) {
   if (user != NULL) add_owned(list, GCAP_GRAPH_OWNER_RETAINED, "", user, 1);
 }
@@ -38,10 +43,7 @@ static void add_retained(void* list, const void* user) {
 // Of bindings and entries the first byte alone is known.
 static void list_owned(const gcap_graph_captured_t* captured, owned_list_t* list) {
   const gcap_graph_moving_t* moving = captured->moving;
-  for (size_t i = 0; moving != NULL && i < moving->count; ++i) {
-    const gcap_moving_buffer_t* buffer = &moving->buffers[i];
-    add_owned(list, GCAP_GRAPH_OWNER_BUFFER, buffer->name, (const void*)buffer->address, buffer->bytes);
-  }
+  for (size_t i = 0; moving != NULL && i < moving->count; ++i) add_buffer(list, &moving->buffers[i]);
   const gcap_graph_signature_t* signature = captured->signature;
   for (size_t i = 0; signature != NULL && i < signature->count; ++i) {
     add_owned(list, GCAP_GRAPH_OWNER_BUFFER, signature->bindings[i].name, signature->bindings[i].address, 1);
@@ -86,6 +88,12 @@ gcap_status_t gcap_graph_note_moved(gcap_graph_slot_t* slot) {
   slot->info.state = gcap_graph_state_after(slot->info.state, GCAP_GRAPH_STEP_RECAPTURE);
   return gcap_status_annotate(status, gcap_status_code(status),
                               "graph id %d was moved, but not its notes: its next run is captured again", slot->id);
+}
+
+gcap_status_t gcap_graph_note_named(const gcap_graph_captured_t* captured) {
+  if (captured->notes == NULL) return NULL;
+  gcap_status_t status = gcap_notes_name(captured->notes);
+  return status == NULL ? NULL : gcap_status_annotate(status, gcap_status_code(status), "graph id %d", captured->id);
 }
 
 gcap_status_t gcap_graph_check_memory(const gcap_graph_captured_t* captured) {

@@ -15,6 +15,12 @@ gcap_status_t gcap_graph_note_memory(const gcap_graph_manager_t* manager, gcap_g
 // since the notes are not those of the executable. With the mutex.
 gcap_status_t gcap_graph_note_moved(gcap_graph_slot_t* slot);
 
+// A run named the graph's buffers, so their memory is the graph's: notes the memory of those that are other memory at
+// the same address, if there are notes. With the mutex.
+//   RESOURCE_EXHAUSTED  no host memory
+//   CUDA_ERROR          the driver does not tell
+gcap_status_t gcap_graph_note_named(const gcap_graph_captured_t* captured);
+
 // Before a replay that is audited. With the mutex.
 //   FAILED_PRECONDITION  the memory is not the graph's any more
 //   CUDA_ERROR           the driver does not tell

@@ -64,7 +64,9 @@ static gcap_status_t check_sizes(const gcap_graph_moving_t* moving, int id, cons
   }
   for (size_t i = 0; i < buffers->count; ++i) {
     if (buffers->items[i].bytes == moving->buffers[i].bytes) continue;
-    return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "graph id %d: buffer %zu '%s' has %zu bytes, and had %zu when captured",
+    return GCAP_STATUS(GCAP_INVALID_ARGUMENT,
+                       "graph id %d: buffer %zu '%s' has %zu bytes, and had %zu when captured; to "
+                       "capture other sizes, release the id",
                        id, i, moving->buffers[i].name, buffers->items[i].bytes, moving->buffers[i].bytes);
   }
   return NULL;

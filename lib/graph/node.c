@@ -17,7 +17,7 @@ const char* gcap_graph_node_type_name(cudaGraphNode_t node) {
 
 const char* gcap_graph_node_instantiate_result_name(cudaGraphInstantiateResult result) {
   switch (result) {
-    case cudaGraphInstantiateSuccess: return "success";
+    case cudaGraphInstantiateSuccess: return "the driver gives no reason";
     case cudaGraphInstantiateInvalidStructure: return "invalid structure";
     case cudaGraphInstantiateNodeOperationNotSupported: return "node operation not supported";
     case cudaGraphInstantiateMultipleDevicesNotSupported: return "multiple devices not supported";

@@ -142,6 +142,7 @@ static inline gcap_status_t launch_as_asked(gcap_graph_manager_t* manager, gcap_
   if (buffers != NULL) {  // bound only if the launch is not refused then
     GCAP_RETURN_IF_ERROR(check_launch(manager, slot->graph, stream));
     GCAP_RETURN_IF_ERROR(gcap_graph_bind_all(slot, buffers));
+    GCAP_RETURN_IF_ERROR(gcap_graph_note_named(slot->graph));
   }
   return stream == slot->graph->stream ? launch(manager, slot) : gcap_graph_launch_on(manager, slot, stream);
 }

@@ -36,6 +36,7 @@ static void note_scope_closed(void* user, bool committed) {
 // Begins to capture `stream`. On failure no scope is open. Called without the mutex.
 static gcap_status_t open_scope(gcap_graph_manager_t* manager, cudaStream_t stream, gcap_capture_t** out_capture) {
   GCAP_RETURN_IF_ERROR(gcap_capture_begin(stream, &manager->options.capture, out_capture));
+  gcap_capture_set_work(*out_capture, gcap_graph_key_of(manager->run.id), manager->run.is_rehearsal);
   gcap_status_t status = gcap_capture_on_close(*out_capture, note_scope_closed, manager);
   if (status == NULL) return NULL;
   gcap_capture_abort(*out_capture);
@@ -102,7 +103,10 @@ gcap_status_t gcap_graph_run_check_abandoned(const gcap_graph_manager_t* manager
                        run->id, is_own ? ", by the call that this one is a callback of" : "");
   }
   if (is_orphan || is_own) return NULL;
-  return GCAP_STATUS(GCAP_FAILED_PRECONDITION, "another thread has a run of id %d open in this graph manager", run->id);
+  return GCAP_STATUS(GCAP_FAILED_PRECONDITION,
+                     "another thread has a run of id %d open in this graph manager: let one thread at a time run, or "
+                     "give each a manager",
+                     run->id);
 }
 
 gcap_status_t gcap_graph_run_close_abandoned(gcap_graph_manager_t* manager) {

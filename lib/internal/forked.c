@@ -39,11 +39,17 @@ static gcap_status_t refuse_captures(cudaStream_t stream, bool* out_captures) {
   return gcap_refuse_forked("a stream");
 }
 
+static uint64_t no_work(bool* out_is_rehearsal) {
+  *out_is_rehearsal = false;
+  return 0;
+}
+
 const gcap_capture_hooks_t gcap_forked_hooks = {.fail = ignore_failure,
                                                 .retain = refuse_retain,
                                                 .retain_bytes = refuse_retain_bytes,
                                                 .on_close = refuse_on_close,
-                                                .captures = refuse_captures};
+                                                .captures = refuse_captures,
+                                                .work = no_work};
 
 static void in_child(void) { gcap_thread_capture_hooks = &gcap_forked_hooks; }
 

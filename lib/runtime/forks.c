@@ -24,6 +24,7 @@
 #include "lib/internal/capture_check.h"
 #include "lib/internal/grow.h"
 #include "lib/runtime/runtime_internal.h"
+#include "lib/scratch/run.h"
 #include "lib/stream/inner.h"
 
 typedef struct forks {
@@ -99,10 +100,10 @@ static gcap_status_t forks_create(void* user, void** out_object) {
   return *out_object != NULL ? NULL : GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory for a thread's forks");
 }
 
-static gcap_status_t end_scratch_runs(gcap_own_runtime_t* runtime, forks_t* forks) {
+static gcap_status_t end_scratch_runs(gcap_own_runtime_t* runtime, forks_t* forks, uint64_t work, bool has_failed) {
   gcap_status_t status = NULL;
   for (size_t i = 0; i < forks->num_in_run; ++i) {
-    status = gcap_status_join(status, gcap_scratch_end_run(runtime->scratch, forks->streams[i]));
+    status = gcap_status_join(status, gcap_scratch_end_run_of(runtime->scratch, forks->streams[i], work, has_failed));
   }
   forks->num_in_last_run = forks->num_in_run;
   forks->num_in_run = 0;
@@ -115,7 +116,7 @@ static gcap_status_t forks_end(void* user, void* object, bool by_thread_exit) {
   gcap_own_runtime_t* runtime = user;
   forks_t* forks = object;
   if (by_thread_exit && gcap_thread_captures()) gcap_capture_abort(gcap_capture_current());  // the context would too
-  gcap_status_t status = end_scratch_runs(runtime, forks);
+  gcap_status_t status = end_scratch_runs(runtime, forks, /*work=*/0, /*has_failed=*/true);
   for (size_t i = 0; i < forks->num_streams; ++i) {
     gcap_status_t ended = gcap_stream_synchronize(forks->streams[i]);
     if (ended == NULL) ended = gcap_stream_pool_release(runtime->streams, forks->streams[i]);
@@ -133,11 +134,11 @@ gcap_status_t gcap_forks_create(gcap_own_runtime_t* runtime) {
 
 // --- Around a run ---------------------------------------------------------------------------------------------------
 
-void gcap_forks_prepare(gcap_own_runtime_t* runtime) {
+void gcap_forks_prepare(gcap_own_runtime_t* runtime, uint64_t work) {
   forks_t* forks = gcap_affine_find(runtime->forks);
   if (forks == NULL || gcap_thread_captures()) return;
   for (size_t i = 0; i < forks->num_in_last_run; ++i) {
-    gcap_status_t status = gcap_scratch_reservation_prepare(runtime->scratch, forks->streams[i]);
+    gcap_status_t status = gcap_scratch_prepare_for(runtime->scratch, forks->streams[i], work);
     if (status == NULL) continue;
     gcap_log(GCAP_LOG_WARNING, "a forked stream of a capture may lack memory: %s", gcap_status_message(status));
     gcap_status_free(status);
@@ -169,15 +170,15 @@ gcap_status_t gcap_forks_close(gcap_own_runtime_t* runtime, gcap_stream_t* strea
   return gcap_status_join(run_status, join_left(forks, stream));
 }
 
-gcap_status_t gcap_forks_end_scratch_runs(gcap_own_runtime_t* runtime) {
+gcap_status_t gcap_forks_end_scratch_runs(gcap_own_runtime_t* runtime, uint64_t work, bool has_failed) {
   forks_t* forks = gcap_affine_find(runtime->forks);
-  return forks != NULL ? end_scratch_runs(runtime, forks) : NULL;
+  return forks != NULL ? end_scratch_runs(runtime, forks, work, has_failed) : NULL;
 }
 
 gcap_status_t gcap_forks_end_left_run(gcap_own_runtime_t* runtime, gcap_stream_t* stream) {
   forks_t* forks = gcap_affine_find(runtime->forks);
   if (forks == NULL || forks->num_in_run == 0) return NULL;
-  return gcap_status_join(join_left(forks, stream), end_scratch_runs(runtime, forks));
+  return gcap_status_join(join_left(forks, stream), end_scratch_runs(runtime, forks, /*work=*/0, /*has_failed=*/true));
 }
 
 // --- Fork and join --------------------------------------------------------------------------------------------------

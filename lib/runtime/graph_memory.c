@@ -16,6 +16,8 @@
 
 #include "gcap/log.h"
 #include "lib/base/capture_hooks.h"
+#include "lib/scratch/reservation.h"
+#include "lib/scratch/run.h"
 
 // A reservation and the graphs that have it.
 typedef struct graph_reservation {
@@ -112,8 +114,8 @@ static void give_up_locked(graph_reservation_t* reservation) {
 // --- What a capture calls -------------------------------------------------------------------------------------------
 
 static void close_reservation(void* user, bool committed) {
-  (void)committed;  // either way the retained entry gives it up, later or now
-  gcap_scratch_reservation_close(((graph_reservation_t*)user)->scratch);
+  // Either way the retained entry gives it up, later or now.
+  gcap_scratch_reservation_close_with(((graph_reservation_t*)user)->scratch, committed);
 }
 
 static void release_reservation(void* user) {
@@ -134,16 +136,23 @@ static size_t reservation_bytes(void* user) {
 
 // --- Around a capture -----------------------------------------------------------------------------------------------
 
-void gcap_graph_memory_prepare(gcap_graph_memory_t* memory, gcap_stream_t* stream) {
+// Opens the shared reservation, if there is one, since the free memory of an open reservation counts.
+static gcap_status_t open_to_prepare(gcap_graph_memory_t* memory, gcap_stream_t* stream,
+                                     graph_reservation_t** out_reservation) {
+  pthread_mutex_lock(&memory->mutex);
+  const bool is_shared = find_shared(memory, stream) != NULL;
+  gcap_status_t status = is_shared ? open_locked(memory, stream, out_reservation) : NULL;
+  pthread_mutex_unlock(&memory->mutex);
+  return status;
+}
+
+void gcap_graph_memory_prepare(gcap_graph_memory_t* memory, gcap_stream_t* stream, int graph_id) {
   if (gcap_thread_captures()) return;  // a run was left open: its end comes first, and this run finds what there is
   graph_reservation_t* reservation = NULL;
-  gcap_status_t status = NULL;
-  if (memory->shared) {  // the free memory of an open reservation counts
-    pthread_mutex_lock(&memory->mutex);
-    status = open_locked(memory, stream, &reservation);
-    pthread_mutex_unlock(&memory->mutex);
+  gcap_status_t status = open_to_prepare(memory, stream, &reservation);
+  if (status == NULL) {
+    status = gcap_scratch_prepare_for(memory->scratch, stream, gcap_graph_memory_work(graph_id));
   }
-  if (status == NULL) status = gcap_scratch_reservation_prepare(memory->scratch, stream);
   if (reservation != NULL) {
     close_reservation(reservation, /*committed=*/false);
     release_reservation(reservation);

@@ -22,9 +22,12 @@ void gcap_graph_memory_init(gcap_graph_memory_t* memory, gcap_scratch_t* scratch
 // When no graph is left. Of one that was never initialized, and is all zero, nothing is done.
 void gcap_graph_memory_deinit(gcap_graph_memory_t* memory);
 
-// Before a capture on `stream`: makes it likely that the capture finds the memory that it needs. Where that fails the
-// capture says what it lacks, so here it is a line in the log.
-void gcap_graph_memory_prepare(gcap_graph_memory_t* memory, gcap_stream_t* stream);
+// What scratch calls the work of a graph id (gcap_scratch_prepare_for); 0 for GCAP_GRAPH_ID_NONE.
+static inline uint64_t gcap_graph_memory_work(int graph_id) { return (uint32_t)graph_id + UINT32_C(1); }
+
+// Before a capture of `graph_id` on `stream`: makes it likely that the capture finds the memory that the id's runs had.
+// Where that fails the capture says what it lacks, so here it is a line in the log.
+void gcap_graph_memory_prepare(gcap_graph_memory_t* memory, gcap_stream_t* stream, int graph_id);
 
 // In a capture that has just begun: diverts the stream's scratch to memory that the graph keeps. The diversion ends
 // with the scope, or here when something fails.

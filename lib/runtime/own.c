@@ -26,6 +26,7 @@
 #include "lib/runtime/runtime_internal.h"
 #include "lib/runtime/thread_context.h"
 #include "lib/scratch/check_end.h"
+#include "lib/scratch/run.h"
 #include "lib/stream/inner.h"
 
 static gcap_status_t forget_stream(void* user, gcap_stream_t* stream) {
@@ -182,8 +183,8 @@ static gcap_status_t begin_run(void* self, const gcap_run_t* run, gcap_graph_run
   own.stream = gcap_stream_handle(stream);
   if (!runtime->options.enable_cuda_graph) own.id = GCAP_GRAPH_ID_NONE;
   if (gcap_graph_manager_captures_next(graphs, own.id)) {
-    gcap_graph_memory_prepare(&runtime->graph_memory, stream);
-    gcap_forks_prepare(runtime);
+    gcap_graph_memory_prepare(&runtime->graph_memory, stream, own.id);
+    gcap_forks_prepare(runtime, gcap_graph_memory_work(own.id));
   }
   GCAP_RETURN_IF_ERROR(gcap_forks_end_left_run(runtime, stream));
   GCAP_RETURN_IF_ERROR(begin_scratch_run(runtime, stream));
@@ -192,8 +193,10 @@ static gcap_status_t begin_run(void* self, const gcap_run_t* run, gcap_graph_run
 }
 
 // Frees what the run left, of its own stream and of those that it forked.
-static gcap_status_t end_scratch_runs(gcap_own_runtime_t* runtime, gcap_stream_t* stream) {
-  return gcap_status_join(gcap_scratch_end_run(runtime->scratch, stream), gcap_forks_end_scratch_runs(runtime));
+static gcap_status_t end_scratch_runs(gcap_own_runtime_t* runtime, gcap_stream_t* stream, int id, bool has_failed) {
+  const uint64_t work = runtime->options.enable_cuda_graph ? gcap_graph_memory_work(id) : 0;
+  return gcap_status_join(gcap_scratch_end_run_of(runtime->scratch, stream, work, has_failed),
+                          gcap_forks_end_scratch_runs(runtime, work, has_failed));
 }
 
 // The manager is not told the ids of a runtime that does not capture.
@@ -214,12 +217,13 @@ static gcap_status_t end_run(void* self, const gcap_run_t* run, gcap_status_t ru
   // broken, in which memory cannot be looked at: there the capture ends first.
   if (has_run) run_status = gcap_forks_close(runtime, stream, run_status);
   const bool frees_first = has_run && run_status == NULL;
-  if (frees_first) run_status = end_scratch_runs(runtime, stream);
+  if (frees_first) run_status = end_scratch_runs(runtime, stream, run->id, /*has_failed=*/false);
   gcap_run_t own = *run;
   own.synchronize = false;
   status = gcap_graph_manager_end_run(graphs, &own, run_status);
   say_why_off(runtime, run->result);
-  if (has_run && !frees_first) status = gcap_status_join(status, end_scratch_runs(runtime, stream));
+  if (has_run && !frees_first)
+    status = gcap_status_join(status, end_scratch_runs(runtime, stream, run->id, /*has_failed=*/true));
   if (gcap_status_code(status) == GCAP_CAPTURE_INVALIDATED) return status;  // nothing was issued
   return gcap_status_join(status, gcap_stream_end_run(stream, run->synchronize));
 }

@@ -59,12 +59,13 @@ static gcap_status_t work_in_reservation(void* user, const gcap_run_resources_t*
 
 static gcap_status_t rehearse(rehearsals_t* r, gcap_graph_plan_t* plan) {
   gcap_own_runtime_t* runtime = r->runtime->own;
-  gcap_graph_memory_prepare(&runtime->graph_memory, r->stream);
-  gcap_forks_prepare(runtime);
+  const int graph_id = r->graph_ids[r->index];
+  gcap_graph_memory_prepare(&runtime->graph_memory, r->stream, graph_id);
+  gcap_forks_prepare(runtime, gcap_graph_memory_work(graph_id));
   gcap_retained_t* retained = NULL;
   gcap_run_t run;
   gcap_run_init(&run);
-  run.id = r->graph_ids[r->index];
+  run.id = graph_id;
   run.work = work_in_reservation;
   run.user = r;
   const gcap_run_resources_t resources = {.struct_size = sizeof(resources),

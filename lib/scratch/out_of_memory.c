@@ -114,8 +114,19 @@ static void wait_for_device(attempt_t* attempt) {
   if (waited) free_up(attempt);
 }
 
+// Last, since a graph whose capture finds its rehearsal's memory gone may not be movable.
+static void give_up_rehearsals(attempt_t* attempt) {
+  bool gave_up = false;
+  for (gcap_scratch_stream_state_t* state = attempt->scratch->streams; state != NULL; state = state->next) {
+    gave_up |= state->rehearsed != NULL;
+    gcap_scratch_drop_rehearsed(state);
+  }
+  if (gave_up) free_up(attempt);
+}
+
 static void try_steps(attempt_t* attempt) {
-  static void (*const steps[])(attempt_t*) = {wait_for_threads, free_up, wait_for_stream, wait_for_device};
+  static void (*const steps[])(attempt_t*) = {wait_for_threads, free_up, wait_for_stream, wait_for_device,
+                                              give_up_rehearsals};
   for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]) && goes_on(attempt); ++i) steps[i](attempt);
 }
 

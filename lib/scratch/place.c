@@ -9,6 +9,8 @@
 // Why gathering is sound: the stream has waited for every use of the parts, so whoever waits for the stream later than
 // now comes after all of them; its own tag covers them. Likewise when a block passes from one stream to another.
 //
+// A capture that follows a rehearsal gets each block where the rehearsal had it (script.c), before any of that.
+//
 // What a stream used whose reservation is open goes to those alone who cannot grow: its capture counts on it. If the
 // stream was promised it (prepare.c), it goes to none but who would fail otherwise, and not to another capture.
 //
@@ -102,10 +104,22 @@ gcap_scratch_block_t* gcap_scratch_find_elsewhere(gcap_scratch_t* scratch, const
   return block;
 }
 
+// Of the blocks in the bin of `block`, the smallest that holds `bytes`. For a graph, which keeps what it gets: it
+// begins with what earlier graphs have left, and cuts no stretch that the next run of another id needs whole.
+static gcap_scratch_block_t* smallest_of_bin(const gcap_scratch_pool_t* pool, gcap_scratch_block_t* block,
+                                             size_t bytes) {
+  gcap_scratch_block_t* other = pool->bins[gcap_scratch_pool_bin(block->bytes)];
+  for (; other != NULL; other = other->next) {
+    if (other->bytes >= bytes && other->bytes < block->bytes) block = other;
+  }
+  return block;
+}
+
 static gcap_scratch_block_t* find_in_lists(gcap_scratch_t* scratch, gcap_scratch_stream_state_t* state, size_t bytes) {
   gcap_scratch_cache_flush(&state->cache, &state->owner);
   gcap_scratch_block_t* block = gcap_scratch_pool_find(&state->owner.pool, bytes, NULL, NULL);
-  return block != NULL ? block : gcap_scratch_find_elsewhere(scratch, state, bytes);
+  if (block == NULL) return gcap_scratch_find_elsewhere(scratch, state, bytes);
+  return state->open != NULL ? smallest_of_bin(&state->owner.pool, block, bytes) : block;
 }
 
 bool gcap_scratch_may_have(const gcap_scratch_stream_state_t* state, const gcap_scratch_block_t* block) {
@@ -174,6 +188,12 @@ static bool is_own(const gcap_scratch_stream_state_t* state, const gcap_scratch_
   return gcap_scratch_block_state(block) == state;  // in its pool, or kept by its open reservation
 }
 
+// Whether it is free for the capture that follows the stream's rehearsal. A capture of another work gets it too.
+static bool is_rehearsed(const gcap_scratch_stream_state_t* state, const gcap_scratch_block_t* block) {
+  return state->rehearsed != NULL && gcap_scratch_block_reservation(block) == state->rehearsed &&
+         gcap_scratch_block_phase(block) == GCAP_SCRATCH_FREE;
+}
+
 size_t gcap_scratch_count_supply(const gcap_scratch_t* scratch, const gcap_scratch_stream_state_t* state,
                                  size_t largest_bytes) {
   const size_t end_bytes = largest_bytes - GCAP_SCRATCH_GRANULE_BYTES;
@@ -181,7 +201,7 @@ size_t gcap_scratch_count_supply(const gcap_scratch_t* scratch, const gcap_scrat
   for (size_t i = 0; i < scratch->store.num_regions; ++i) {
     size_t in_a_row = 0;
     for (const gcap_scratch_block_t* block = scratch->store.regions[i]->first; block != NULL; block = block->upper) {
-      const bool counts = is_own(state, block) && gcap_scratch_may_have(state, block);
+      const bool counts = is_own(state, block) && (gcap_scratch_may_have(state, block) || is_rehearsed(state, block));
       if (counts) in_a_row += block->bytes;
       if (counts && block->upper != NULL) continue;
       if (in_a_row >= largest_bytes) bytes += in_a_row - (bytes > 0 ? end_bytes : 0);
@@ -366,6 +386,29 @@ static bool find_seat(const gcap_scratch_t* scratch, const gcap_scratch_stream_s
   return best.bytes >= bytes && run_from(state, best.first, bytes, out_run);
 }
 
+// The reservation's free block that a place lies in; NULL: it is not free.
+static gcap_scratch_block_t* find_around(const gcap_scratch_pool_t* pool, const gcap_scratch_place_t* at) {
+  unsigned bin = gcap_scratch_pool_next_bin(pool, gcap_scratch_pool_bin(at->bytes));
+  for (; bin < GCAP_SCRATCH_NUM_BINS; bin = gcap_scratch_pool_next_bin(pool, bin + 1)) {
+    for (gcap_scratch_block_t* block = pool->bins[bin]; block != NULL; block = block->next) {
+      const size_t above_base = (size_t)((uintptr_t)at->base - (uintptr_t)gcap_scratch_block_base(block));
+      if (above_base < block->bytes && block->bytes - above_base >= at->bytes) return block;
+    }
+  }
+  return NULL;
+}
+
+// Where the rehearsal had it, if that is free.
+static gcap_status_t place_as_rehearsed(gcap_scratch_t* scratch, const gcap_scratch_stream_state_t* state, size_t bytes,
+                                        gcap_scratch_block_t** out_block) {
+  const gcap_scratch_place_t* at = gcap_scratch_script_find(&state->open->script, bytes);
+  gcap_scratch_block_t* block = at != NULL ? find_around(&state->open->owner.pool, at) : NULL;
+  if (block == NULL) return NULL;
+  GCAP_RETURN_IF_ERROR(gcap_scratch_detach_at(&scratch->store, at->base, at->bytes, &block));
+  *out_block = block;
+  return NULL;
+}
+
 // From the open reservation, which may grow upwards for it.
 static gcap_status_t place_inside(gcap_scratch_t* scratch, gcap_scratch_stream_state_t* state, size_t bytes,
                                   gcap_scratch_block_t** out_block) {
@@ -384,9 +427,8 @@ static gcap_status_t place_inside(gcap_scratch_t* scratch, gcap_scratch_stream_s
   return NULL;
 }
 
-gcap_status_t gcap_scratch_place(gcap_scratch_t* scratch, gcap_scratch_stream_state_t* state, size_t bytes,
-                                 gcap_scratch_block_t** out_block) {
-  *out_block = NULL;
+static gcap_status_t place(gcap_scratch_t* scratch, gcap_scratch_stream_state_t* state, size_t bytes,
+                           gcap_scratch_block_t** out_block) {
   if (state->open != NULL) GCAP_RETURN_IF_ERROR(place_inside(scratch, state, bytes, out_block));
   if (*out_block != NULL) return NULL;
   const bool is_unknown = gcap_scratch_is_unknown_stream(scratch, state);
@@ -397,5 +439,17 @@ gcap_status_t gcap_scratch_place(gcap_scratch_t* scratch, gcap_scratch_stream_st
   GCAP_RETURN_IF_ERROR(gcap_scratch_take(scratch, state, bytes, &block));
   if (state->open != NULL) gcap_scratch_reservation_adopt(state->open, block);
   *out_block = block;
+  return NULL;
+}
+
+gcap_status_t gcap_scratch_place(gcap_scratch_t* scratch, gcap_scratch_stream_state_t* state, size_t bytes,
+                                 gcap_scratch_block_t** out_block) {
+  *out_block = NULL;
+  if (state->open != NULL) GCAP_RETURN_IF_ERROR(place_as_rehearsed(scratch, state, bytes, out_block));
+  if (*out_block == NULL) GCAP_RETURN_IF_ERROR(place(scratch, state, bytes, out_block));
+  if (state->open == NULL || *out_block == NULL) return NULL;
+  const gcap_scratch_place_t at = {
+      .base = gcap_scratch_block_base(*out_block), .asked_bytes = bytes, .bytes = (*out_block)->bytes};
+  gcap_scratch_script_note(&state->open->script, &at);
   return NULL;
 }

@@ -1,9 +1,10 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
-// Before a capture: its stream comes to own as much free memory as it ever had handed out at a time, so that the
-// capture, which cannot grow the arena, finds what the warm-up had. What the stream owns carries its tag, and no other
-// stream is given it from then on (is_withheld in place.c). What was merely counted, another thread took before the
-// capture came to it, or while the arena was unlocked to grow.
+// Before a capture: its stream comes to own as much free memory as the runs of the capture's work had at a time
+// (need.c), so that the capture, which cannot grow the arena, finds what the warm-up had. A capture that follows a
+// rehearsal gets what the rehearsal got, and needs no more. What the stream owns carries its tag, and no other stream
+// is given it from then on (is_withheld in place.c). What was merely counted, another thread took before the capture
+// came to it, or while the arena was unlocked to grow.
 //
 // A sum of pieces is not enough: a capture places its blocks otherwise than the runs before it, which had caches and
 // other streams' leavings, and loses the end of each piece that is too small for its next block. So of each stretch but
@@ -15,8 +16,11 @@
 #include "lib/internal/forked.h"
 #include "lib/scratch/bypass.h"
 #include "lib/scratch/lock.h"
+#include "lib/scratch/need.h"
 #include "lib/scratch/out_of_memory.h"
 #include "lib/scratch/place.h"
+#include "lib/scratch/reservation.h"
+#include "lib/scratch/run.h"
 #include "lib/scratch/streams.h"
 #include "lib/scratch/upstream.h"
 
@@ -25,9 +29,10 @@ typedef struct need {
   size_t largest_bytes;  // of a block
 } need_t;
 
-static need_t need_of(const gcap_scratch_t* scratch, const gcap_scratch_stream_state_t* state) {
-  need_t need = {.bytes = gcap_scratch_peak_bytes(state)};
-  need.largest_bytes = gcap_scratch_block_bytes(state->max_alloc_bytes) + 2 * scratch->zone_bytes;
+static need_t need_of(const gcap_scratch_t* scratch, const gcap_scratch_stream_state_t* state, uint64_t work) {
+  const gcap_scratch_need_t measured = gcap_scratch_need_of(state, work);
+  need_t need = {.bytes = measured.bytes};
+  need.largest_bytes = gcap_scratch_block_bytes(measured.largest_bytes) + 2 * scratch->zone_bytes;
   if (need.largest_bytes > need.bytes) need.largest_bytes = need.bytes;  // it was handed out, or nothing was
   return need;
 }
@@ -55,11 +60,17 @@ static gcap_status_t find(gcap_scratch_t* scratch, gcap_scratch_stream_state_t* 
   return block == NULL ? NULL : gcap_scratch_claim(scratch, state, block, bytes);
 }
 
-static gcap_status_t provide(gcap_scratch_t* scratch, gcap_scratch_request_t* request) {
+static bool is_rehearsed(const gcap_scratch_stream_state_t* state, uint64_t work) {
+  const gcap_scratch_reservation_t* reservation = state->open != NULL ? state->open : state->rehearsed;
+  return reservation != NULL && reservation->script.work == work && reservation->script.is_complete;
+}
+
+static gcap_status_t provide(gcap_scratch_t* scratch, gcap_scratch_request_t* request, uint64_t work) {
   gcap_scratch_stream_state_t* state = request->state;
+  if (is_rehearsed(state, work)) return NULL;
   gcap_scratch_patience_t patience = {0};
   do {
-    const need_t need = need_of(scratch, state);
+    const need_t need = need_of(scratch, state, work);
     request->bytes = wanting_bytes(scratch, state, &need);
     if (request->bytes == 0) return NULL;
     bool found = false;
@@ -73,9 +84,13 @@ static gcap_status_t provide(gcap_scratch_t* scratch, gcap_scratch_request_t* re
 }
 
 gcap_status_t gcap_scratch_reservation_prepare(gcap_scratch_t* scratch, gcap_stream_t* stream) {
+  return gcap_scratch_prepare_for(scratch, stream, /*work=*/0);
+}
+
+gcap_status_t gcap_scratch_prepare_for(gcap_scratch_t* scratch, gcap_stream_t* stream, uint64_t work) {
   GCAP_RETURN_IF_NULL(scratch);
   GCAP_RETURN_IF_NULL(stream);
-  GCAP_RETURN_IF_ERROR(gcap_check_not_forked(__func__));
+  GCAP_RETURN_IF_ERROR(gcap_check_not_forked("gcap_scratch_reservation_prepare"));
   GCAP_RETURN_IF_ERROR(gcap_check_thread_not_capturing("gcap_scratch_reservation_prepare"));
   gcap_scratch_lock_arena(scratch);
   gcap_scratch_request_t request = {.anew = true};
@@ -86,7 +101,7 @@ gcap_status_t gcap_scratch_reservation_prepare(gcap_scratch_t* scratch, gcap_str
     gcap_scratch_make_up_deficit(scratch);
     if (scratch->options.bypass) refusal = gcap_scratch_give_back_passed(scratch);
     request.state->promise = GCAP_SCRATCH_PROMISED;  // already while the arena grows, and of what there is if it cannot
-    status = provide(scratch, &request);
+    status = provide(scratch, &request, work);
     --request.state->num_calls;
   }
   gcap_scratch_unlock_arena(scratch);

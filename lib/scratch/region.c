@@ -224,3 +224,16 @@ gcap_status_t gcap_scratch_detach_top(gcap_scratch_store_t* store, size_t bytes,
 gcap_status_t gcap_scratch_detach_bottom(gcap_scratch_store_t* store, gcap_scratch_block_t* block, size_t bytes) {
   return detach(store, bytes, /*from_top=*/false, &block);
 }
+
+gcap_status_t gcap_scratch_detach_at(gcap_scratch_store_t* store, char* base, size_t bytes,
+                                     gcap_scratch_block_t** block) {
+  const size_t below_bytes = (size_t)(base - gcap_scratch_block_base(*block));
+  GCAP_RETURN_IF_ERROR(detach(store, (*block)->bytes - below_bytes, /*from_top=*/true, block));
+  if ((*block)->bytes == bytes) return NULL;
+  gcap_scratch_pool_insert(gcap_scratch_pool_of(store, *block), *block);
+  gcap_status_t status = detach(store, bytes, /*from_top=*/false, block);
+  if (status == NULL) return NULL;
+  gcap_scratch_pool_remove(gcap_scratch_pool_of(store, *block), *block);
+  *block = gcap_scratch_put(store, *block);  // joined again with what lies below
+  return status;
+}

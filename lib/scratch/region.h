@@ -75,6 +75,9 @@ gcap_status_t gcap_scratch_detach_top(gcap_scratch_store_t* store, size_t bytes,
 // The same; they are the lowest of the block.
 gcap_status_t gcap_scratch_detach_bottom(gcap_scratch_store_t* store, gcap_scratch_block_t* block,
                                          size_t bytes) GCAP_NODISCARD;
+// The same; they begin at `base`, inside the block.
+gcap_status_t gcap_scratch_detach_at(gcap_scratch_store_t* store, char* base, size_t bytes,
+                                     gcap_scratch_block_t** block) GCAP_NODISCARD;
 // The same as gcap_scratch_detach for a block of `stream`, whose lock is enough. NULL when that would need host memory.
 gcap_scratch_block_t* gcap_scratch_detach_own(gcap_scratch_owner_t* stream, gcap_scratch_block_t* block, size_t bytes);
 // Puts a free block into its pool, joined with the neighbours that carry the same tag; gives the block it became.

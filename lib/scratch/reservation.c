@@ -16,6 +16,10 @@
 // opens a reservation of that stream, which the scope closes at its end and the graph retains. A forked stream's blocks
 // are in order with its own captured work alone, so each stream of a scope has a reservation of its own.
 //
+// A rehearsal's reservation is not given back when its graph is: the stream keeps it for the capture that follows,
+// which gets its blocks at the same addresses (script.c). It is given back when a capture of another work comes, or a
+// run without a capture, or the stream's end, or before an allocation fails.
+//
 // Inside, blocks carry the reservation's tag alone, whichever kernel used them: captured work of one stream is in order
 // with itself, also in every replay. Locking: the arena is locked: captures are rare, and their allocations take the
 // slow path.
@@ -48,6 +52,20 @@ void gcap_scratch_reservation_adopt(gcap_scratch_reservation_t* reservation, gca
 
 // --- During a capture -----------------------------------------------------------------------------------------------
 
+static void close_locked(gcap_scratch_reservation_t* reservation, bool committed) {
+  gcap_scratch_stream_state_t* state = gcap_scratch_reservation_state(reservation);
+  if (state->open != reservation) return;
+  state->open = NULL;
+  if (state->promise == GCAP_SCRATCH_REDEEMING) state->promise = GCAP_SCRATCH_NO_PROMISE;
+  gcap_scratch_script_close(&reservation->script, committed);
+}
+
+// Whose capture the calling thread's scope is; 0: there is none, or it is nobody's.
+static uint64_t work_of_scope(bool* out_is_rehearsal) {
+  *out_is_rehearsal = false;
+  return gcap_thread_captures() ? gcap_thread_capture_hooks->work(out_is_rehearsal) : 0;
+}
+
 // Diverts the stream's allocations to the reservation, for one graph more.
 static gcap_status_t open_locked(gcap_scratch_reservation_t* reservation) {
   gcap_scratch_stream_state_t* state = gcap_scratch_reservation_state(reservation);
@@ -59,6 +77,10 @@ static gcap_status_t open_locked(gcap_scratch_reservation_t* reservation) {
     return GCAP_STATUS(GCAP_ALREADY_EXISTS, "stream %p has an open scratch reservation of %zu bytes",
                        (void*)gcap_stream_handle(gcap_scratch_stream_of(state)), state->open->bytes);
   }
+  bool is_rehearsal = false;
+  const uint64_t work = work_of_scope(&is_rehearsal);
+  gcap_scratch_script_open(&reservation->script, work, is_rehearsal);
+  reservation->run = state->use.run;
   state->open = reservation;
   ++reservation->num_graphs;
   return NULL;
@@ -73,14 +95,39 @@ static gcap_status_t make(gcap_scratch_t* scratch, gcap_scratch_reservation_t** 
 }
 
 // Opens such a reservation and lists it.
-static gcap_status_t begin(gcap_scratch_reservation_t* reservation, gcap_scratch_stream_state_t* state) {
-  gcap_scratch_t* scratch = reservation->scratch;
+static gcap_status_t begin_new(gcap_scratch_t* scratch, gcap_scratch_stream_state_t* state,
+                               gcap_scratch_reservation_t** out_reservation) {
+  gcap_scratch_reservation_t* reservation = NULL;
+  GCAP_RETURN_IF_ERROR(make(scratch, &reservation));
   reservation->owner.stream = &state->owner;
-  GCAP_RETURN_IF_ERROR(open_locked(reservation));
+  gcap_status_t status = open_locked(reservation);
+  if (status != NULL) {
+    free(reservation);
+    return status;
+  }
   ++state->num_reservations;
   reservation->number = ++scratch->num_reservations_made;
   reservation->next = scratch->reservations;
   scratch->reservations = reservation;
+  *out_reservation = reservation;
+  return NULL;
+}
+
+// Opens the reservation of a graph: that of the rehearsal of the same work, or a new one.
+static gcap_status_t begin(gcap_scratch_t* scratch, gcap_scratch_stream_state_t* state,
+                           gcap_scratch_reservation_t** out_reservation) {
+  *out_reservation = NULL;
+  gcap_scratch_reservation_t* rehearsed = state->open == NULL ? state->rehearsed : NULL;
+  bool is_rehearsal = false;
+  if (rehearsed == NULL) return begin_new(scratch, state, out_reservation);
+  if (rehearsed->script.work != work_of_scope(&is_rehearsal)) {
+    gcap_scratch_drop_rehearsed(state);
+    return begin_new(scratch, state, out_reservation);
+  }
+  GCAP_RETURN_IF_ERROR(open_locked(rehearsed));
+  state->rehearsed = NULL;
+  rehearsed->left_at = 0;
+  *out_reservation = rehearsed;
   return NULL;
 }
 
@@ -91,19 +138,12 @@ gcap_status_t gcap_scratch_reservation_open(gcap_scratch_t* scratch, gcap_stream
   GCAP_RETURN_IF_NULL(scratch);
   GCAP_RETURN_IF_NULL(stream);
   GCAP_RETURN_IF_ERROR(gcap_check_not_forked(__func__));
-  gcap_scratch_reservation_t* reservation = NULL;
-  GCAP_RETURN_IF_ERROR(make(scratch, &reservation));
   gcap_scratch_lock_arena(scratch);
   gcap_scratch_stream_state_t* state = NULL;
   gcap_status_t status = gcap_scratch_get_stream(scratch, stream, &state);
-  if (status == NULL) status = begin(reservation, state);
+  if (status == NULL) status = begin(scratch, state, out_reservation);
   gcap_scratch_unlock_arena(scratch);
-  if (status != NULL) {
-    free(reservation);
-    return status;
-  }
-  *out_reservation = reservation;
-  return NULL;
+  return status;
 }
 
 gcap_status_t gcap_scratch_reservation_reopen(gcap_scratch_reservation_t* reservation) {
@@ -115,17 +155,14 @@ gcap_status_t gcap_scratch_reservation_reopen(gcap_scratch_reservation_t* reserv
   return status;
 }
 
-static void close_locked(gcap_scratch_reservation_t* reservation) {
-  gcap_scratch_stream_state_t* state = gcap_scratch_reservation_state(reservation);
-  if (state->open != reservation) return;
-  state->open = NULL;
-  if (state->promise == GCAP_SCRATCH_REDEEMING) state->promise = GCAP_SCRATCH_NO_PROMISE;
+void gcap_scratch_reservation_close_with(gcap_scratch_reservation_t* reservation, bool committed) {
+  gcap_scratch_lock_arena(reservation->scratch);
+  close_locked(reservation, committed);
+  gcap_scratch_unlock_arena(reservation->scratch);
 }
 
 void gcap_scratch_reservation_close(gcap_scratch_reservation_t* reservation) {
-  gcap_scratch_lock_arena(reservation->scratch);
-  close_locked(reservation);
-  gcap_scratch_unlock_arena(reservation->scratch);
+  gcap_scratch_reservation_close_with(reservation, /*committed=*/false);
 }
 
 size_t gcap_scratch_reservation_bytes(const gcap_scratch_reservation_t* reservation) {
@@ -239,7 +276,7 @@ static void leave_live(gcap_scratch_reservation_t* reservation) {
 static void end_locked(gcap_scratch_reservation_t* reservation) {
   gcap_scratch_t* scratch = reservation->scratch;
   gcap_scratch_stream_state_t* state = gcap_scratch_reservation_state(reservation);
-  uint64_t used_before = gcap_scratch_next_point(state);
+  const uint64_t used_before = reservation->left_at != 0 ? reservation->left_at : gcap_scratch_next_point(state);
   gcap_scratch_block_t* block;
   while ((block = gcap_scratch_pool_first(&reservation->owner.pool)) != NULL) {
     gcap_scratch_pool_remove(&reservation->owner.pool, block);
@@ -252,13 +289,33 @@ static void end_locked(gcap_scratch_reservation_t* reservation) {
   gcap_scratch_reservation_t** link = &scratch->reservations;
   while (*link != reservation) link = &(*link)->next;
   *link = reservation->next;
+  gcap_scratch_script_deinit(&reservation->script);
+}
+
+static void free_attachments(gcap_scratch_reservation_t* reservation) {
+  while (reservation->zone_copies != NULL) {
+    gcap_scratch_attachment_t* attachment = reservation->zone_copies;
+    reservation->zone_copies = attachment->next;
+    free(attachment);
+  }
+}
+
+// Leaves a rehearsal's reservation to the capture that is to follow. The rehearsal's own graph is gone.
+static bool leave_to_capture(gcap_scratch_reservation_t* reservation) {
+  gcap_scratch_stream_state_t* state = gcap_scratch_reservation_state(reservation);
+  if (!reservation->script.is_rehearsal || reservation->script.count == 0) return false;
+  if (gcap_scratch_stream_of(state) == NULL || state->rehearsed != NULL) return false;
+  free_attachments(reservation);
+  reservation->left_at = gcap_scratch_next_point(state);
+  state->rehearsed = reservation;
+  return true;
 }
 
 // Without any graph and keeper left the reservation ends: it joins those that have.
 static void end_if_given_up(gcap_scratch_reservation_t* reservation, gcap_scratch_reservation_t*** end_of_list) {
   if (reservation->num_graphs > 0) return;
-  close_locked(reservation);
-  if (reservation->num_keepers > 0) return;
+  close_locked(reservation, /*committed=*/false);
+  if (reservation->num_keepers > 0 || leave_to_capture(reservation)) return;
   end_locked(reservation);
   reservation->next = NULL;
   **end_of_list = reservation;
@@ -276,23 +333,20 @@ static void give_up_kept(gcap_scratch_reservation_t* reservation, gcap_scratch_r
   }
 }
 
-static void free_attachments(gcap_scratch_reservation_t* reservation) {
-  while (reservation->zone_copies != NULL) {
-    gcap_scratch_attachment_t* attachment = reservation->zone_copies;
-    reservation->zone_copies = attachment->next;
-    free(attachment);
-  }
+// Ends one that nobody has, and what it alone kept. The list of them is for free_ended.
+static gcap_scratch_reservation_t* end_given_up(gcap_scratch_reservation_t* reservation) {
+  gcap_scratch_reservation_t* ended = NULL;
+  gcap_scratch_reservation_t** end_of_list = &ended;
+  end_if_given_up(reservation, &end_of_list);
+  for (gcap_scratch_reservation_t* at = ended; at != NULL; at = at->next) give_up_kept(at, &end_of_list);
+  return ended;
 }
 
 // Gives up one graph; the list of what ended with it is for free_ended. The list grows while it is gone through: those
 // that a reservation alone kept end after it, however long the chain is.
 static gcap_scratch_reservation_t* release_locked(gcap_scratch_reservation_t* reservation) {
-  gcap_scratch_reservation_t* ended = NULL;
-  gcap_scratch_reservation_t** end_of_list = &ended;
   --reservation->num_graphs;
-  end_if_given_up(reservation, &end_of_list);
-  for (gcap_scratch_reservation_t* at = ended; at != NULL; at = at->next) give_up_kept(at, &end_of_list);
-  return ended;
+  return end_given_up(reservation);
 }
 
 static void free_ended(gcap_scratch_reservation_t* ended) {
@@ -302,6 +356,14 @@ static void free_ended(gcap_scratch_reservation_t* ended) {
     free(ended);
     ended = next;
   }
+}
+
+void gcap_scratch_drop_rehearsed(gcap_scratch_stream_state_t* state) {
+  gcap_scratch_reservation_t* rehearsed = state->rehearsed;
+  if (rehearsed == NULL) return;
+  gcap_scratch_script_deinit(&rehearsed->script);
+  state->rehearsed = NULL;
+  free_ended(end_given_up(rehearsed));
 }
 
 void gcap_scratch_reservation_release(gcap_scratch_reservation_t* reservation) {
@@ -316,8 +378,7 @@ void gcap_scratch_reservation_release(gcap_scratch_reservation_t* reservation) {
 // --- For the scope of the calling thread ----------------------------------------------------------------------------
 
 static void close_with_scope(void* user, bool committed) {
-  (void)committed;  // either way the retained entry gives it up, later or now
-  gcap_scratch_reservation_close(user);
+  gcap_scratch_reservation_close_with(user, committed);  // either way the retained entry gives it up, later or now
 }
 
 static void release_with_graph(void* user) { gcap_scratch_reservation_release(user); }
@@ -326,18 +387,13 @@ static size_t bytes_of_graph(void* user) { return gcap_scratch_reservation_bytes
 gcap_status_t gcap_scratch_reservation_open_for_scope(gcap_scratch_t* scratch, gcap_scratch_stream_state_t* state) {
   const gcap_capture_hooks_t* scope = gcap_thread_capture_hooks;
   gcap_scratch_reservation_t* reservation = NULL;
-  GCAP_RETURN_IF_ERROR(make(scratch, &reservation));
-  gcap_status_t status = begin(reservation, state);
-  if (status != NULL) {
-    free(reservation);
-    return status;
-  }
-  status = scope->retain_bytes(release_with_graph, bytes_of_graph, reservation);
+  GCAP_RETURN_IF_ERROR(begin(scratch, state, &reservation));
+  gcap_status_t status = scope->retain_bytes(release_with_graph, bytes_of_graph, reservation);
   if (status != NULL) {
     free_ended(release_locked(reservation));
     return status;
   }
   status = scope->on_close(close_with_scope, reservation);
-  if (status != NULL) close_locked(reservation);  // the scope, which has failed, gives it up
+  if (status != NULL) close_locked(reservation, /*committed=*/false);  // the scope, which has failed, gives it up
   return status;
 }

@@ -5,6 +5,7 @@
 #define GCAP_LIB_SCRATCH_RESERVATION_H_
 
 #include "lib/scratch/arena.h"
+#include "lib/scratch/script.h"
 
 #define GCAP_SCRATCH_LABEL_BYTES 192
 
@@ -28,6 +29,9 @@ struct gcap_scratch_reservation {
   uint64_t last_walk;                    // of the walks over what keeps what, the last one that visited it
   gcap_scratch_reservation_t* next_to_visit;
   gcap_scratch_attachment_t* zone_copies;  // red_zones.c
+  gcap_scratch_script_t script;            // of a rehearsal
+  uint64_t run;                            // of the stream, in which it was opened last; 0: in none
+  uint64_t left_at;                        // the point at which a rehearsal left it; 0: it is in use
   gcap_scratch_reservation_t* next;
 };
 
@@ -47,6 +51,10 @@ static inline gcap_scratch_reservation_t* gcap_scratch_block_reservation(const g
 //   RESOURCE_EXHAUSTED  no host memory; the scope has failed
 gcap_status_t gcap_scratch_reservation_open_for_scope(gcap_scratch_t* scratch,
                                                       gcap_scratch_stream_state_t* state) GCAP_NODISCARD;
+// As gcap_scratch_reservation_close. A capture that succeeded ends with `committed`.
+void gcap_scratch_reservation_close_with(gcap_scratch_reservation_t* reservation, bool committed);
+// Gives up what the stream's rehearsal reserved, for which no capture came.
+void gcap_scratch_drop_rehearsed(gcap_scratch_stream_state_t* state);
 // Makes a block that is in no pool the reservation's, if it is not yet.
 void gcap_scratch_reservation_adopt(gcap_scratch_reservation_t* reservation, gcap_scratch_block_t* block);
 // Lets `other` last as long as the open one.

@@ -21,7 +21,9 @@
 #include "lib/internal/check_argument.h"
 #include "lib/scratch/debug.h"
 #include "lib/scratch/lock.h"
+#include "lib/scratch/need.h"
 #include "lib/scratch/nodes.h"
+#include "lib/scratch/reservation.h"
 #include "lib/scratch/slow_path.h"
 #include "lib/scratch/streams.h"
 
@@ -63,6 +65,7 @@ static gcap_status_t begin_locked(hold_t* hold, gcap_stream_t* stream) {
   }
   state->use = (gcap_scratch_use_t){.run = ++state->last_run};
   state->num_others = gcap_scratch_num_live(state);
+  gcap_scratch_need_begin(state);
   return NULL;
 }
 
@@ -90,7 +93,10 @@ gcap_status_t gcap_scratch_keep(gcap_scratch_t* scratch, void* ptr) {
   gcap_scratch_block_t* block = NULL;
   gcap_status_t status = gcap_scratch_find_live(&scratch->store, ptr, scratch->zone_bytes, &block);
   status = gcap_scratch_debug_explain(scratch, ptr, status);
-  if (status == NULL) gcap_scratch_leave_run(scratch, block);
+  if (status == NULL) {
+    gcap_scratch_need_keep(gcap_scratch_block_state(block), block);
+    gcap_scratch_leave_run(scratch, block);
+  }
   gcap_scratch_unlock_arena(scratch);
   return status;
 }
@@ -99,6 +105,9 @@ gcap_status_t gcap_scratch_keep(gcap_scratch_t* scratch, void* ptr) {
 
 // The run of blocks that the end of theirs could not free. No stream has a run of this number.
 #define ORPHANED UINT64_MAX
+
+// Who left blocks of no node.
+#define NO_NAME "work without a node's name"
 
 // What one node left to the end of a run.
 typedef struct leftover {
@@ -137,7 +146,7 @@ static void free_block(leftover_t* left, gcap_scratch_block_t* block, gcap_alloc
   status = gcap_status_join(status, damage);
   status = gcap_status_annotate(status, gcap_status_code(status),
                                 "%zu bytes of scratch that %s%s%s left to the end of its run%s", bytes,
-                                left->node != NULL ? "node '" : "no node", left->node != NULL ? left->node : "",
+                                left->node != NULL ? "node '" : NO_NAME, left->node != NULL ? left->node : "",
                                 left->node != NULL ? "'" : "", freed ? "" : " cannot be freed");
   left->status = gcap_status_join(left->status, status);
 }
@@ -162,7 +171,7 @@ static void warn(const leftover_t* left) {
   gcap_log(GCAP_LOG_WARNING,
            "%s%s%s left %zu blocks of scratch (%zu bytes) to the end of its run, where they were freed; free them, or "
            "keep them with gcap_scratch_keep",
-           is_named ? "node '" : "no node", is_named ? left->node : "", is_named ? "'" : "", left->num_freed,
+           is_named ? "node '" : NO_NAME, is_named ? left->node : "", is_named ? "'" : "", left->num_freed,
            left->bytes);
 }
 
@@ -179,7 +188,8 @@ void gcap_scratch_free_orphans(gcap_scratch_t* scratch) {
   gcap_status_ignore(left.status);  // the caller finds out whether a block is live
 }
 
-static gcap_status_t free_all_left(gcap_scratch_t* scratch, const gcap_scratch_stream_state_t* state, uint64_t run) {
+static gcap_status_t free_all_left(gcap_scratch_t* scratch, const gcap_scratch_stream_state_t* state, uint64_t run,
+                                   bool warns) {
   gcap_scratch_free_orphans(scratch);
   gcap_status_t status = NULL;
   gcap_scratch_lock_arena(scratch);
@@ -188,7 +198,7 @@ static gcap_status_t free_all_left(gcap_scratch_t* scratch, const gcap_scratch_s
   while (free_next(&left, /*is_first=*/true)) {
     while (free_next(&left, /*is_first=*/false)) {
     }
-    warn(&left);
+    if (warns) warn(&left);
     status = gcap_status_join(status, left.status);
     left = (leftover_t){.scratch = scratch, .state = state, .run = run};
   }
@@ -197,15 +207,32 @@ static gcap_status_t free_all_left(gcap_scratch_t* scratch, const gcap_scratch_s
   return status;
 }
 
+// A rehearsal that no capture followed, though the stream has had another run since.
+static bool is_abandoned(const gcap_scratch_stream_state_t* state, uint64_t run) {
+  return state->rehearsed != NULL && state->rehearsed->run < run;
+}
+
+static void drop_abandoned(gcap_scratch_t* scratch, gcap_scratch_stream_state_t* state, uint64_t run) {
+  gcap_scratch_lock_arena(scratch);
+  if (is_abandoned(state, run)) gcap_scratch_drop_rehearsed(state);
+  gcap_scratch_unlock_arena(scratch);
+}
+
 gcap_status_t gcap_scratch_end_run(gcap_scratch_t* scratch, gcap_stream_t* stream) {
+  return gcap_scratch_end_run_of(scratch, stream, /*work=*/0, /*has_failed=*/false);
+}
+
+gcap_status_t gcap_scratch_end_run_of(gcap_scratch_t* scratch, gcap_stream_t* stream, uint64_t work, bool has_failed) {
   GCAP_RETURN_IF_NULL(scratch);
   GCAP_RETURN_IF_NULL(stream);
-  GCAP_RETURN_IF_ERROR(gcap_check_not_forked(__func__));
+  GCAP_RETURN_IF_ERROR(gcap_check_not_forked("gcap_scratch_end_run"));
   const hold_t hold = lock(scratch, stream);
   gcap_scratch_stream_state_t* state = hold.state;
   const uint64_t run = state == NULL ? 0 : state->use.run;
   const bool is_left = run != 0 && gcap_scratch_num_live_of_run(state) > 0;
+  const bool leaves_rehearsed = run != 0 && is_abandoned(state, run);
   if (run != 0) {
+    gcap_scratch_need_end(state, has_failed ? 0 : work);
     state->use = (gcap_scratch_use_t){.run = 0};
     state->promise = GCAP_SCRATCH_NO_PROMISE;
   }
@@ -214,7 +241,8 @@ gcap_status_t gcap_scratch_end_run(gcap_scratch_t* scratch, gcap_stream_t* strea
     return GCAP_STATUS(GCAP_FAILED_PRECONDITION, "stream %p has no open run of scratch to end",
                        (void*)gcap_stream_handle(stream));
   }
-  return is_left ? free_all_left(scratch, state, run) : NULL;
+  if (leaves_rehearsed) drop_abandoned(scratch, state, run);
+  return is_left ? free_all_left(scratch, state, run, !has_failed) : NULL;
 }
 
 void gcap_scratch_drop_run(gcap_scratch_t* scratch, gcap_scratch_stream_state_t* state) {

@@ -151,6 +151,8 @@ static gcap_status_t check_unused(const gcap_scratch_t* scratch, bool apart_from
 
 // Empties an arena that nobody uses. Upstream's free may use it again, so that is looked at once more.
 static gcap_status_t give_all_back(gcap_scratch_t* scratch) {
+  for (gcap_scratch_stream_state_t* state = scratch->streams; state != NULL; state = state->next)
+    gcap_scratch_drop_rehearsed(state);
   GCAP_RETURN_IF_ERROR(check_unused(scratch, /*apart_from_graphs=*/false));
   // The caller has synchronised the streams, so they are not asked.
   for (gcap_scratch_stream_state_t* state = scratch->streams; state != NULL; state = state->next)

@@ -51,7 +51,7 @@ static void give_counters_to_unknown_stream(gcap_scratch_t* scratch, gcap_scratc
   unknown->requested_in_use_bytes += state->requested_in_use_bytes;
   unknown->max_in_use_bytes = unknown->in_use_bytes;
   state->owner.num_allocs = state->owner.num_frees = state->in_use_bytes = state->requested_in_use_bytes =
-      state->max_in_use_bytes = 0;
+      state->max_in_use_bytes = state->period_bytes = 0;
 }
 
 void gcap_scratch_stream_ends(gcap_stream_watch_t* watch, gcap_stream_t* stream) {
@@ -60,6 +60,7 @@ void gcap_scratch_stream_ends(gcap_stream_watch_t* watch, gcap_stream_t* stream)
   gcap_scratch_stream_state_t* state = gcap_scratch_find_stream(scratch, stream);
   if (state != NULL) {
     gcap_scratch_drop_run(scratch, state);
+    gcap_scratch_drop_rehearsed(state);
     gcap_scratch_untag(scratch, state);
     give_blocks_to_unknown_stream(scratch, state);
     give_reservations_to_unknown_stream(scratch, state);
@@ -105,6 +106,7 @@ gcap_status_t gcap_scratch_forget_stream(gcap_scratch_t* scratch, gcap_stream_t*
   gcap_scratch_lock_arena(scratch);
   gcap_scratch_stream_state_t* state = gcap_scratch_find_stream(scratch, stream);
   if (state != NULL) {
+    gcap_scratch_drop_rehearsed(state);
     gcap_scratch_cache_flush(&state->cache, &state->owner);
     status = check_forgettable(scratch, state);
   }

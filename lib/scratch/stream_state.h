@@ -6,6 +6,7 @@
 
 #include "gcap/scratch.h"
 #include "lib/internal/cache_line.h"
+#include "lib/internal/hash_table.h"
 #include "lib/scratch/cache.h"
 #include "lib/scratch/owner.h"
 
@@ -24,6 +25,11 @@ typedef enum gcap_scratch_promise {
   GCAP_SCRATCH_REDEEMING,  // that reservation is open
 } gcap_scratch_promise_t;
 
+// What a run has at a time at most, and its largest block as requested (need.h).
+typedef struct gcap_scratch_need {
+  uint64_t bytes, largest_bytes;
+} gcap_scratch_need_t;
+
 // Its memory stays one of a stream's state until the arena ends, and may be used for another stream when the stream is
 // forgotten. The state of the unknown stream (unknown_stream.h) has no stream either.
 typedef struct gcap_scratch_stream_state {
@@ -36,7 +42,8 @@ typedef struct gcap_scratch_stream_state {
   // run, which means nothing without one. A run's own blocks are not counted: that costs each allocation less.
   gcap_scratch_use_t use;
   uint64_t num_others;
-  // Counters, of its blocks and as in gcap_allocator_stats_t; two more are the owner's.
+  // Counters, of its blocks and as in gcap_allocator_stats_t; two more are the owner's. The maxima are those since they
+  // last began anew, which a run does with both.
   uint64_t in_use_bytes, requested_in_use_bytes, max_in_use_bytes, max_alloc_bytes;
   gcap_scratch_owner_t owner;  // its pool holds free blocks of the arena that carry the stream's tag
   gcap_scratch_cache_t cache;
@@ -51,7 +58,16 @@ typedef struct gcap_scratch_stream_state {
   unsigned num_intrusions;            // by threads without the bias; when there are many, no thread has it any more
   // Of the unknown stream's timeline: waits for the device that were begun, and the last of those that ended well.
   uint64_t begun_point, finished_point;
-  uint64_t peak_bytes;  // most ever handed out at a time, as of when max_in_use_bytes last started anew
+  uint64_t peak_bytes;        // most ever handed out at a time, as of when max_in_use_bytes last began anew
+  uint64_t period_bytes;      // the same since the arena's own peak was last brought up to date
+  uint64_t most_alloc_bytes;  // the largest request, as of when max_alloc_bytes last began anew
+  // Of the open run: the most handed out at a time, likewise; what was handed out when it began; what it keeps.
+  uint64_t run_peak_bytes, in_use_bytes_at_run, kept_bytes;
+  bool has_runs;                     // or had
+  gcap_scratch_need_t largest_need;  // of any run
+  gcap_hash_table_t needs;           // by work: need.c
+  // What a rehearsal reserved, for the capture that follows it; NULL: none. No graph has it.
+  gcap_scratch_reservation_t* rehearsed;
   struct gcap_scratch_stream_state* next;
   char apart_above[GCAP_CACHE_LINE_BYTES];
 } gcap_scratch_stream_state_t;
@@ -79,6 +95,20 @@ static inline uint64_t gcap_scratch_num_live(const gcap_scratch_stream_state_t* 
 // The most that the stream ever had handed out at a time.
 static inline uint64_t gcap_scratch_peak_bytes(const gcap_scratch_stream_state_t* state) {
   return state->peak_bytes > state->max_in_use_bytes ? state->peak_bytes : state->max_in_use_bytes;
+}
+
+// The largest request ever.
+static inline uint64_t gcap_scratch_largest_alloc(const gcap_scratch_stream_state_t* state) {
+  return state->most_alloc_bytes > state->max_alloc_bytes ? state->most_alloc_bytes : state->max_alloc_bytes;
+}
+
+// Lets max_in_use_bytes begin anew.
+static inline void gcap_scratch_fold_peak(gcap_scratch_stream_state_t* state) {
+  const uint64_t bytes = state->max_in_use_bytes;
+  if (state->peak_bytes < bytes) state->peak_bytes = bytes;
+  if (state->period_bytes < bytes) state->period_bytes = bytes;
+  if (state->run_peak_bytes < bytes) state->run_peak_bytes = bytes;
+  state->max_in_use_bytes = state->in_use_bytes;
 }
 
 // Live blocks of the open run.

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 
 #include "lib/scratch/lock.h"
+#include "lib/scratch/need.h"
 
 enum { kFirstDirectoryLog2 = 3 };  // places of the first directory
 
@@ -89,8 +90,13 @@ gcap_status_t gcap_scratch_get_stream(gcap_scratch_t* scratch, gcap_stream_t* st
 void gcap_scratch_remove_stream(gcap_scratch_t* scratch, gcap_scratch_stream_state_t* state) {
   gcap_scratch_fold_peaks(scratch);
   scratch->stats.num_allocs += state->owner.num_allocs;
-  if (scratch->stats.max_alloc_bytes < state->max_alloc_bytes) scratch->stats.max_alloc_bytes = state->max_alloc_bytes;
-  state->owner.num_allocs = state->owner.num_frees = state->max_alloc_bytes = state->peak_bytes = 0;
+  const uint64_t largest_bytes = gcap_scratch_largest_alloc(state);
+  if (scratch->stats.max_alloc_bytes < largest_bytes) scratch->stats.max_alloc_bytes = largest_bytes;
+  state->owner.num_allocs = state->owner.num_frees = 0;
+  state->max_alloc_bytes = state->most_alloc_bytes = state->peak_bytes = state->period_bytes = 0;
+  state->largest_need = (gcap_scratch_need_t){0};
+  state->has_runs = false;
+  gcap_scratch_need_deinit(state);
   gcap_scratch_slabs_remove_stream(&scratch->store.slabs, &state->owner);
   gcap_scratch_stream_state_t** link = &scratch->streams;
   while (*link != state) link = &(*link)->next;
@@ -109,6 +115,7 @@ static void free_list(gcap_scratch_stream_state_t* states) {
   while (states != NULL) {
     gcap_scratch_stream_state_t* state = states;
     states = state->next;
+    gcap_scratch_need_deinit(state);
     free(state);
   }
 }
@@ -145,9 +152,9 @@ void gcap_scratch_fold_peaks(gcap_scratch_t* scratch) {
   uint64_t bytes = scratch->unknown_stream.max_in_use_bytes;
   scratch->unknown_stream.max_in_use_bytes = scratch->unknown_stream.in_use_bytes;
   for (gcap_scratch_stream_state_t* state = scratch->streams; state != NULL; state = state->next) {
-    bytes += state->max_in_use_bytes;
-    if (state->peak_bytes < state->max_in_use_bytes) state->peak_bytes = state->max_in_use_bytes;
-    state->max_in_use_bytes = state->in_use_bytes;
+    gcap_scratch_fold_peak(state);
+    bytes += state->period_bytes;
+    state->period_bytes = state->in_use_bytes;
   }
   if (scratch->stats.max_in_use_bytes < bytes) scratch->stats.max_in_use_bytes = bytes;
 }
@@ -156,7 +163,8 @@ static void add_counters(const gcap_scratch_stream_state_t* state, gcap_allocato
   stats->num_allocs += state->owner.num_allocs;
   stats->in_use_bytes += state->in_use_bytes;
   stats->requested_in_use_bytes += state->requested_in_use_bytes;
-  if (stats->max_alloc_bytes < state->max_alloc_bytes) stats->max_alloc_bytes = state->max_alloc_bytes;
+  const uint64_t largest_bytes = gcap_scratch_largest_alloc(state);
+  if (stats->max_alloc_bytes < largest_bytes) stats->max_alloc_bytes = largest_bytes;
 }
 
 void gcap_scratch_sum_stats(gcap_scratch_t* scratch, gcap_allocator_stats_t* out_stats) {

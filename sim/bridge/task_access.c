@@ -4,7 +4,9 @@
 //
 // The idea: just before a task runs, its clock is complete and its ranges are known: twins and libraries declare
 // theirs, copies and fills have rows. All reads come before all writes, since a task may read what it overwrites.
-// A task of a graph keeps, for each address that it names, to what memory it belonged when the node was made.
+// A task of a graph keeps, for each address that it names, to what memory it belonged when the node was made. A kernel
+// with a twin names what its arguments point into: what the kernel touches may depend on memory that has its contents
+// only when the kernel runs, so the twin is asked then alone.
 // Invariant: at most one task acts at a time, but for host functions, each on its own thread. Locking: the global
 // mutex.
 #include "sim/bridge/task_access.h"
@@ -120,8 +122,26 @@ static const gcap_sim_access_t* declared_by(const gcap_sim_task_t* task, size_t*
   }
 }
 
+// Is there a twin that is asked when the kernel runs?
+static bool is_asked_late(const gcap_sim_task_t* task) {
+  return task->kind == GCAP_SIM_TASK_KERNEL && !is_skipped(task) && task->u.kernel.twin->kernel.accesses != NULL;
+}
+
+static const gcap_sim_memory_t* named_around(const gcap_sim_task_t* task, uintptr_t address) {
+  for (size_t i = 0; i < task->num_named; ++i) {
+    const gcap_sim_memory_t* memory = task->named[i];
+    if (memory != NULL && address - memory->begin < memory->bytes) return memory;
+  }
+  return NULL;
+}
+
+// The memory of a range that a task of a graph touches, by the number of the range.
 static const gcap_sim_memory_t* named_by(const gcap_sim_task_t* task, size_t index) {
   return index < task->num_named ? task->named[index] : NULL;
+}
+
+static const gcap_sim_memory_t* named_of(const gcap_sim_task_t* task, size_t index, const gcap_sim_access_t* access) {
+  return is_asked_late(task) ? named_around(task, (uintptr_t)access->address) : named_by(task, index);
 }
 
 // A device has no other memory than what the runtime gave out.
@@ -167,7 +187,7 @@ static bool touch_declared(const gcap_sim_actor_t* actor, const gcap_sim_task_t*
   for (int writes = 0; writes < 2; ++writes) {
     for (size_t i = 0; i < count; ++i) {
       if ((accesses[i].is_write != 0) != writes || is_number(task, i, &accesses[i])) continue;
-      const gcap_sim_memory_t* named = named_by(task, i);
+      const gcap_sim_memory_t* named = named_of(task, i, &accesses[i]);
       ok = can_reach(actor, &accesses[i], named) &&
            gcap_sim_access_named(actor, (uintptr_t)accesses[i].address, accesses[i].bytes, writes, use, named) && ok;
     }
@@ -319,6 +339,22 @@ static void name_memory(gcap_sim_task_t* task, const void* address) {
   task->named[task->num_named++] = allocation != NULL ? gcap_sim_memory_retain(allocation->memory) : NULL;
 }
 
+// What the words of a kernel's arguments point into.
+static void name_arguments(gcap_sim_task_t* task) {
+  const gcap_sim_kernel_t* kernel = &task->u.kernel.twin->kernel;
+  size_t num_words = 0;
+  for (size_t i = 0; i < kernel->num_args; ++i) num_words += kernel->arg_bytes[i] / sizeof(void*);
+  if (num_words == 0) return;
+  task->named = gcap_sim_calloc(num_words, sizeof(gcap_sim_memory_t*));
+  for (size_t i = 0; i < kernel->num_args; ++i) {
+    for (size_t at = 0; at + sizeof(void*) <= kernel->arg_bytes[i]; at += sizeof(void*)) {
+      const void* word;
+      memcpy(&word, (const char*)task->u.kernel.args[i] + at, sizeof(word));
+      name_memory(task, word);
+    }
+  }
+}
+
 void gcap_sim_access_unbind(gcap_sim_task_t* task) {
   for (size_t i = 0; i < task->num_named; ++i) gcap_sim_memory_release(task->named[i]);
   free(task->named);
@@ -327,6 +363,10 @@ void gcap_sim_access_unbind(gcap_sim_task_t* task) {
 
 void gcap_sim_access_bind(gcap_sim_task_t* task) {
   if (task->named != NULL) return;
+  if (is_asked_late(task)) {
+    name_arguments(task);
+    return;
+  }
   size_t count = 2;
   const gcap_sim_access_t* accesses = NULL;
   bool declares = task->kind == GCAP_SIM_TASK_KERNEL || task->kind == GCAP_SIM_TASK_LIBRARY;

@@ -125,7 +125,7 @@ TEST_F(GraphAudit, OnDemandTellsAndReplaysAllTheSame) {
   const std::vector<Pointer> pointers = Audit(0);
   EXPECT_TRUE(pointers[0].is_finding);
   EXPECT_EQ(pointers[0].address, freed);
-  EXPECT_EQ(pointers[0].now, "no memory that the driver knows");
+  EXPECT_EQ(pointers[0].now, "no memory that the driver knows (freed since)");
   EXPECT_FALSE(pointers[1].is_finding);
   EXPECT_EQ(pointers[1].now, "");
 }
@@ -246,6 +246,11 @@ class ScratchAudit : public AuditTest {
     GCAP_EXPECT_OK(gcap_scratch_alloc(scratch_, kAuditBytes, wrapped_, &block));
     return block;
   }
+  void* AllocZeros() {
+    void* block = Alloc();
+    GCAP_EXPECT_CUDA(cudaMemsetAsync(block, 0, kAuditBytes, stream_->get()));
+    return block;
+  }
   void Free(void* block) { GCAP_EXPECT_OK(gcap_scratch_free(scratch_, block)); }
   void CaptureCopy(int id, void* to, const void* from) {
     Capture(id, [&](cudaStream_t stream) { return Copy(stream, to, from); });
@@ -298,6 +303,65 @@ TEST_F(ScratchAudit, ABlockThatWasHandedOutAgainIsAFindingThoughItLooksTheSame) 
   EXPECT_TRUE(Replay(1).ok());
   EXPECT_EQ(Replay(0).code, GCAP_FAILED_PRECONDITION);
   Free(block);
+}
+
+// A sequence ends, the next one gets its block, and the run names that block: it is the graph's.
+TEST_F(ScratchAudit, ARunThatNamesItsBufferSaysWhoseTheMemoryIs) {
+  void* output = Alloc();
+  for (int run = 0; run < 4; ++run) {
+    void* block = AllocZeros();
+    CaptureOn(0, block, output);
+    EXPECT_EQ(State(0), "CAPTURED");
+    EXPECT_EQ(Findings(0), 0u);
+    Free(block);
+  }
+  void* stolen = Alloc();
+  const Outcome refused = Replay(0);
+  EXPECT_EQ(refused.code, GCAP_FAILED_PRECONDITION) << "nobody named it";
+  EXPECT_TRUE(refused.Names("(freed and handed out again since)")) << refused.message;
+  Free(stolen);
+  Free(output);
+}
+
+// A bind names one buffer. What became of the others is found out.
+TEST_F(ScratchAudit, ABindOfOneBufferSaysNothingOfTheOthers) {
+  void* input = AllocZeros();
+  void* output = Alloc();
+  CaptureOn(0, input, output);
+  void* other = Alloc();
+  Free(output);
+  void* stolen = Alloc();
+  ASSERT_EQ(stolen, output);
+  GCAP_EXPECT_OK(gcap_graph_manager_bind(manager_, 0, 0, other));
+  EXPECT_EQ(Findings(0), 1u);
+  for (void* block : {input, other, stolen}) Free(block);
+}
+
+// The same of a graph that cannot be moved: its buffers stay, and the run that replays it names them.
+TEST_F(ScratchAudit, ARunOnTheBuffersOfAGraphThatStaysSaysWhoseTheMemoryIs) {
+  DeviceMemory memory;
+  memory.Free();
+  memory.Alloc(2 * kAuditBytes);
+  static char* fixed;
+  fixed = static_cast<char*>(memory.get());
+  void* output = Alloc();
+  gcap_graph_buffers_t buffers;
+  gcap_graph_buffers_init(&buffers);
+  const gcap_graph_buffer_t item = {"output", output, kAuditBytes, 0};
+  buffers.items = &item;
+  buffers.count = 1;
+  // The source differs from one capture to the next, so nothing moves.
+  static int calls;
+  const auto work = [](void*, cudaStream_t stream, void* const* addresses) {
+    return Relu(stream, fixed + 4 * (calls++ % 3), addresses[0]);
+  };
+  for (int run = 0; run < 3; ++run) {
+    GCAP_EXPECT_OK(RunPlainOn(manager_, 0, stream_->get(), &buffers, work, nullptr, /*synchronize=*/true));
+    EXPECT_EQ(State(0), "CAPTURED");
+    Free(output);
+    ASSERT_EQ(Alloc(), output);
+  }
+  Free(output);
 }
 
 TEST_F(ScratchAudit, AnotherGraphsReservationIsAFindingOnceThatGraphIsReleased) {

@@ -133,6 +133,22 @@ TEST_F(GraphFaults, OfANewExecutableGiveAStatusOrTheResults) {
   }
 }
 
+// The driver may fail an instantiation with an error, and give "success" as the reason.
+TEST_F(GraphFaults, AnInstantiationThatFailsWithoutAReasonSaysSo) {
+  WalkFaults([this](Fault& fault) {
+    int released = 0;
+    CreateWithOptions();
+    BeginAndIssue(0, 1, 1, &released);
+    const Outcome outcome = fault.During([this] { return EndPlain(manager_, nullptr, true); });
+    EXPECT_FALSE(outcome.Names("success")) << outcome.message;
+    if (fault.Is("cudaGraphInstantiateWithParams")) {
+      EXPECT_TRUE(outcome.Names("the graph cannot be instantiated (the driver gives no reason)")) << outcome.message;
+    }
+    stream_->Synchronize();
+    DestroyManager();
+  });
+}
+
 // A node of another type: the refusal asks for the node's name.
 TEST_F(GraphFaults, OfTheExplanationOfARefusalLoseOnlyTheExplanation) {
   char* memory = nullptr;

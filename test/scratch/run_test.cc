@@ -72,7 +72,7 @@ TEST_F(Run, FreesWhatItLeft) {
   char* first = Alloc(3 * kGranule, a_);
   char* second = Alloc(100, a_);
   Free(Alloc(kGranule, a_));
-  EXPECT_EQ(End(a_), Warning("no node", 2, 3 * kGranule + 100));
+  EXPECT_EQ(End(a_), Warning("work without a node's name", 2, 3 * kGranule + 100));
   EXPECT_EQ(Stats().in_use_bytes, 0u);
   ExpectIsFree(first);
   ExpectIsFree(second);
@@ -92,7 +92,7 @@ TEST_F(Run, TouchesNeitherWhatWasBeforeNorWhatComesAfter) {
   char* before = Alloc(kGranule, a_);
   Begin(a_);
   Alloc(kGranule, a_);
-  EXPECT_EQ(End(a_), Warning("no node", 1, kGranule));
+  EXPECT_EQ(End(a_), Warning("work without a node's name", 1, kGranule));
   char* between = Alloc(kGranule, a_);
   Begin(a_);
   EXPECT_EQ(End(a_), "");
@@ -107,7 +107,7 @@ TEST_F(Run, FreesWhatItLeftAlsoWhenOlderBlocksWereFreedMeanwhile) {
   Begin(a_);
   char* left = Alloc(kGranule, a_);
   for (char* block : older) Free(block);
-  EXPECT_EQ(End(a_), Warning("no node", 1, kGranule));
+  EXPECT_EQ(End(a_), Warning("work without a node's name", 1, kGranule));
   ExpectIsFree(left);
 }
 
@@ -117,7 +117,7 @@ TEST_F(Run, LeavesWhatIsKept) {
   char* left = Alloc(kGranule, a_);
   Keep(kept);
   Keep(kept);  // again
-  EXPECT_EQ(End(a_), Warning("no node", 1, kGranule));
+  EXPECT_EQ(End(a_), Warning("work without a node's name", 1, kGranule));
   ExpectIsFree(left);
   Begin(a_);
   EXPECT_EQ(End(a_), "") << "nor is it of the next run";
@@ -140,9 +140,9 @@ TEST_F(Run, IsOfItsStreamAlone) {
   char* of_a = Alloc(kGranule, a_);
   char* of_b = Alloc(2 * kGranule, b_);
   char* of_c = Alloc(kGranule, c_);
-  EXPECT_EQ(End(a_), Warning("no node", 1, kGranule));
+  EXPECT_EQ(End(a_), Warning("work without a node's name", 1, kGranule));
   ExpectIsFree(of_a);
-  EXPECT_EQ(End(b_), Warning("no node", 1, 2 * kGranule));
+  EXPECT_EQ(End(b_), Warning("work without a node's name", 1, 2 * kGranule));
   ExpectIsFree(of_b);
   Free(of_c);
 }
@@ -185,7 +185,7 @@ TEST_F(Run, ASecondBeginChangesNothing) {
   Begin(a_);
   Alloc(kGranule, a_);
   GCAP_EXPECT_FAILS(gcap_scratch_begin_run(scratch_, a_), GCAP_ALREADY_EXISTS, "1 live blocks");
-  EXPECT_EQ(End(a_), Warning("no node", 1, kGranule));
+  EXPECT_EQ(End(a_), Warning("work without a node's name", 1, kGranule));
 }
 
 TEST_F(Run, ItsBlocksMayBeFreedByAnotherThread) {
@@ -195,7 +195,7 @@ TEST_F(Run, ItsBlocksMayBeFreedByAnotherThread) {
   std::thread([&] {
     for (int i = 0; i < 3; ++i) Free(blocks[i]);
   }).join();
-  EXPECT_EQ(End(a_), Warning("no node", 1, kGranule));
+  EXPECT_EQ(End(a_), Warning("work without a node's name", 1, kGranule));
   ExpectIsFree(blocks[3]);
 }
 
@@ -254,7 +254,7 @@ TEST_F(Run, IsNotInheritedByTheNextStream) {
   Begin(b_);
   Free(block);
   char* left = Alloc(kGranule, b_);
-  EXPECT_EQ(End(b_), Warning("no node", 1, kGranule));
+  EXPECT_EQ(End(b_), Warning("work without a node's name", 1, kGranule));
   ExpectIsFree(left);
 }
 
@@ -273,11 +273,12 @@ TEST_F(Run, NamesTheNodesThatLeftBlocks) {
   Node(a_, again.c_str());
   Alloc(5 * kGranule, a_);
   const std::string log = End(a_);
-  EXPECT_EQ(log.size(),
-            (Warning("node 'conv1'", 2, 1536) + Warning("node 'relu1'", 1, 100) + Warning("no node", 1, 7)).size());
+  EXPECT_EQ(log.size(), (Warning("node 'conv1'", 2, 1536) + Warning("node 'relu1'", 1, 100) +
+                         Warning("work without a node's name", 1, 7))
+                            .size());
   EXPECT_NE(log.find(Warning("node 'conv1'", 2, 1536)), std::string::npos) << log;
   EXPECT_NE(log.find(Warning("node 'relu1'", 1, 100)), std::string::npos) << log;
-  EXPECT_NE(log.find(Warning("no node", 1, 7)), std::string::npos) << log;
+  EXPECT_NE(log.find(Warning("work without a node's name", 1, 7)), std::string::npos) << log;
 }
 
 TEST_F(Run, ANodeIsOfOneRun) {
@@ -285,10 +286,10 @@ TEST_F(Run, ANodeIsOfOneRun) {
   Begin(a_);
   Alloc(1, a_);
   Node(a_, "conv1");
-  EXPECT_EQ(End(a_), Warning("no node", 1, 1));
+  EXPECT_EQ(End(a_), Warning("work without a node's name", 1, 1));
   Begin(a_);
   Alloc(1, a_);
-  EXPECT_EQ(End(a_), Warning("no node", 1, 1));
+  EXPECT_EQ(End(a_), Warning("work without a node's name", 1, 1));
 }
 
 TEST_F(Run, RefusalsNameTheNodesOfLiveBlocks) {
@@ -395,7 +396,7 @@ TEST_F(Run, InsideACaptureFreesIntoTheReservation) {
   GCAP_ASSERT_OK(gcap_capture_begin(gcap_stream_handle(a_), nullptr, &capture));
   Begin(a_);
   char* left = Alloc(6 * kGranule, a_);
-  EXPECT_EQ(End(a_), Warning("no node", 1, 6 * kGranule));
+  EXPECT_EQ(End(a_), Warning("work without a node's name", 1, 6 * kGranule));
   EXPECT_EQ(Alloc(6 * kGranule, a_), left) << "the reservation's, for more of the same capture";
   Free(left);
   cudaGraph_t graph = nullptr;
@@ -415,7 +416,7 @@ TEST_F(Run, EndsAfterItsCaptureToo) {
   GCAP_ASSERT_OK(gcap_capture_begin(gcap_stream_handle(a_), nullptr, &capture));
   Alloc(6 * kGranule, a_);
   gcap_capture_abort(capture);
-  EXPECT_EQ(End(a_), Warning("no node", 1, 6 * kGranule));
+  EXPECT_EQ(End(a_), Warning("work without a node's name", 1, 6 * kGranule));
   EXPECT_EQ(GranulesLeftFor(a_), 16u);
 }
 
@@ -460,7 +461,7 @@ TEST_F(Run, TellsOfEachFree) {
   Create();
   Begin(a_);
   const std::set<void*> left = {Alloc(kGranule, a_), Alloc(2 * kGranule, a_)};
-  EXPECT_EQ(End(a_), Warning("no node", 2, 3 * kGranule));
+  EXPECT_EQ(End(a_), Warning("work without a node's name", 2, 3 * kGranule));
   ASSERT_EQ(events.all.size(), 4u);
   EXPECT_EQ((std::set<void*>{events.all[2].ptr, events.all[3].ptr}), left);
   for (size_t i = 0; i < 4; ++i) EXPECT_EQ(events.all[i].sequence, i + 1);
@@ -475,9 +476,9 @@ TEST_F(Run, ACallbackMayBeginTheNextRun) {
   Begin(a_);
   Alloc(kGranule, a_);
   Alloc(kGranule, a_);
-  EXPECT_EQ(End(a_), Warning("no node", 2, 2 * kGranule));
+  EXPECT_EQ(End(a_), Warning("work without a node's name", 2, 2 * kGranule));
   EXPECT_EQ(Stats().in_use_bytes, kGranule);
-  EXPECT_EQ(End(a_), Warning("no node", 1, kGranule));
+  EXPECT_EQ(End(a_), Warning("work without a node's name", 1, kGranule));
 }
 
 TEST_F(Run, ReportsWhatRedZonesFind) {
@@ -495,7 +496,7 @@ TEST_F(Run, ReportsWhatRedZonesFind) {
   {
     const LogCatcher log;
     GCAP_EXPECT_FAILS(gcap_scratch_end_run(scratch, a_), GCAP_INTERNAL, "byte 1 after");
-    EXPECT_EQ(log.text(), Warning("no node", 2, 2 * kGranule)) << "both were freed";
+    EXPECT_EQ(log.text(), Warning("work without a node's name", 2, 2 * kGranule)) << "both were freed";
   }
   unsigned char poison[2] = {};
   EXPECT_EQ(cudaMemcpyAsync(poison, whole, 2, cudaMemcpyDeviceToHost, gcap_stream_handle(a_)), cudaSuccess);

@@ -148,6 +148,7 @@ TEST_F(ScratchHeap, IsNotNeededInTheSteadyState) {
 
 TEST_F(ScratchHeap, OfAReservation) {
   gcap_scratch_reservation_t* reservation = nullptr;
+  Free(Alloc(kChunk, a_));  // the stream is known
   {
     const HeapFailure failure;
     GCAP_EXPECT_FAILS(gcap_scratch_reservation_open(scratch_, a_, &reservation), GCAP_RESOURCE_EXHAUSTED,

@@ -200,6 +200,87 @@ TEST_F(CheckGraph, MemoryThatLivesAgainIsNotWhatTheGraphNamed) {
             });
 }
 
+// --- A kernel whose range depends on memory --------------------------------------------------------------------------
+
+// Appends to a row of floats, at a position that lies in device memory, as a decode step does.
+struct Row {
+  int position;
+  float items[32];
+};
+void Append(Row*) { abort(); }
+int num_questions;
+
+void RegisterAppend() {
+  static const size_t arg_bytes = sizeof(Row*);
+  static const bool once = [] {
+    gcap_sim_kernel_t twin = {};
+    twin.function = reinterpret_cast<const void*>(Append);
+    twin.name = "append";
+    twin.arg_bytes = &arg_bytes;
+    twin.num_args = 1;
+    twin.run = [](const gcap_sim_launch_t*, void* const* args) {
+      Row* row = *static_cast<Row**>(args[0]);
+      row->items[row->position++] = 1.0f;
+    };
+    twin.accesses = [](const gcap_sim_launch_t*, void* const* args, gcap_sim_access_t* out, size_t capacity) -> size_t {
+      Row* row = *static_cast<Row**>(args[0]);
+      ++num_questions;
+      const gcap_sim_access_t all[] = {{&row->position, sizeof(int), 1},
+                                       {&row->items[row->position], sizeof(float), 1}};
+      for (size_t i = 0; i < 2 && i < capacity; ++i) out[i] = all[i];
+      return 2;
+    };
+    gcap_sim_register_kernel(&twin);
+    return true;
+  }();
+  (void)once;
+}
+
+cudaError_t LaunchAppend(Row* row, cudaStream_t stream) {
+  void* args[] = {&row};
+  return cudaLaunchKernel(reinterpret_cast<const void*>(Append), dim3(1), dim3(1), args, 0, stream);
+}
+
+// The twin is not asked when the node is made: the position is none then, or there is no memory at all.
+TEST_F(CheckGraph, AKernelIsAskedWhatItTouchesWhenItRuns) {
+  RegisterAppend();
+  ExpectNone([&] {
+    num_questions = 0;
+    cudaGraphExec_t nowhere = Capture([&] { OK(LaunchAppend(reinterpret_cast<Row*>(size_t{1} << 40), a_)); });
+    EXPECT_EQ(num_questions, 0);
+    Destroy(nowhere);
+    Row* row = nullptr;
+    OK(cudaMalloc(reinterpret_cast<void**>(&row), sizeof(Row)));
+    cudaGraphExec_t exec = Capture([&] { OK(LaunchAppend(row, a_)); });
+    OK(cudaMemsetAsync(row, 0, sizeof(Row), a_));
+    for (int i = 0; i < 3; ++i) OK(cudaGraphLaunch(exec, a_));
+    Row result;
+    OK(cudaMemcpyAsync(&result, row, sizeof(Row), cudaMemcpyDeviceToHost, a_));
+    OK(cudaStreamSynchronize(a_));
+    EXPECT_EQ(result.position, 3);
+    EXPECT_EQ(num_questions, 3);
+    Destroy(exec);
+    OK(cudaFree(row));
+  });
+}
+
+// What such a kernel's argument points into is named when the node is made, all the same.
+TEST_F(CheckGraph, AKernelIsToldOfMemoryThatLivesAgainBehindItsArgument) {
+  RegisterAppend();
+  ExpectOne({"a graph uses memory that was freed", "append", "freed by cudaFreeAsync"}, [&] {
+    void *memory, *again;
+    OK(cudaMallocAsync(&memory, sizeof(Row), a_));
+    cudaGraphExec_t exec = Capture([&] { OK(LaunchAppend(static_cast<Row*>(memory), a_)); });
+    OK(cudaFreeAsync(memory, a_));
+    OK(cudaMallocAsync(&again, sizeof(Row), a_));
+    EXPECT_EQ(memory, again);
+    OK(cudaMemsetAsync(again, 0, sizeof(Row), a_));
+    OK(cudaGraphLaunch(exec, a_));
+    OK(cudaFreeAsync(again, a_));
+    Destroy(exec);
+  });
+}
+
 TEST_F(CheckGraph, PinnedMemoryMustOutliveItsGraph) {
   ExpectOne({"a graph uses memory that was freed", "pinned memory", "freed by cudaFreeHost", "cudaMemcpyAsync",
              "cudaGraphLaunch"},
