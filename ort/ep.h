@@ -86,9 +86,10 @@ void gcap_ort_run_note_failure(gcap_ort_run_t* run, gcap_status_t status);
 gcap_status_t gcap_ort_run_hold(gcap_ort_run_t* run, gcap_hold_t* hold) GCAP_NODISCARD;
 // The calling thread's open run, of whatever EP; NULL if there is none.
 gcap_ort_run_t* gcap_ort_run_of_thread(gcap_ort_factory_t* factory);
-// The open run, of whatever thread, whose stream has this handle; NULL if there is none. With ORT_PARALLEL, ONNX
-// Runtime calls kernels on threads of its own.
-gcap_ort_run_t* gcap_ort_run_on(gcap_ort_session_ep_t* ep, const void* stream_handle);
+// The run that a kernel is computed for: the calling thread's, or else the one of whatever thread on whose stream ONNX
+// Runtime computes, since with ORT_PARALLEL it calls kernels on threads of its own. NULL if there is none.
+gcap_status_t gcap_ort_run_of_kernel(gcap_ort_session_ep_t* ep, const gcap_ort_kernel_context_t* context,
+                                     gcap_ort_run_t** out_run) GCAP_NODISCARD;
 // Ends a run that the calling thread has left open: ONNX Runtime does not call OnRunEnd after every failure.
 void gcap_ort_run_abandon(gcap_ort_session_ep_t* ep);
 

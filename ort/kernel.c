@@ -154,17 +154,6 @@ static gcap_status_t prepare(call_t* call, gcap_ort_plan_t** out_plan) {
 
 // --- Computation ----------------------------------------------------------------------------------------------------
 
-// The run that the call belongs to. Without one, as in a test of ONNX Runtime's, the calling thread's stream is used.
-static gcap_status_t find_run(const call_t* call, gcap_ort_run_t** out_run) {
-  gcap_ort_session_ep_t* ep = call->kernel->ep;
-  *out_run = gcap_ort_run_current(ep);
-  if (*out_run != NULL) return NULL;
-  void* handle = NULL;
-  GCAP_RETURN_IF_ERROR(GCAP_ORT_CALL(&ep->factory->host, KernelContext_GetGPUComputeStream(call->context, &handle)));
-  *out_run = gcap_ort_run_on(ep, handle);
-  return NULL;
-}
-
 // The graph of a capture has a part of the plan, and else the run, until its work is done.
 static gcap_status_t hold_plan(const gcap_ort_plan_t* plan, gcap_ort_run_t* run) {
   gcap_capture_t* capture = gcap_capture_current();
@@ -172,6 +161,7 @@ static gcap_status_t hold_plan(const gcap_ort_plan_t* plan, gcap_ort_run_t* run)
   return run != NULL ? gcap_ort_run_hold(run, plan->hold) : NULL;
 }
 
+// Without a run, as in a test of ONNX Runtime's, the calling thread's stream is used.
 static gcap_status_t compute_plan(call_t* call, const gcap_ort_plan_t* plan, gcap_ort_run_t* run) {
   gcap_ep_t* ep = call->kernel->ep->ep;
   gcap_kernel_context_t context = {.inputs = call->tensors, .outputs = call->tensors + call->num_inputs, .ep = ep};
@@ -223,7 +213,7 @@ static gcap_ort_status_t* compute(gcap_ort_kernel_impl_t* self, gcap_ort_kernel_
   call.context = context;
   call.num_inputs = kernel->node->node.num_inputs;
   call.num_outputs = kernel->node->node.num_outputs;
-  gcap_status_t status = find_run(&call, &run);
+  gcap_status_t status = gcap_ort_run_of_kernel(ep, context, &run);
   if (status == NULL) status = compute_on_device(&call, run);
   if (status == NULL) return NULL;
   status = gcap_status_annotate(status, gcap_status_code(status), "node '%s'", kernel->node->name);

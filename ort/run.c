@@ -141,7 +141,12 @@ static void leave(gcap_ort_run_t* run) {
   pthread_mutex_unlock(&run->ep->open_mutex);
 }
 
-gcap_ort_run_t* gcap_ort_run_on(gcap_ort_session_ep_t* ep, const void* stream_handle) {
+gcap_ort_run_t* gcap_ort_run_current(const gcap_ort_session_ep_t* ep) {
+  gcap_ort_run_t* run = gcap_affine_find(ep->runs);
+  return run != NULL && run->open ? run : NULL;
+}
+
+static gcap_ort_run_t* find_on(gcap_ort_session_ep_t* ep, const void* stream_handle) {
   pthread_mutex_lock(&ep->open_mutex);
   gcap_ort_run_t* run = ep->open_runs;
   while (run != NULL && (const void*)gcap_stream_handle(run->resources.stream) != stream_handle) run = run->next;
@@ -149,9 +154,14 @@ gcap_ort_run_t* gcap_ort_run_on(gcap_ort_session_ep_t* ep, const void* stream_ha
   return run;
 }
 
-gcap_ort_run_t* gcap_ort_run_current(const gcap_ort_session_ep_t* ep) {
-  gcap_ort_run_t* run = gcap_affine_find(ep->runs);
-  return run != NULL && run->open ? run : NULL;
+gcap_status_t gcap_ort_run_of_kernel(gcap_ort_session_ep_t* ep, const gcap_ort_kernel_context_t* context,
+                                     gcap_ort_run_t** out_run) {
+  *out_run = gcap_ort_run_current(ep);
+  if (*out_run != NULL) return NULL;
+  void* handle = NULL;
+  GCAP_RETURN_IF_ERROR(GCAP_ORT_CALL(&ep->factory->host, KernelContext_GetGPUComputeStream(context, &handle)));
+  *out_run = find_on(ep, handle);
+  return NULL;
 }
 
 // A session may be run inside of another one's run: the later one counts.
