@@ -4,6 +4,7 @@
 
 #include <cstring>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "gtest/gtest.h"
@@ -249,6 +250,40 @@ TEST_F(SessionTest, TensorOutlivesItsSession) {
   }
   api().ReleaseValue(value);
   api().ReleaseAllocator(allocator);
+}
+
+// A thread runs, hands its output to another thread, and ends. Was: its stream was kept until the process ended.
+TEST_F(SessionTest, TensorOutlivesItsThread) {
+  OrtSession session(ort_, env(), device(), Add(), {});
+  ASSERT_EQ(session.error(), "");
+  const auto live = Find<size_t (*)(const char*)>("gcap_sim_live");
+  const gcap_ort_memory_info_t* info = api().EpDevice_MemoryInfo(device(), GCAP_ORT_MEMORY_DEFAULT);
+  DeviceTensor a(ort_, env(), device(), {4}, {1, 2, 3, 4}), b(ort_, env(), device(), {4}, {1, 1, 1, 1});
+  gcap_ort_allocator_t* host = nullptr;
+  Ok(api().GetAllocatorWithDefaultOptions(&host));
+  const size_t streams = live("stream");
+  for (int i = 0; i < 3; ++i) {
+    gcap_ort_value_t* made = nullptr;
+    std::thread([&] {
+      OrtBinding binding(ort_, session.get());
+      binding.BindInput("a", a);
+      binding.BindInput("b", b);
+      Ok(api().BindOutputToDevice(binding.get(), "c", info));
+      EXPECT_EQ(binding.Run(), "");
+      gcap_ort_value_t** values = nullptr;
+      size_t count = 0;
+      Ok(api().GetBoundOutputValues(binding.get(), host, &values, &count));
+      ASSERT_EQ(count, 1u);
+      made = values[0];
+      host->Free(host, values);
+    }).join();
+    EXPECT_EQ(live("stream"), streams) << "before the tensor ends";
+    DeviceTensor c(ort_, env(), device(), {4}, {});
+    gcap_ort_value_t* to = c.value();
+    Ok(api().CopyTensors(env(), &made, &to, nullptr, 1));
+    EXPECT_EQ(c.Get(), (Floats{2, 3, 4, 5}));
+    api().ReleaseValue(made);
+  }
 }
 
 TEST_F(SessionTest, WaitsForItsRunsBeforeItsKernelsEnd) {
