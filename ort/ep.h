@@ -10,6 +10,7 @@
 #include "lib/internal/affine.h"
 #include "ort/factory.h"
 #include "ort/profiler.h"
+#include "ort/run_options.h"
 #include "ort/turn.h"
 
 // Parts of what a run uses. A list that grows.
@@ -25,7 +26,7 @@ typedef struct gcap_ort_run {
   struct gcap_ort_run* next;  // of the EP's open runs
   struct gcap_ort_session_ep* ep;
   bool captures;  // the run is being captured
-  int graph_id;
+  gcap_run_options_t options;
   gcap_run_t asked;  // the run as the runtime was told
   int previous_device;
   int64_t start_ns;
@@ -79,6 +80,8 @@ gcap_ort_run_t* gcap_ort_run_current(const gcap_ort_session_ep_t* ep);
 // Before a copy between host and device in a run, or in none: FAILED_PRECONDITION if a graph shall come of the run,
 // since a replay would neither read nor write host memory that the application gave to this run.
 gcap_status_t gcap_ort_run_check_host_copy(const gcap_ort_run_t* run) GCAP_NODISCARD;
+// Whether the run's failure is one of a capture, of which nothing was executed: it is then done again, eagerly.
+bool gcap_ort_run_reruns(const gcap_ort_run_t* run);
 // Keeps a copy of a failure that ONNX Runtime is given in a run, or in none, for the run's end.
 void gcap_ort_run_note_failure(gcap_ort_run_t* run, gcap_status_t status);
 // Gives the run a part, on whatever thread its kernels are computed: until its work is done.

@@ -219,9 +219,7 @@ static gcap_ort_status_t* compute(gcap_ort_kernel_impl_t* self, gcap_ort_kernel_
   status = gcap_status_annotate(status, gcap_status_code(status), "node '%s'", kernel->node->name);
   gcap_ort_run_note_failure(run, status);
   // Nothing of a captured run was executed, so the run is done again: see run.c.
-  if (run == NULL || !run->captures || !ep->options.graph.rerun_failed_capture) {
-    return gcap_ort_give(&ep->factory->host, status);
-  }
+  if (run == NULL || !gcap_ort_run_reruns(run)) return gcap_ort_give(&ep->factory->host, status);
   gcap_status_ignore(status);  // the run has a copy
   return NULL;
 }

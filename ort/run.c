@@ -6,9 +6,9 @@
 // - A kernel that fails in a capture does not fail the run: a capture has executed nothing, so the run ends without a
 //   graph and the next one, eager, tells.
 // - IsGraphCaptureEnabled says no when an eager run has given the results and the next run would not give a graph: when
-//   the last capture failed, or the warm-up is longer than what the runtime has patience for.
+//   the last capture failed, or the warm-up is longer than what the runtime has patience for; and when the application
+//   wants one run a call.
 
-#include <errno.h>
 #include <stdlib.h>
 
 #include "gcap/capture.h"
@@ -176,38 +176,32 @@ gcap_ort_run_t* gcap_ort_run_of_thread(gcap_ort_factory_t* factory) {
   return last;
 }
 
+bool gcap_ort_run_reruns(const gcap_ort_run_t* run) {
+  return run->captures && run->ep->options.graph.rerun_failed_capture && run->options.rerun_failed_capture;
+}
+
 void gcap_ort_run_note_failure(gcap_ort_run_t* run, gcap_status_t status) {
   if (run != NULL && run->failure == NULL) run->failure = gcap_status_clone(status);
 }
 
 gcap_status_t gcap_ort_run_check_host_copy(const gcap_ort_run_t* run) {
-  if (run == NULL || run->graph_id == GCAP_GRAPH_ID_NONE || !gcap_runtime_is_graph_capture_enabled(run->ep->runtime))
+  if (run == NULL || run->options.graph_id == GCAP_GRAPH_ID_NONE ||
+      !gcap_runtime_is_graph_capture_enabled(run->ep->runtime))
     return NULL;
   return GCAP_STATUS(GCAP_FAILED_PRECONDITION,
                      "graph id %d: an input or output of the run is in host memory, which a replay would neither read "
                      "nor write: bind inputs and outputs to device memory (IO binding), or run with gpu_graph_id -1",
-                     run->graph_id);
+                     run->options.graph_id);
 }
 
 // --- Begin and end of a run -----------------------------------------------------------------------------------------
-
-static gcap_status_t parse_graph_id(const char* text, int* out_id) {
-  *out_id = 0;
-  if (text == NULL) return NULL;
-  char* end = NULL;
-  errno = 0;
-  const long id = strtol(text, &end, 10);
-  *out_id = (int)id;
-  if (end != text && *end == 0 && errno == 0 && id == (long)*out_id) return NULL;
-  return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "gpu_graph_id is '%s'; expected a whole number, -1 for no graph", text);
-}
 
 static gcap_status_t open_run(gcap_ort_session_ep_t* ep, gcap_ort_run_t* run) {
   GCAP_RETURN_IF_ERROR(gcap_runtime_get_resources(ep->runtime, &run->resources));
   GCAP_RETURN_IF_ERROR(gcap_ort_stream_prepare(run->resources.stream));
   GCAP_RETURN_IF_ERROR(gcap_device_push(ep->device->id, &run->previous_device));
   gcap_run_init(&run->asked);
-  run->asked.id = run->graph_id;
+  run->asked.id = run->options.graph_id;
   gcap_status_t status = gcap_runtime_begin_run(ep->runtime, &run->asked, /*out_kind=*/NULL, /*out_addresses=*/NULL);
   run->captures = status == NULL && gcap_thread_is_capturing();
   if (status == NULL) return NULL;
@@ -244,8 +238,8 @@ static gcap_status_t start(gcap_ort_session_ep_t* ep, const gcap_ort_run_options
   gcap_ort_run_abandon(ep);
   gcap_ort_run_t* run = NULL;
   GCAP_RETURN_IF_ERROR(gcap_affine_get(ep->runs, (void**)&run));
-  const char* id = ep->factory->host.api->GetRunConfigEntry(options, "gpu_graph_id");
-  GCAP_RETURN_IF_ERROR(parse_graph_id(id, &run->graph_id));
+  const bool captures = gcap_runtime_is_graph_capture_enabled(ep->runtime);
+  GCAP_RETURN_IF_ERROR(gcap_ort_run_options_read(&ep->factory->host, options, captures, &run->options));
   run->settled = false;
   run->start_ns = gcap_ort_profiler_now();
   GCAP_RETURN_IF_ERROR(gcap_ort_turn_begin_run(ep));
@@ -264,14 +258,14 @@ gcap_ort_status_t* gcap_ort_on_run_start(gcap_ort_ep_t* self, const gcap_ort_run
 
 // Whether the application's call has what it wants, or the runtime shall run the model once more.
 static bool is_settled(gcap_ort_session_ep_t* ep, gcap_ort_run_t* run) {
-  if (run->graph_id == GCAP_GRAPH_ID_NONE || gcap_runtime_is_captured(ep->runtime, run->graph_id)) {
+  if (run->options.graph_id == GCAP_GRAPH_ID_NONE || gcap_runtime_is_captured(ep->runtime, run->options.graph_id)) {
     run->attempts = 0;
     return false;  // the runtime asks no more
   }
-  gcap_status_t why = gcap_runtime_explain(ep->runtime, run->graph_id, GCAP_GRAPH_WHY_CAPTURE_FAILED);
+  gcap_status_t why = gcap_runtime_explain(ep->runtime, run->options.graph_id, GCAP_GRAPH_WHY_CAPTURE_FAILED);
   const bool failed_before = why != NULL;
   gcap_status_free(why);
-  const bool settled = failed_before || ++run->attempts >= MOST_ATTEMPTS;
+  const bool settled = failed_before || !run->options.capture_in_run || ++run->attempts >= MOST_ATTEMPTS;
   if (settled) run->attempts = 0;
   return settled;
 }
@@ -292,8 +286,8 @@ static gcap_status_t finish(gcap_ort_session_ep_t* ep, bool synchronize) {
   gcap_status_t failure = take_failure(ep, run);
   const bool failed = failure != NULL;
   gcap_status_t status = close_run(ep, run, failure, synchronize);
-  if (ep->options.graph.rerun_failed_capture && gcap_run_take_failed_capture(run->graph_id, status)) return NULL;
-  if (status == NULL && run->captures) gcap_ort_profiler_note(ep, "capture of", run->graph_id, run->start_ns);
+  if (gcap_ort_run_reruns(run) && gcap_run_take_failed_capture(run->options.graph_id, status)) return NULL;
+  if (status == NULL && run->captures) gcap_ort_profiler_note(ep, "capture of", run->options.graph_id, run->start_ns);
   if (status == NULL) run->settled = is_settled(ep, run);
   if (!failed || gcap_status_code(status) == GCAP_CAPTURE_INVALIDATED) return status;
   gcap_status_ignore(status);  // the kernel gave it to the runtime
