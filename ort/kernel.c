@@ -76,26 +76,42 @@ static gcap_status_t get_output(call_t* call, int i) {
   return GCAP_ORT_CALL(host, GetTensorMutableData(value, &tensor->data));
 }
 
-// Infers the shapes of the outputs. Of the inputs, only the content that is in host memory is known.
-static gcap_status_t infer(call_t* call) {
+// Infers the shapes of outputs that have the ranks of the model, or all of them `rank` where that is not negative.
+static gcap_status_t infer_at(call_t* call, const gcap_tensor_t* inputs, int rank) {
   const gcap_ort_node_model_t* node = call->kernel->node;
-  gcap_tensor_t inputs[GCAP_ORT_MAX_VALUES];
   gcap_tensor_t* outputs = call->tensors + call->num_inputs;
+  for (int i = 0; i < call->num_outputs; ++i) {
+    const gcap_value_t* value = &node->values[call->num_inputs + i];
+    outputs[i] = (gcap_tensor_t){.dtype = value->dtype, .rank = rank >= 0 ? rank : value->rank};
+    for (int d = 0; d < outputs[i].rank; ++d) outputs[i].shape[d] = GCAP_DIM_INFERRED;
+  }
+  return gcap_ep_infer_shapes(call->kernel->ep->ep, &node->model, &node->node, inputs, outputs);
+}
+
+// Infers the shapes of the outputs. Of the inputs, only the content that is in host memory is known. What a model
+// declares of a value between its nodes may be wrong, and ONNX Runtime runs such models: where the inputs contradict
+// the declared ranks, the outputs have the rank that the inputs allow.
+static gcap_status_t infer(call_t* call) {
+  gcap_tensor_t inputs[GCAP_ORT_MAX_VALUES];
+  const gcap_tensor_t* outputs = call->tensors + call->num_inputs;
   for (int i = 0; i < call->num_inputs; ++i) {
     inputs[i] = call->tensors[i];
     if (!is_on_host(call->kernel, i)) inputs[i].data = NULL;
   }
-  for (int i = 0; i < call->num_outputs; ++i) {
-    const gcap_value_t* value = &node->values[call->num_inputs + i];
-    outputs[i] = (gcap_tensor_t){.dtype = value->dtype, .rank = value->rank};
-    for (int d = 0; d < value->rank; ++d) outputs[i].shape[d] = GCAP_DIM_INFERRED;
+  gcap_status_t status = infer_at(call, inputs, -1);
+  bool contradicts = gcap_status_code(status) == GCAP_INVALID_ARGUMENT;
+  for (int rank = 0; contradicts && rank <= GCAP_MAX_RANK; ++rank) {
+    gcap_status_t other = infer_at(call, inputs, rank);
+    contradicts = other != NULL;
+    gcap_status_ignore(contradicts ? other : status);  // the first one tells what the model says
+    if (!contradicts) status = NULL;
   }
-  GCAP_RETURN_IF_ERROR(gcap_ep_infer_shapes(call->kernel->ep->ep, &node->model, &node->node, inputs, outputs));
+  if (status != NULL) return status;
   for (int i = 0; i < call->num_outputs; ++i) {
     for (int d = 0; d < outputs[i].rank; ++d) {
       if (outputs[i].shape[d] >= 0) continue;
       return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "node '%s': the EP inferred no size for dimension %d of output %d",
-                         node->name, d, i);
+                         call->kernel->node->name, d, i);
     }
   }
   return NULL;

@@ -82,6 +82,16 @@ class OnnxModel {
     graph_.Sub(12, Value(name, shape, type));
     return *this;
   }
+  OnnxModel& OutputOfAnyRank(const std::string& name) {
+    const Message tensor = Message().Number(1, kOnnxFloat);
+    graph_.Sub(12, Message().Text(1, name).Sub(2, Message().Sub(1, tensor)));
+    return *this;
+  }
+  // What the model says of a value between nodes.
+  OnnxModel& Info(const std::string& name, const Shape& shape) {
+    graph_.Sub(13, Value(name, shape, kOnnxFloat));
+    return *this;
+  }
   std::string Bytes(int opset = 17) const {
     Message graph = graph_;
     graph.Text(2, "graph");

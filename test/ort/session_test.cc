@@ -201,6 +201,32 @@ TEST_F(SessionTest, ControlFlowIsRefusedByTheRuntimeWithoutHarm) {
                   "graph capture"));
 }
 
+// Tools that write what they infer into a model write wrong ranks, and ONNX Runtime's CPU EP runs such models. The run
+// failed.
+TEST_F(SessionTest, WrongRankBetweenNodesIsNoFailure) {
+  const auto model = [](const OnnxModel::Shape& declared) {
+    return OnnxModel()
+        .Node("Squeeze", "squeeze", {"a"}, {"s"})
+        .Node("Relu", "relu", {"s"}, {"r"})
+        .Node("Add", "add", {"r", "r"}, {"c"})
+        .Input("a", {kAnySize, 3, kAnySize})
+        .Info("s", declared)
+        .OutputOfAnyRank("c")
+        .Bytes();
+  };
+  for (const OnnxModel::Shape& declared : {OnnxModel::Shape{kAnySize}, {kAnySize, 3}, {1, 3, 1}}) {
+    OrtSession session(ort_, env(), device(), model(declared), {});
+    ASSERT_EQ(session.error(), "");
+    plugin().computes = 0;
+    for (int i = 0; i < 2; ++i) {
+      Floats c;
+      EXPECT_EQ(session.RunOnHost({"a"}, {{1, 3, 1}}, {{1, -2, 3}}, "c", &c), "");
+      EXPECT_EQ(c, (Floats{2, 0, 6}));
+    }
+    EXPECT_EQ(plugin().computes, 6);
+  }
+}
+
 // --- Memory ---------------------------------------------------------------------------------------------------------
 
 TEST_F(SessionTest, AllocatorHasStatistics) {
