@@ -40,6 +40,12 @@ TEST_F(SessionTest, OptionsThatDoNotParseAreRefusedWithOurMessage) {
   EXPECT_TRUE(Has(Create(Add(), {{"gpu_external_alloc", "0x1234"}}), "gpu_external_free"));
 }
 
+// CUDA follows the pointer, so the process ended.
+TEST_F(SessionTest, StreamOfTheUsersThatIsNoAddressIsRefused) {
+  EXPECT_TRUE(Has(Create(Add(), {{"user_compute_stream", "12345"}}), "user_compute_stream is 12345"));
+  EXPECT_TRUE(Has(Create(Add(), {{"user_compute_stream", "0x7"}, {"enable_cuda_graph", "1"}}), "(0x7)"));
+}
+
 TEST_F(SessionTest, DeviceIsThatOfTheEpDevice) {
   const char* id = api().GetKeyValue(api().EpDevice_EpMetadata(device()), "cuda_device_id");
   ASSERT_NE(id, nullptr);
