@@ -64,6 +64,7 @@ static void fill_in(gcap_ort_session_ep_t* ep) {
 void gcap_ort_ep_retain(gcap_ort_session_ep_t* ep) { atomic_fetch_add(&ep->references, 1); }
 
 static void end_parts(gcap_ort_session_ep_t* ep) {
+  free(atomic_load(&ep->warning));
   gcap_ort_releases_deinit(&ep->releases);
   pthread_mutex_destroy(&ep->open_mutex);
   gcap_ort_turn_deinit(&ep->turn);
@@ -145,6 +146,7 @@ static gcap_status_t create(gcap_ort_factory_t* factory, const gcap_ort_key_valu
   atomic_init(&ep->references, 1);
   gcap_ort_turn_init(&ep->turn);
   atomic_init(&ep->profiler, NULL);
+  atomic_init(&ep->warning, NULL);
   gcap_ort_releases_init(&ep->releases);
   pthread_mutex_init(&ep->open_mutex, NULL);
   fill_in(ep);

@@ -69,7 +69,9 @@ static gcap_status_t read_value(const gcap_ort_host_t* host, gcap_ort_status_t* 
                                 gcap_value_t* value, bool* out_there) {
   *out_there = is_there(host, asked) && type != NULL;
   if (!*out_there) return NULL;
-  gcap_status_t status = gcap_ort_value_read(host, type, value, out_there);
+  gcap_ort_reason_t why;
+  gcap_status_t status = gcap_ort_value_read(host, type, value, &why);
+  *out_there = gcap_ort_reason_is_empty(&why);
   host->api->ReleaseTypeInfo(type);
   return status;
 }

@@ -21,15 +21,21 @@ typedef struct gcap_ort_node_model {
   int indices[GCAP_ORT_MAX_VALUES];
 } gcap_ort_node_model_t;
 
+// Why a node is left to other EPs, in a few words: "a value of unknown rank". Empty: it is not.
+typedef struct gcap_ort_reason {
+  char text[96];
+} gcap_ort_reason_t;
+
 // Whether the kernels of an operator with these host_inputs (gcap_ort_op_t) read an input in host memory.
 static inline bool gcap_ort_reads_on_host(uint32_t host_inputs, int input) {
   return input < 32 && (host_inputs >> input & 1) != 0;
 }
 
-// Reads a node of a graph. `*out_model` is NULL if gcap cannot say what the node is: an optional input is left out
-// before others, a rank is unknown, a type is none of gcap's, or the plugin lists no such attribute.
+// Reads a node of a graph. `*out_model` is NULL if gcap cannot say what the node is, and `*out_why` says why: an
+// optional input is left out before others, a rank is unknown, a type is none of gcap's, or the plugin lists no such
+// attribute.
 gcap_status_t gcap_ort_node_read(const gcap_ort_factory_t* factory, const gcap_ort_node_t* node,
-                                 gcap_ort_node_model_t** out_model) GCAP_NODISCARD;
+                                 gcap_ort_node_model_t** out_model, gcap_ort_reason_t* out_why) GCAP_NODISCARD;
 // The same of the node that a kernel is made for, which was claimed. Constants that the runtime has in host memory come
 // along.
 gcap_status_t gcap_ort_node_read_kernel(const gcap_ort_factory_t* factory, const gcap_ort_op_t* op,

@@ -309,8 +309,17 @@ gcap_ort_status_t* gcap_ort_sync(gcap_ort_ep_t* self) {
 
 // --- Graphs ---------------------------------------------------------------------------------------------------------
 
+// Asked first when a session has its nodes, of which ONNX Runtime then refuses it if some are left to other EPs.
+static void warn_once(gcap_ort_session_ep_t* ep) {
+  if (atomic_load_explicit(&ep->warning, memory_order_relaxed) == NULL) return;
+  char* warning = atomic_exchange(&ep->warning, NULL);
+  if (warning != NULL) gcap_log(GCAP_LOG_WARNING, "%s", warning);
+  free(warning);
+}
+
 bool gcap_ort_is_graph_capture_enabled(const gcap_ort_ep_t* self) {
-  const gcap_ort_session_ep_t* ep = ep_of(self);
+  gcap_ort_session_ep_t* ep = ep_of(self);
+  warn_once(ep);
   const gcap_ort_run_t* run = gcap_affine_find(ep->runs);
   return gcap_runtime_is_graph_capture_enabled(ep->runtime) && (run == NULL || !run->settled);
 }
