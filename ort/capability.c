@@ -10,15 +10,16 @@
 //
 // Locking: none; ONNX Runtime asks on one thread.
 
+#include "ort/capability.h"
+
 #include <stdlib.h>
 #include <string.h>
 
 #include "gcap/log.h"
 #include "lib/internal/grow.h"
 #include "lib/internal/text.h"
-#include "ort/ep.h"
 #include "ort/left.h"
-#include "ort/node_model.h"
+#include "ort/node.h"
 
 // A value in host memory.
 typedef struct host_value {

@@ -3,11 +3,15 @@
 // Kernels that an EP on a device must have for ONNX Runtime's sake: MemcpyFromHost and MemcpyToHost, which the runtime
 // puts between nodes on the CPU and nodes on the EP, and Shape, which would otherwise be on the CPU and have its input
 // copied there. A model with copies is never captured: the runtime refuses it.
+//
+// Locking: none. A kernel is only read once it is made.
+
+#include "ort/host_kernels.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-#include "ort/ep.h"
+#include "ort/data_transfer.h"
+#include "ort/run.h"
 
 // In the runtime's hands. `abi` is first.
 typedef struct host_kernel {

@@ -3,15 +3,21 @@
 // Kernels. ONNX Runtime has one kernel for a node, of whatever shapes a run brings; gcap's kernels are made for fixed
 // shapes. So there is a gcap kernel for each set of shapes that the node has seen: made in the first run that brings
 // the shapes, which is never a capture. Of those that no graph has, the ones used last are kept (plans.h).
+//
+// Locking: none of its own: the plans of a node lock (plans.c). The model of a node is only read once it is made.
+
+#include "ort/kernel.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "gcap/capture.h"
 #include "lib/internal/cuda_guard.h"
-#include "ort/ep.h"
-#include "ort/node.h"
+#include "ort/devices.h"
+#include "ort/holds.h"
+#include "ort/kernel_node.h"
 #include "ort/plans.h"
+#include "ort/run.h"
 
 // A kernel in the runtime's hands. `abi` is first.
 typedef struct kernel {

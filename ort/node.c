@@ -1,13 +1,13 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
 // A node of a graph of ONNX Runtime's, as a gcap model of one node.
+//
+// Locking: none. A model is made by one thread, and only read afterwards.
 
 #include "ort/node.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-#include "ort/node_model.h"
 
 // --- Values ---------------------------------------------------------------------------------------------------------
 

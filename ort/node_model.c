@@ -1,6 +1,8 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
 // A gcap model of one node: its making and its end, and types and shapes of its values.
+//
+// Locking: none. A model is made by one thread, and only read afterwards.
 
 #include "ort/node_model.h"
 

@@ -4,6 +4,8 @@
 //
 // Locking: none; values only.
 
+#include "ort/options.h"
+
 #include <cuda_runtime_api.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -11,8 +13,6 @@
 #include <strings.h>
 #include <sys/mman.h>
 #include <unistd.h>
-
-#include "ort/ep.h"
 
 // Of an address of a process, on the machines that CUDA has.
 enum { ADDRESS_BITS = 48 };
