@@ -69,9 +69,9 @@ static gcap_status_t find_op(const look_t* look, looked_t* node, gcap_ort_reason
       node->op = op;
       return NULL;
     }
-    gcap_ort_reason_set(out_why, "of opset %d, the kernels are of opset %d and later", version, op->first);
-    if (version > op->first)
-      gcap_ort_reason_set(out_why, "of opset %d, the kernels are of up to %d", version, op->last);
+    const bool is_older = version < op->first;
+    gcap_ort_reason_set(out_why, "of opset %d, the kernels are of opset %d and %s", version,
+                        is_older ? op->first : op->last, is_older ? "later" : "earlier");
   }
   return NULL;
 }

@@ -39,11 +39,18 @@ def register(library, ep_name):
     return devices[0]
 
 
+def dimension(text):
+    name, _, size = text.rpartition("=")
+    if not name or not size.isdigit():
+        raise argparse.ArgumentTypeError(f"'{text}' is not NAME=SIZE")
+    return name, int(size)
+
+
 def options_with(dimensions):
     """Options of a session in which dimensions of the model, which are open by name, have sizes."""
     options = ort.SessionOptions()
     for name, size in dimensions:
-        options.add_free_dimension_override_by_name(name, int(size))
+        options.add_free_dimension_override_by_name(name, size)
     return options
 
 
@@ -146,7 +153,7 @@ def main():
     parser.add_argument("model", help="an ONNX file")
     parser.add_argument("--library", help="the EP's library (default: the installed wheel's)")
     parser.add_argument("--ep-name", default="gcap", help="of the EP in --library (default: gcap)")
-    parser.add_argument("--dimension", action="append", default=[], metavar="NAME=SIZE", type=lambda pair: pair.split("="),
+    parser.add_argument("--dimension", action="append", default=[], metavar="NAME=SIZE", type=dimension,
                         help="the size of a dimension that the model leaves open (default: 1)")
     parser.add_argument("--runs", type=int, default=100, help="of each measurement (default: 100)")
     parser.add_argument("--tolerance", type=float, default=1e-3, help="largest difference allowed (default: 0.001)")

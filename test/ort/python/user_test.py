@@ -3,8 +3,8 @@
 
     user_test.py LIBRARY
 
-A model that is refused for graphs is refused with one warning, which names the nodes in the way; with its dimension fixed
-the model is captured. Threads run a session, hand their outputs on, and end: nothing is left of them.
+A model that is refused for graphs is refused with one warning, which names the nodes in the way; with its dimension
+fixed the model is captured. Threads run a session, hand their outputs on, and end: nothing is left of them.
 """
 
 import os
