@@ -269,8 +269,9 @@ std::string OrtSession::RunOnHost(const std::vector<std::string>& inputs, const 
   out_values->clear();
   size_t bytes = 0;
   const void* data = nullptr;
-  if (fetched != nullptr && api.GetTensorSizeInBytes(fetched, &bytes) == nullptr &&
-      api.GetTensorData(fetched, &data) == nullptr) {
+  // After a replay that has no tensor for the output, what was fetched has none either.
+  if (fetched != nullptr && ort_->Take(api.GetTensorSizeInBytes(fetched, &bytes)).empty() &&
+      ort_->Take(api.GetTensorData(fetched, &data)).empty()) {
     out_values->assign(static_cast<const float*>(data), static_cast<const float*>(data) + bytes / sizeof(float));
   }
   if (fetched != nullptr) api.ReleaseValue(fetched);
