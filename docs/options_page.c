@@ -43,6 +43,7 @@ static const char introduction[] =
     "prefix of another EP is ignored, with a line in the log, since a host gives one configuration to all its EPs. "
     "Without\n"
     "an EP (`gcap_options_parse`) it is an unknown key. Run options have no prefix.\n"
+    "ONNX Runtime passes on some of the run options ([ort.md](ort.md)).\n"
     "\n"
     "## What follows from other options\n"
     "\n"

@@ -1,6 +1,9 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
 // ONNX Runtime's allocators over gcap's memory: device memory is scratch, pinned memory comes from the runtime.
+//
+// Locking: none of its own: scratch and the allocators lock. ONNX Runtime ends an allocator when no call of it is under
+// way.
 
 #include "ort/allocator.h"
 
@@ -8,6 +11,9 @@
 #include <stdlib.h>
 
 #include "gcap/log.h"
+#include "ort/devices.h"
+#include "ort/ep_end.h"
+#include "ort/run.h"
 #include "ort/stream.h"
 
 // An allocator in the runtime's hands. `abi` is first.

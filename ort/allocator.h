@@ -4,7 +4,7 @@
 #ifndef GCAP_ORT_ALLOCATOR_H_
 #define GCAP_ORT_ALLOCATOR_H_
 
-#include "ort/ep.h"
+#include "ort/objects.h"
 
 // OrtEpFactory.CreateAllocator: memory of no session.
 gcap_ort_status_t* gcap_ort_create_shared_allocator(gcap_ort_ep_factory_t* self, const gcap_ort_memory_info_t* info,

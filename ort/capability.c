@@ -1,52 +1,95 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
-// Which nodes of a graph the EP runs.
+// Which nodes of a graph the EP runs, and with graphs on, which ones it leaves to other EPs and why. ONNX Runtime asks
+// for each graph of a model, the outermost last, and for all of them again once it has inlined functions; then it asks
+// whether graphs are on, and refuses the session if nodes are left. So the last answer is the one to tell, and is told
+// there.
+//
+// Values in host memory are followed: what is computed of shapes stays on the CPU, which is no obstacle to a capture
+// unless the device reads the value.
+//
+// Locking: none; ONNX Runtime asks on one thread.
+
+#include "ort/capability.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "gcap/log.h"
 #include "lib/internal/grow.h"
-#include "ort/ep.h"
+#include "lib/internal/text.h"
+#include "ort/left.h"
 #include "ort/node.h"
 
-// The plugin's operator whose kernel the node would get. NULL: it has none, as for the copies between EPs.
-static gcap_status_t find_op(const gcap_ort_factory_t* factory, const gcap_ort_node_t* node,
-                             const gcap_ort_op_t** out_op) {
-  const gcap_ort_host_t* host = &factory->host;
-  const char *op_type = NULL, *domain = NULL;
-  int version = 0;
-  *out_op = NULL;
-  GCAP_RETURN_IF_ERROR(GCAP_ORT_CALL(host, Node_GetOperatorType(node, &op_type)));
-  GCAP_RETURN_IF_ERROR(GCAP_ORT_CALL(host, Node_GetDomain(node, &domain)));
-  GCAP_RETURN_IF_ERROR(GCAP_ORT_CALL(host, Node_GetSinceVersion(node, &version)));
-  for (const gcap_ort_op_t* op = factory->plugin->ops; op->op_type != NULL && *out_op == NULL; ++op) {
-    const bool is_of_version = version >= op->first && (op->last == GCAP_ORT_ANY_LATER_OPSET || version <= op->last);
-    const char* of = op->domain != NULL ? op->domain : "";
-    if (is_of_version && strcmp(op->op_type, op_type) == 0 && strcmp(of, domain) == 0) *out_op = op;
-  }
-  return NULL;
-}
+// A value in host memory.
+typedef struct host_value {
+  const char* name;   // of the graph
+  const char* maker;  // the operator
+  bool is_shape;      // the shape of another, or computed of shapes; else of a node that the EP has no kernel for
+  bool is_told;       // to be read on the device
+} host_value_t;
 
-// Values that are in host memory: the shapes of others, and what is computed of them.
 typedef struct host_values {
-  const char** names;  // of the graph
+  host_value_t* items;
   size_t count;
   size_t room;
 } host_values_t;
 
-static bool is_on_host(const host_values_t* values, const char* name) {
-  for (size_t i = 0; i < values->count; ++i) {
-    if (strcmp(values->names[i], name) == 0) return true;
+// One question of ONNX Runtime's.
+typedef struct look {
+  gcap_ort_session_ep_t* ep;
+  const gcap_ort_host_t* host;
+  gcap_ort_graph_support_t* info;
+  host_values_t values;
+  bool tells;  // what is left
+  gcap_ort_left_t left;
+} look_t;
+
+// A node of the graph.
+typedef struct looked {
+  const gcap_ort_node_t* node;
+  const char* op_type;
+  const gcap_ort_op_t* op;  // the plugin's operator whose kernel the node would get; NULL: none
+} looked_t;
+
+// --- The operator ---------------------------------------------------------------------------------------------------
+
+// Finds the plugin's operator. Where there is none, as for the copies between EPs, `*out_why` says so.
+static gcap_status_t find_op(const look_t* look, looked_t* node, gcap_ort_reason_t* out_why) {
+  const char* domain = NULL;
+  int version = 0;
+  GCAP_RETURN_IF_ERROR(GCAP_ORT_CALL(look->host, Node_GetOperatorType(node->node, &node->op_type)));
+  GCAP_RETURN_IF_ERROR(GCAP_ORT_CALL(look->host, Node_GetDomain(node->node, &domain)));
+  GCAP_RETURN_IF_ERROR(GCAP_ORT_CALL(look->host, Node_GetSinceVersion(node->node, &version)));
+  gcap_ort_reason_set(out_why, "no kernel");
+  for (const gcap_ort_op_t* op = look->ep->factory->plugin->ops; op->op_type != NULL; ++op) {
+    const char* of = op->domain != NULL ? op->domain : "";
+    if (strcmp(op->op_type, node->op_type) != 0 || strcmp(of, domain) != 0) continue;
+    if (version >= op->first && (op->last == GCAP_ORT_ANY_LATER_OPSET || version <= op->last)) {
+      node->op = op;
+      return NULL;
+    }
+    const bool is_older = version < op->first;
+    gcap_ort_reason_set(out_why, "of opset %d, the kernels are of opset %d and %s", version,
+                        is_older ? op->first : op->last, is_older ? "later" : "earlier");
   }
-  return false;
+  return NULL;
 }
 
-static gcap_status_t add_on_host(host_values_t* values, const char* name) {
-  if (!gcap_grow(&values->names, &values->room, values->count + 1, sizeof(*values->names))) {
+// --- Values in host memory ------------------------------------------------------------------------------------------
+
+static host_value_t* find_on_host(const host_values_t* values, const char* name) {
+  for (size_t i = 0; i < values->count; ++i) {
+    if (strcmp(values->items[i].name, name) == 0) return &values->items[i];
+  }
+  return NULL;
+}
+
+static gcap_status_t add_on_host(host_values_t* values, const char* name, const char* maker, bool is_shape) {
+  if (!gcap_grow(&values->items, &values->room, values->count + 1, sizeof(*values->items))) {
     return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory for names of values");
   }
-  values->names[values->count++] = name;
+  values->items[values->count++] = (host_value_t){.name = name, .maker = maker, .is_shape = is_shape};
   return NULL;
 }
 
@@ -56,7 +99,8 @@ static bool computes_shapes(const host_values_t* values, const gcap_ort_op_t* op
   bool any = false;
   for (int i = 0; i < m->node.num_inputs; ++i) {
     const gcap_value_t* value = &m->values[i];
-    const bool on_host = is_on_host(values, value->name);
+    const host_value_t* found = find_on_host(values, value->name);
+    const bool on_host = found != NULL && found->is_shape;
     if (!on_host && value->host_data == NULL) return false;
     const bool reads_on_host = gcap_ort_reads_on_host(op->host_inputs, i);
     any = any || (on_host && !reads_on_host);
@@ -64,6 +108,70 @@ static bool computes_shapes(const host_values_t* values, const gcap_ort_op_t* op
   for (int i = m->node.num_inputs; any && i < m->model.num_values; ++i) any = m->values[i].rank <= 1;
   return any;
 }
+
+// --- What is left ---------------------------------------------------------------------------------------------------
+
+// True if each input that is not constant is in host memory, and there is one.
+static gcap_status_t reads_host_alone(const look_t* look, const gcap_ort_node_t* node, bool* out_alone) {
+  const gcap_ort_value_info_t* infos[GCAP_ORT_MAX_VALUES];
+  size_t count = 0;
+  *out_alone = false;
+  GCAP_RETURN_IF_ERROR(GCAP_ORT_CALL(look->host, Node_GetNumInputs(node, &count)));
+  if (count > GCAP_ORT_MAX_VALUES) return NULL;
+  GCAP_RETURN_IF_ERROR(GCAP_ORT_CALL(look->host, Node_GetInputs(node, infos, count)));
+  bool any = false;
+  for (size_t i = 0; i < count; ++i) {
+    const char* name = NULL;
+    bool is_constant = false;
+    if (infos[i] == NULL) continue;
+    GCAP_RETURN_IF_ERROR(GCAP_ORT_CALL(look->host, GetValueInfoName(infos[i], &name)));
+    GCAP_RETURN_IF_ERROR(GCAP_ORT_CALL(look->host, ValueInfo_IsConstantInitializer(infos[i], &is_constant)));
+    const bool is_on_host = find_on_host(&look->values, name) != NULL;
+    if (!is_on_host && !is_constant) return NULL;
+    any = any || is_on_host;
+  }
+  *out_alone = any;
+  return NULL;
+}
+
+static gcap_status_t add_outputs_on_host(look_t* look, const looked_t* node) {
+  const gcap_ort_value_info_t* infos[GCAP_ORT_MAX_VALUES];
+  size_t count = 0;
+  GCAP_RETURN_IF_ERROR(GCAP_ORT_CALL(look->host, Node_GetNumOutputs(node->node, &count)));
+  if (count > GCAP_ORT_MAX_VALUES) return NULL;
+  GCAP_RETURN_IF_ERROR(GCAP_ORT_CALL(look->host, Node_GetOutputs(node->node, infos, count)));
+  for (size_t i = 0; i < count; ++i) {
+    const char* name = NULL;
+    if (infos[i] == NULL) continue;
+    GCAP_RETURN_IF_ERROR(GCAP_ORT_CALL(look->host, GetValueInfoName(infos[i], &name)));
+    GCAP_RETURN_IF_ERROR(add_on_host(&look->values, name, node->op_type, /*is_shape=*/false));
+  }
+  return NULL;
+}
+
+// The node is left to other EPs. One that reads host memory alone is no obstacle to a capture by itself.
+static gcap_status_t leave(look_t* look, const looked_t* node, const gcap_ort_reason_t* why) {
+  if (!look->tells) return NULL;
+  bool alone = false;
+  GCAP_RETURN_IF_ERROR(reads_host_alone(look, node->node, &alone));
+  if (alone) return add_outputs_on_host(look, node);
+  gcap_ort_left_add(&look->left, node->op_type, why->text);
+  return NULL;
+}
+
+// What the CPU has computed of shapes, and the node, which is the EP's, reads on the device, is copied there.
+static void tell_copies(look_t* look, const looked_t* node, const gcap_ort_node_model_t* m) {
+  for (int i = 0; look->tells && i < m->node.num_inputs; ++i) {
+    host_value_t* value = find_on_host(&look->values, m->values[i].name);
+    if (value == NULL || value->is_told || gcap_ort_reads_on_host(node->op->host_inputs, i)) continue;
+    value->is_told = true;
+    gcap_ort_reason_t why;
+    gcap_ort_reason_set(&why, "on the CPU, of shapes, and %s reads it on the device", node->op_type);
+    gcap_ort_left_add(&look->left, value->maker, why.text);
+  }
+}
+
+// --- Node by node ---------------------------------------------------------------------------------------------------
 
 // True if the plugin's table says of each input what the EP says: ONNX Runtime puts it where the table says.
 static bool places_agree(gcap_ort_session_ep_t* ep, const gcap_ort_op_t* op, const gcap_ort_node_model_t* m) {
@@ -90,68 +198,97 @@ static bool is_read_twice(const gcap_ort_op_t* op, const gcap_ort_node_model_t* 
   return false;
 }
 
-// Adds the node to those that the EP runs, if it does.
-static gcap_status_t consider_op(gcap_ort_session_ep_t* ep, const gcap_ort_op_t* op, const gcap_ort_node_t* node,
-                                 const gcap_ort_node_model_t* m, host_values_t* values,
-                                 gcap_ort_graph_support_t* info) {
-  if (computes_shapes(values, op, m)) {
-    for (int i = m->node.num_inputs; i < m->model.num_values; ++i) {
-      GCAP_RETURN_IF_ERROR(add_on_host(values, m->values[i].name));
-    }
-    return NULL;
+static void refuse_types(const gcap_ort_node_model_t* m, gcap_ort_reason_t* out_why) {
+  gcap_text_t text;
+  gcap_text_init(&text, out_why->text, sizeof(out_why->text));
+  gcap_text_add(&text, "none of the kernels takes its types, shapes or attributes: inputs of");
+  for (int i = 0; i < m->node.num_inputs; ++i) gcap_text_add(&text, " %s", gcap_dtype_name(m->values[i].dtype));
+}
+
+// Why the EP does not run the node. Empty: it does.
+static void judge(const look_t* look, const looked_t* node, const gcap_ort_node_model_t* m,
+                  gcap_ort_reason_t* out_why) {
+  gcap_ort_session_ep_t* ep = look->ep;
+  if (node->op->accepts != NULL && !node->op->accepts(&m->model, &m->node)) {
+    gcap_ort_reason_set(out_why, "the kernels compute what a later opset says");
+  } else if (is_read_twice(node->op, m)) {
+    gcap_ort_reason_set(out_why, "one value is read on the host and on the device");
+  } else if (!gcap_ep_supports(ep->ep, &m->model, &m->node)) {
+    refuse_types(m, out_why);
+  } else if (!places_agree(ep, node->op, m)) {
+    gcap_ort_reason_set(out_why, "its gcap_ort_op_t contradicts the EP");
   }
-  if (op->accepts != NULL && !op->accepts(&m->model, &m->node)) return NULL;
-  if (is_read_twice(op, m) || !gcap_ep_supports(ep->ep, &m->model, &m->node) || !places_agree(ep, op, m)) return NULL;
-  return GCAP_ORT_EP_CALL(&ep->factory->host, EpGraphSupportInfo_AddSingleNode(info, node));
+}
+
+static gcap_status_t keep_on_host(look_t* look, const looked_t* node, const gcap_ort_node_model_t* m) {
+  for (int i = m->node.num_inputs; i < m->model.num_values; ++i) {
+    GCAP_RETURN_IF_ERROR(add_on_host(&look->values, m->values[i].name, node->op_type, /*is_shape=*/true));
+  }
+  const bool is_allowed = gcap_ep_graph_capture_node_assignment_policy(look->ep->ep) == GCAP_GRAPH_ALLOW_CPU_FOR_SHAPES;
+  if (look->tells && !is_allowed) gcap_ort_left_add(&look->left, node->op_type, "it computes shapes");
+  return NULL;
+}
+
+// Adds the node to those that the EP runs, if it does.
+static gcap_status_t consider_op(look_t* look, const looked_t* node, const gcap_ort_node_model_t* m) {
+  if (computes_shapes(&look->values, node->op, m)) return keep_on_host(look, node, m);
+  gcap_ort_reason_t why = {""};
+  judge(look, node, m, &why);
+  if (!gcap_ort_reason_is_empty(&why)) return leave(look, node, &why);
+  tell_copies(look, node, m);
+  return GCAP_ORT_EP_CALL(look->host, EpGraphSupportInfo_AddSingleNode(look->info, node->node));
 }
 
 // The EP runs every Shape: its output is on the host.
-static gcap_status_t consider_shape(const gcap_ort_host_t* host, const gcap_ort_node_t* node, host_values_t* values,
-                                    gcap_ort_graph_support_t* info) {
+static gcap_status_t consider_shape(look_t* look, const looked_t* node) {
   const gcap_ort_value_info_t* output = NULL;
-  const char *op_type = NULL, *name = NULL;
-  GCAP_RETURN_IF_ERROR(GCAP_ORT_CALL(host, Node_GetOperatorType(node, &op_type)));
-  if (strcmp(op_type, "Shape") != 0) return NULL;
-  GCAP_RETURN_IF_ERROR(GCAP_ORT_CALL(host, Node_GetOutputs(node, &output, 1)));
-  GCAP_RETURN_IF_ERROR(GCAP_ORT_CALL(host, GetValueInfoName(output, &name)));
-  GCAP_RETURN_IF_ERROR(add_on_host(values, name));
-  return GCAP_ORT_EP_CALL(host, EpGraphSupportInfo_AddSingleNode(info, node));
+  const char* name = NULL;
+  if (strcmp(node->op_type, "Shape") != 0) return NULL;
+  GCAP_RETURN_IF_ERROR(GCAP_ORT_CALL(look->host, Node_GetOutputs(node->node, &output, 1)));
+  GCAP_RETURN_IF_ERROR(GCAP_ORT_CALL(look->host, GetValueInfoName(output, &name)));
+  GCAP_RETURN_IF_ERROR(add_on_host(&look->values, name, node->op_type, /*is_shape=*/true));
+  return GCAP_ORT_EP_CALL(look->host, EpGraphSupportInfo_AddSingleNode(look->info, node->node));
 }
 
-static gcap_status_t consider(gcap_ort_session_ep_t* ep, const gcap_ort_node_t* node, host_values_t* values,
-                              gcap_ort_graph_support_t* info) {
-  const gcap_ort_host_t* host = &ep->factory->host;
+static gcap_status_t consider(look_t* look, const gcap_ort_node_t* of_graph) {
+  looked_t node = {.node = of_graph};
+  gcap_ort_reason_t why;
   const gcap_ort_kernel_def_t* def = NULL;
-  const gcap_ort_op_t* op = NULL;
-  GCAP_RETURN_IF_ERROR(GCAP_ORT_EP_CALL(host, EpGraphSupportInfo_LookUpKernel(info, node, &def)));
-  if (def == NULL) return NULL;
-  GCAP_RETURN_IF_ERROR(find_op(ep->factory, node, &op));
-  if (op == NULL) return consider_shape(host, node, values, info);
+  GCAP_RETURN_IF_ERROR(GCAP_ORT_EP_CALL(look->host, EpGraphSupportInfo_LookUpKernel(look->info, of_graph, &def)));
+  GCAP_RETURN_IF_ERROR(find_op(look, &node, &why));
+  if (def == NULL) return leave(look, &node, &why);
+  if (node.op == NULL) return consider_shape(look, &node);
   gcap_ort_node_model_t* m = NULL;
-  GCAP_RETURN_IF_ERROR(gcap_ort_node_read(ep->factory, node, &m));
-  gcap_status_t status = m != NULL ? consider_op(ep, op, node, m, values, info) : NULL;
+  GCAP_RETURN_IF_ERROR(gcap_ort_node_read(look->ep->factory, of_graph, &m, &why));
+  gcap_status_t status = m != NULL ? consider_op(look, &node, m) : leave(look, &node, &why);
   gcap_ort_node_free(m);
   return status;
 }
 
+// --- The graph ------------------------------------------------------------------------------------------------------
+
 // Nodes come in an order in which they can run.
-static gcap_status_t consider_all(gcap_ort_session_ep_t* ep, const gcap_ort_graph_t* graph,
-                                  gcap_ort_graph_support_t* info) {
-  const gcap_ort_host_t* host = &ep->factory->host;
+static gcap_status_t consider_all(look_t* look, const gcap_ort_graph_t* graph, size_t* out_count) {
   size_t count = 0;
-  GCAP_RETURN_IF_ERROR(GCAP_ORT_CALL(host, Graph_GetNumNodes(graph, &count)));
+  GCAP_RETURN_IF_ERROR(GCAP_ORT_CALL(look->host, Graph_GetNumNodes(graph, &count)));
   const gcap_ort_node_t** nodes = calloc(count + 1, sizeof(*nodes));
   if (nodes == NULL) return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory for %zu nodes", count);
-  host_values_t values = {0};
-  gcap_status_t status = GCAP_ORT_CALL(host, Graph_GetNodes(graph, nodes, count));
-  for (size_t i = 0; i < count && status == NULL; ++i) status = consider(ep, nodes[i], &values, info);
-  free(values.names);
+  gcap_status_t status = GCAP_ORT_CALL(look->host, Graph_GetNodes(graph, nodes, count));
+  for (size_t i = 0; i < count && status == NULL; ++i) status = consider(look, nodes[i]);
   free(nodes);
+  *out_count = count;
   return status;
 }
 
 gcap_ort_status_t* gcap_ort_get_capability(gcap_ort_ep_t* self, const gcap_ort_graph_t* graph,
                                            gcap_ort_graph_support_t* info) {
   gcap_ort_session_ep_t* ep = (gcap_ort_session_ep_t*)self;
-  return gcap_ort_give(&ep->factory->host, consider_all(ep, graph, info));
+  look_t look = {.ep = ep, .host = &ep->factory->host, .info = info};
+  look.tells = gcap_runtime_is_graph_capture_enabled(ep->runtime);
+  size_t count = 0;
+  gcap_status_t status = consider_all(&look, graph, &count);
+  free(atomic_exchange(&ep->warning, gcap_ort_left_describe(&look.left, ep->factory->plugin->name, count)));
+  gcap_ort_left_deinit(&look.left);
+  free(look.values.items);
+  return gcap_ort_give(&ep->factory->host, status);
 }

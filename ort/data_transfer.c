@@ -1,12 +1,18 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
 // Copies between host, pinned and device memory for ONNX Runtime, by the runtime of the device.
+//
+// Locking: none of its own. A copy on a stream that threads share takes the EP's turn, unless the thread's run has it.
+
+#include "ort/data_transfer.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "ort/ep.h"
+#include "ort/devices.h"
+#include "ort/run.h"
 #include "ort/stream.h"
+#include "ort/turn.h"
 
 // In the runtime's hands. `abi` is first.
 typedef struct data_transfer {

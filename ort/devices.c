@@ -2,11 +2,14 @@
 //
 // CUDA's devices as ONNX Runtime sees them: hardware that the runtime found itself, or else a virtual device, with the
 // memory that goes with each.
+//
+// Locking: none. Devices are made before ONNX Runtime has the factory, and end after all else; their hardware is made
+// while the library is registered, on one thread.
+
+#include "ort/devices.h"
 
 #include <cuda_runtime_api.h>
 #include <stdio.h>
-
-#include "ort/factory.h"
 
 static const char kDeviceKey[] = "cuda_device_id";
 

@@ -1,6 +1,8 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
 // The EP of one session: made of the plugin's gcap EP, and ended when neither the session nor a tensor needs it.
+//
+// Locking: the factory's `mutex` while the EP joins the list of those that live.
 
 #include "ort/ep.h"
 
@@ -8,7 +10,15 @@
 
 #include "gcap/log.h"
 #include "ort/allocator.h"
+#include "ort/capability.h"
+#include "ort/ep_end.h"
+#include "ort/options.h"
+#include "ort/profiler.h"
+#include "ort/release.h"
+#include "ort/replay.h"
+#include "ort/run.h"
 #include "ort/stream.h"
+#include "ort/turn.h"
 
 static gcap_ort_session_ep_t* ep_of(const gcap_ort_ep_t* self) { return (gcap_ort_session_ep_t*)self; }
 
@@ -61,40 +71,11 @@ static void fill_in(gcap_ort_session_ep_t* ep) {
 
 // --- Begin and end --------------------------------------------------------------------------------------------------
 
-void gcap_ort_ep_retain(gcap_ort_session_ep_t* ep) { atomic_fetch_add(&ep->references, 1); }
-
-static void end_parts(gcap_ort_session_ep_t* ep) {
-  gcap_ort_releases_deinit(&ep->releases);
-  pthread_mutex_destroy(&ep->open_mutex);
-  gcap_ort_turn_deinit(&ep->turn);
-  free(ep);
-}
-
 static void list_add(gcap_ort_session_ep_t* ep) {
   pthread_mutex_lock(&ep->factory->mutex);
   ep->next = ep->factory->eps;
   ep->factory->eps = ep;
   pthread_mutex_unlock(&ep->factory->mutex);
-}
-
-static void list_remove(gcap_ort_session_ep_t* ep) {
-  pthread_mutex_lock(&ep->factory->mutex);
-  gcap_ort_session_ep_t** link = &ep->factory->eps;
-  while (*link != ep) link = &(*link)->next;
-  *link = ep->next;
-  pthread_mutex_unlock(&ep->factory->mutex);
-}
-
-void gcap_ort_ep_release(gcap_ort_session_ep_t* ep) {
-  if (atomic_fetch_sub(&ep->references, 1) != 1) return;
-  list_remove(ep);
-  gcap_status_t status = gcap_affine_destroy(ep->runs);
-  status = gcap_status_join(status, gcap_ep_destroy(ep->ep));
-  if (status != NULL) {
-    gcap_log(GCAP_LOG_ERROR, "EP '%s' did not end well: %s", ep->factory->plugin->name, gcap_status_message(status));
-  }
-  gcap_status_ignore(status);  // the runtime does not ask
-  end_parts(ep);
 }
 
 // CreateEp gets the devices as their hardware and the metadata that gcap_ort_get_supported_devices gave them.
@@ -145,12 +126,13 @@ static gcap_status_t create(gcap_ort_factory_t* factory, const gcap_ort_key_valu
   atomic_init(&ep->references, 1);
   gcap_ort_turn_init(&ep->turn);
   atomic_init(&ep->profiler, NULL);
+  atomic_init(&ep->warning, NULL);
   gcap_ort_releases_init(&ep->releases);
   pthread_mutex_init(&ep->open_mutex, NULL);
   fill_in(ep);
   gcap_status_t status = create_parts(ep, session);
   if (status != NULL) {
-    end_parts(ep);
+    gcap_ort_ep_free(ep);
     return status;
   }
   list_add(ep);

@@ -1,15 +1,19 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
 // The factory of a loaded plugin, and the two functions that make and end it.
-
-#include "ort/factory.h"
+//
+// Locking: none. ONNX Runtime loads and unloads a library on one thread, when nothing of it is in use.
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "gcap/log.h"
 #include "ort/allocator.h"
+#include "ort/data_transfer.h"
+#include "ort/devices.h"
+#include "ort/ep.h"
 #include "ort/log.h"
+#include "ort/registry.h"
 #include "ort/stream.h"
 
 static const gcap_ort_factory_t* factory_of(const gcap_ort_ep_factory_t* self) {

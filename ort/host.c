@@ -1,6 +1,8 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
 // Which runtime this is, and failures from one side to the other.
+//
+// Locking: none; values only.
 
 #include "ort/host.h"
 

@@ -3,23 +3,37 @@
 // Kernels that an EP on a device must have for ONNX Runtime's sake: MemcpyFromHost and MemcpyToHost, which the runtime
 // puts between nodes on the CPU and nodes on the EP, and Shape, which would otherwise be on the CPU and have its input
 // copied there. A model with copies is never captured: the runtime refuses it.
+//
+// Locking: none. A kernel is only read once it is made.
+
+#include "ort/host_kernels.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-#include "ort/ep.h"
+#include "ort/data_transfer.h"
+#include "ort/run.h"
 
 // In the runtime's hands. `abi` is first.
 typedef struct host_kernel {
   gcap_ort_kernel_impl_t abi;
   gcap_ort_session_ep_t* ep;
-  gcap_status_t (*compute)(const struct host_kernel* kernel, gcap_ort_kernel_context_t* context);
+  // `run` is the one that the kernel is computed for; NULL: none.
+  gcap_status_t (*compute)(const struct host_kernel* kernel, gcap_ort_kernel_context_t* context,
+                           const gcap_ort_run_t* run);
   int64_t start, end;  // of Shape
 } host_kernel_t;
 
 static void release(gcap_ort_kernel_impl_t* self) { free(self); }
 
-static gcap_status_t copy(const host_kernel_t* kernel, gcap_ort_kernel_context_t* context) {
+// The copy comes after what the run has issued. What goes to the host is read there next, so it is waited for; what
+// comes from pageable memory is done with that memory on return.
+static gcap_status_t copy_in_run(gcap_ort_session_ep_t* ep, gcap_copy_t* copy, const gcap_ort_run_t* run) {
+  copy->stream = run->resources.stream;
+  GCAP_RETURN_IF_ERROR(gcap_runtime_copy_tensors(ep->runtime, copy, 1));
+  return copy->src_memory.kind == GCAP_MEMORY_HOST ? NULL : gcap_stream_synchronize(copy->stream);
+}
+
+static gcap_status_t copy(const host_kernel_t* kernel, gcap_ort_kernel_context_t* context, const gcap_ort_run_t* run) {
   gcap_ort_session_ep_t* ep = kernel->ep;
   const gcap_ort_host_t* host = &ep->factory->host;
   const gcap_ort_value_t* from = NULL;
@@ -35,10 +49,7 @@ static gcap_status_t copy(const host_kernel_t* kernel, gcap_ort_kernel_context_t
   GCAP_RETURN_IF_ERROR(gcap_ort_describe_bytes(ep->factory, from, &src, &one.src_memory));
   GCAP_RETURN_IF_ERROR(gcap_ort_describe_bytes(ep->factory, to, &dst, &one.dst_memory));
   if (src.shape[0] == 0) return NULL;
-  // What goes to the host is read there next. What comes from pageable memory is done with it on return.
-  const gcap_ort_run_t* run = gcap_ort_run_current(ep);
-  if (run != NULL && one.src_memory.kind == GCAP_MEMORY_HOST) one.stream = run->resources.stream;
-  return gcap_runtime_copy_tensors(ep->runtime, &one, 1);
+  return run != NULL ? copy_in_run(ep, &one, run) : gcap_runtime_copy_tensors(ep->runtime, &one, 1);
 }
 
 static int64_t clamped(int64_t axis, int64_t rank) {
@@ -46,7 +57,9 @@ static int64_t clamped(int64_t axis, int64_t rank) {
   return axis < 0 ? 0 : axis > rank ? rank : axis;
 }
 
-static gcap_status_t write_shape(const host_kernel_t* kernel, gcap_ort_kernel_context_t* context) {
+static gcap_status_t write_shape(const host_kernel_t* kernel, gcap_ort_kernel_context_t* context,
+                                 const gcap_ort_run_t* run) {
+  (void)run;
   const gcap_ort_host_t* host = &kernel->ep->factory->host;
   const gcap_ort_value_t* of = NULL;
   gcap_ort_value_t* to = NULL;
@@ -66,8 +79,10 @@ static gcap_status_t write_shape(const host_kernel_t* kernel, gcap_ort_kernel_co
 
 static gcap_ort_status_t* compute(gcap_ort_kernel_impl_t* self, gcap_ort_kernel_context_t* context) {
   const host_kernel_t* kernel = (host_kernel_t*)self;
-  gcap_status_t status = kernel->compute(kernel, context);
-  gcap_ort_run_note_failure(gcap_ort_run_current(kernel->ep), status);
+  gcap_ort_run_t* run = NULL;
+  gcap_status_t status = gcap_ort_run_of_kernel(kernel->ep, context, &run);
+  if (status == NULL) status = kernel->compute(kernel, context, run);
+  gcap_ort_run_note_failure(run, status);
   return gcap_ort_give(&kernel->ep->factory->host, status);
 }
 

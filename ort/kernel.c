@@ -3,15 +3,21 @@
 // Kernels. ONNX Runtime has one kernel for a node, of whatever shapes a run brings; gcap's kernels are made for fixed
 // shapes. So there is a gcap kernel for each set of shapes that the node has seen: made in the first run that brings
 // the shapes, which is never a capture. Of those that no graph has, the ones used last are kept (plans.h).
+//
+// Locking: none of its own: the plans of a node lock (plans.c). The model of a node is only read once it is made.
+
+#include "ort/kernel.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "gcap/capture.h"
 #include "lib/internal/cuda_guard.h"
-#include "ort/ep.h"
-#include "ort/node.h"
+#include "ort/devices.h"
+#include "ort/holds.h"
+#include "ort/kernel_node.h"
 #include "ort/plans.h"
+#include "ort/run.h"
 
 // A kernel in the runtime's hands. `abi` is first.
 typedef struct kernel {
@@ -76,26 +82,42 @@ static gcap_status_t get_output(call_t* call, int i) {
   return GCAP_ORT_CALL(host, GetTensorMutableData(value, &tensor->data));
 }
 
-// Infers the shapes of the outputs. Of the inputs, only the content that is in host memory is known.
-static gcap_status_t infer(call_t* call) {
+// Infers the shapes of outputs that have the ranks of the model, or all of them `rank` where that is not negative.
+static gcap_status_t infer_at(call_t* call, const gcap_tensor_t* inputs, int rank) {
   const gcap_ort_node_model_t* node = call->kernel->node;
-  gcap_tensor_t inputs[GCAP_ORT_MAX_VALUES];
   gcap_tensor_t* outputs = call->tensors + call->num_inputs;
+  for (int i = 0; i < call->num_outputs; ++i) {
+    const gcap_value_t* value = &node->values[call->num_inputs + i];
+    outputs[i] = (gcap_tensor_t){.dtype = value->dtype, .rank = rank >= 0 ? rank : value->rank};
+    for (int d = 0; d < outputs[i].rank; ++d) outputs[i].shape[d] = GCAP_DIM_INFERRED;
+  }
+  return gcap_ep_infer_shapes(call->kernel->ep->ep, &node->model, &node->node, inputs, outputs);
+}
+
+// Infers the shapes of the outputs. Of the inputs, only the content that is in host memory is known. What a model
+// declares of a value between its nodes may be wrong, and ONNX Runtime runs such models: where the inputs contradict
+// the declared ranks, the outputs have the rank that the inputs allow.
+static gcap_status_t infer(call_t* call) {
+  gcap_tensor_t inputs[GCAP_ORT_MAX_VALUES];
+  const gcap_tensor_t* outputs = call->tensors + call->num_inputs;
   for (int i = 0; i < call->num_inputs; ++i) {
     inputs[i] = call->tensors[i];
     if (!is_on_host(call->kernel, i)) inputs[i].data = NULL;
   }
-  for (int i = 0; i < call->num_outputs; ++i) {
-    const gcap_value_t* value = &node->values[call->num_inputs + i];
-    outputs[i] = (gcap_tensor_t){.dtype = value->dtype, .rank = value->rank};
-    for (int d = 0; d < value->rank; ++d) outputs[i].shape[d] = GCAP_DIM_INFERRED;
+  gcap_status_t status = infer_at(call, inputs, -1);
+  bool contradicts = gcap_status_code(status) == GCAP_INVALID_ARGUMENT;
+  for (int rank = 0; contradicts && rank <= GCAP_MAX_RANK; ++rank) {
+    gcap_status_t other = infer_at(call, inputs, rank);
+    contradicts = other != NULL;
+    gcap_status_ignore(contradicts ? other : status);  // the first one tells what the model says
+    if (!contradicts) status = NULL;
   }
-  GCAP_RETURN_IF_ERROR(gcap_ep_infer_shapes(call->kernel->ep->ep, &node->model, &node->node, inputs, outputs));
+  if (status != NULL) return status;
   for (int i = 0; i < call->num_outputs; ++i) {
     for (int d = 0; d < outputs[i].rank; ++d) {
       if (outputs[i].shape[d] >= 0) continue;
       return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "node '%s': the EP inferred no size for dimension %d of output %d",
-                         node->name, d, i);
+                         call->kernel->node->name, d, i);
     }
   }
   return NULL;
@@ -154,17 +176,6 @@ static gcap_status_t prepare(call_t* call, gcap_ort_plan_t** out_plan) {
 
 // --- Computation ----------------------------------------------------------------------------------------------------
 
-// The run that the call belongs to. Without one, as in a test of ONNX Runtime's, the calling thread's stream is used.
-static gcap_status_t find_run(const call_t* call, gcap_ort_run_t** out_run) {
-  gcap_ort_session_ep_t* ep = call->kernel->ep;
-  *out_run = gcap_ort_run_current(ep);
-  if (*out_run != NULL) return NULL;
-  void* handle = NULL;
-  GCAP_RETURN_IF_ERROR(GCAP_ORT_CALL(&ep->factory->host, KernelContext_GetGPUComputeStream(call->context, &handle)));
-  *out_run = gcap_ort_run_on(ep, handle);
-  return NULL;
-}
-
 // The graph of a capture has a part of the plan, and else the run, until its work is done.
 static gcap_status_t hold_plan(const gcap_ort_plan_t* plan, gcap_ort_run_t* run) {
   gcap_capture_t* capture = gcap_capture_current();
@@ -172,6 +183,7 @@ static gcap_status_t hold_plan(const gcap_ort_plan_t* plan, gcap_ort_run_t* run)
   return run != NULL ? gcap_ort_run_hold(run, plan->hold) : NULL;
 }
 
+// Without a run, as in a test of ONNX Runtime's, the calling thread's stream is used.
 static gcap_status_t compute_plan(call_t* call, const gcap_ort_plan_t* plan, gcap_ort_run_t* run) {
   gcap_ep_t* ep = call->kernel->ep->ep;
   gcap_kernel_context_t context = {.inputs = call->tensors, .outputs = call->tensors + call->num_inputs, .ep = ep};
@@ -223,15 +235,13 @@ static gcap_ort_status_t* compute(gcap_ort_kernel_impl_t* self, gcap_ort_kernel_
   call.context = context;
   call.num_inputs = kernel->node->node.num_inputs;
   call.num_outputs = kernel->node->node.num_outputs;
-  gcap_status_t status = find_run(&call, &run);
+  gcap_status_t status = gcap_ort_run_of_kernel(ep, context, &run);
   if (status == NULL) status = compute_on_device(&call, run);
   if (status == NULL) return NULL;
   status = gcap_status_annotate(status, gcap_status_code(status), "node '%s'", kernel->node->name);
   gcap_ort_run_note_failure(run, status);
   // Nothing of a captured run was executed, so the run is done again: see run.c.
-  if (run == NULL || !run->captures || !ep->options.graph.rerun_failed_capture) {
-    return gcap_ort_give(&ep->factory->host, status);
-  }
+  if (run == NULL || !gcap_ort_run_reruns(run)) return gcap_ort_give(&ep->factory->host, status);
   gcap_status_ignore(status);  // the run has a copy
   return NULL;
 }

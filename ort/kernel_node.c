@@ -2,12 +2,13 @@
 //
 // The node that a kernel is made for, as a gcap model of one node. ONNX Runtime describes it by other functions than a
 // node of a graph: attributes are asked for by name, and what is not there is an error.
+//
+// Locking: none. A model is made by one thread, and only read afterwards.
+
+#include "ort/kernel_node.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-#include "ort/node.h"
-#include "ort/node_model.h"
 
 // True if the call went well; what is not there is no failure.
 static bool is_there(const gcap_ort_host_t* host, gcap_ort_status_t* status) {
@@ -69,7 +70,9 @@ static gcap_status_t read_value(const gcap_ort_host_t* host, gcap_ort_status_t* 
                                 gcap_value_t* value, bool* out_there) {
   *out_there = is_there(host, asked) && type != NULL;
   if (!*out_there) return NULL;
-  gcap_status_t status = gcap_ort_value_read(host, type, value, out_there);
+  gcap_ort_reason_t why;
+  gcap_status_t status = gcap_ort_value_read(host, type, value, &why);
+  *out_there = gcap_ort_reason_is_empty(&why);
   host->api->ReleaseTypeInfo(type);
   return status;
 }

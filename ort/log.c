@@ -1,6 +1,8 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
 // gcap's log through ONNX Runtime's logger.
+//
+// Locking: none. `log_host` is set before gcap has the sink, which any thread calls; ONNX Runtime's logger locks.
 
 #include "ort/log.h"
 

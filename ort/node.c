@@ -1,13 +1,13 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
 // A node of a graph of ONNX Runtime's, as a gcap model of one node.
+//
+// Locking: none. A model is made by one thread, and only read afterwards.
 
 #include "ort/node.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-#include "ort/node_model.h"
 
 // --- Values ---------------------------------------------------------------------------------------------------------
 
@@ -23,36 +23,39 @@ static gcap_status_t read_constant(const gcap_ort_host_t* host, const gcap_ort_v
 
 // Reads the values of a node of a graph. Those that are left out at the end do not count.
 static gcap_status_t read_values(const gcap_ort_host_t* host, const gcap_ort_value_info_t** infos, size_t count,
-                                 gcap_value_t* values, int* out_count, bool* out_fits) {
+                                 gcap_value_t* values, int* out_count, gcap_ort_reason_t* out_why) {
   while (count > 0 && infos[count - 1] == NULL) --count;
   *out_count = (int)count;
-  *out_fits = true;
-  for (size_t i = 0; i < count && *out_fits; ++i) {
-    *out_fits = infos[i] != NULL;
-    if (!*out_fits) return NULL;
+  for (size_t i = 0; i < count && gcap_ort_reason_is_empty(out_why); ++i) {
+    if (infos[i] == NULL) {
+      gcap_ort_reason_set(out_why, "an optional value that is left out before others");
+      return NULL;
+    }
     const gcap_ort_type_info_t* type = NULL;
     GCAP_RETURN_IF_ERROR(GCAP_ORT_CALL(host, GetValueInfoName(infos[i], &values[i].name)));
     GCAP_RETURN_IF_ERROR(GCAP_ORT_CALL(host, GetValueInfoTypeInfo(infos[i], &type)));
-    GCAP_RETURN_IF_ERROR(gcap_ort_value_read(host, type, &values[i], out_fits));
-    if (*out_fits) GCAP_RETURN_IF_ERROR(read_constant(host, infos[i], &values[i]));
+    GCAP_RETURN_IF_ERROR(gcap_ort_value_read(host, type, &values[i], out_why));
+    if (gcap_ort_reason_is_empty(out_why)) GCAP_RETURN_IF_ERROR(read_constant(host, infos[i], &values[i]));
   }
   return NULL;
 }
 
 static gcap_status_t read_inputs_and_outputs(const gcap_ort_host_t* host, const gcap_ort_node_t* node,
-                                             gcap_ort_node_model_t* m, bool* out_fits) {
+                                             gcap_ort_node_model_t* m, gcap_ort_reason_t* out_why) {
   const gcap_ort_value_info_t* infos[GCAP_ORT_MAX_VALUES];
   size_t num_inputs = 0, num_outputs = 0;
   int inputs = 0, outputs = 0;
-  *out_fits = false;
   GCAP_RETURN_IF_ERROR(GCAP_ORT_CALL(host, Node_GetNumInputs(node, &num_inputs)));
   GCAP_RETURN_IF_ERROR(GCAP_ORT_CALL(host, Node_GetNumOutputs(node, &num_outputs)));
-  if (num_inputs + num_outputs > GCAP_ORT_MAX_VALUES) return NULL;
+  if (num_inputs + num_outputs > GCAP_ORT_MAX_VALUES) {
+    gcap_ort_reason_set(out_why, "%zu inputs and outputs, at most %d", num_inputs + num_outputs, GCAP_ORT_MAX_VALUES);
+    return NULL;
+  }
   GCAP_RETURN_IF_ERROR(GCAP_ORT_CALL(host, Node_GetInputs(node, infos, num_inputs)));
-  GCAP_RETURN_IF_ERROR(read_values(host, infos, num_inputs, m->values, &inputs, out_fits));
-  if (!*out_fits) return NULL;
+  GCAP_RETURN_IF_ERROR(read_values(host, infos, num_inputs, m->values, &inputs, out_why));
+  if (!gcap_ort_reason_is_empty(out_why)) return NULL;
   GCAP_RETURN_IF_ERROR(GCAP_ORT_CALL(host, Node_GetOutputs(node, infos, num_outputs)));
-  GCAP_RETURN_IF_ERROR(read_values(host, infos, num_outputs, m->values + inputs, &outputs, out_fits));
+  GCAP_RETURN_IF_ERROR(read_values(host, infos, num_outputs, m->values + inputs, &outputs, out_why));
   gcap_ort_node_complete(m, inputs, outputs);
   return NULL;
 }
@@ -116,17 +119,19 @@ static gcap_status_t read_attribute(const gcap_ort_host_t* host, const gcap_ort_
 }
 
 static gcap_status_t read_attributes(const gcap_ort_factory_t* factory, const gcap_ort_op_attr_t** from, size_t count,
-                                     gcap_ort_node_model_t* m, bool* out_fits) {
+                                     gcap_ort_node_model_t* m, gcap_ort_reason_t* out_why) {
   const gcap_ort_host_t* host = &factory->host;
-  *out_fits = true;
-  for (size_t i = 0; i < count && *out_fits; ++i) {
+  for (size_t i = 0; i < count; ++i) {
     const char* name = NULL;
     gcap_ort_attr_type_t type = GCAP_ORT_ATTR_UNDEFINED;
     GCAP_RETURN_IF_ERROR(GCAP_ORT_CALL(host, OpAttr_GetName(from[i], &name)));
     GCAP_RETURN_IF_ERROR(GCAP_ORT_CALL(host, OpAttr_GetType(from[i], &type)));
     const gcap_ort_attribute_t* as = listed(factory, name);
-    *out_fits = as != NULL && type_of(as->kind) == type;
-    if (*out_fits) GCAP_RETURN_IF_ERROR(read_attribute(host, from[i], as, m));
+    if (as == NULL || type_of(as->kind) != type) {
+      gcap_ort_reason_set(out_why, "the attribute %s%s", name, as != NULL ? ", of another kind" : "");
+      return NULL;
+    }
+    GCAP_RETURN_IF_ERROR(read_attribute(host, from[i], as, m));
   }
   return NULL;
 }
@@ -134,7 +139,8 @@ static gcap_status_t read_attributes(const gcap_ort_factory_t* factory, const gc
 // --- A node of a graph ----------------------------------------------------------------------------------------------
 
 static gcap_status_t read_node(const gcap_ort_factory_t* factory, const gcap_ort_node_t* node, size_t num_attributes,
-                               const gcap_ort_op_attr_t** attributes, gcap_ort_node_model_t** out_model) {
+                               const gcap_ort_op_attr_t** attributes, gcap_ort_node_model_t** out_model,
+                               gcap_ort_reason_t* out_why) {
   const gcap_ort_host_t* host = &factory->host;
   const char *name = NULL, *op_type = NULL;
   GCAP_RETURN_IF_ERROR(GCAP_ORT_CALL(host, Node_GetName(node, &name)));
@@ -142,10 +148,11 @@ static gcap_status_t read_node(const gcap_ort_factory_t* factory, const gcap_ort
   GCAP_RETURN_IF_ERROR(GCAP_ORT_CALL(host, Node_GetAttributes(node, attributes, num_attributes)));
   gcap_ort_node_model_t* m = NULL;
   GCAP_RETURN_IF_ERROR(gcap_ort_node_create(name, op_type, num_attributes, &m));
-  bool fits = false;
-  gcap_status_t status = read_inputs_and_outputs(host, node, m, &fits);
-  if (status == NULL && fits) status = read_attributes(factory, attributes, num_attributes, m, &fits);
-  if (status == NULL && fits) {
+  gcap_status_t status = read_inputs_and_outputs(host, node, m, out_why);
+  if (status == NULL && gcap_ort_reason_is_empty(out_why)) {
+    status = read_attributes(factory, attributes, num_attributes, m, out_why);
+  }
+  if (status == NULL && gcap_ort_reason_is_empty(out_why)) {
     *out_model = m;
     return NULL;
   }
@@ -154,13 +161,14 @@ static gcap_status_t read_node(const gcap_ort_factory_t* factory, const gcap_ort
 }
 
 gcap_status_t gcap_ort_node_read(const gcap_ort_factory_t* factory, const gcap_ort_node_t* node,
-                                 gcap_ort_node_model_t** out_model) {
+                                 gcap_ort_node_model_t** out_model, gcap_ort_reason_t* out_why) {
   *out_model = NULL;
+  *out_why = (gcap_ort_reason_t){""};
   size_t num_attributes = 0;
   GCAP_RETURN_IF_ERROR(GCAP_ORT_CALL(&factory->host, Node_GetNumAttributes(node, &num_attributes)));
   const gcap_ort_op_attr_t** attributes = calloc(num_attributes + 1, sizeof(*attributes));
   if (attributes == NULL) return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory for a node's attributes");
-  gcap_status_t status = read_node(factory, node, num_attributes, attributes, out_model);
+  gcap_status_t status = read_node(factory, node, num_attributes, attributes, out_model, out_why);
   free(attributes);
   return status;
 }

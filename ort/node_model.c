@@ -1,9 +1,13 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
 // A gcap model of one node: its making and its end, and types and shapes of its values.
+//
+// Locking: none. A model is made by one thread, and only read afterwards.
 
 #include "ort/node_model.h"
 
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -65,22 +69,52 @@ bool gcap_ort_dtype(gcap_ort_element_type_t type, gcap_dtype_t* out_dtype) {
   }
 }
 
+void gcap_ort_reason_set(gcap_ort_reason_t* reason, const char* format, ...) {
+  va_list arguments;
+  va_start(arguments, format);
+  vsnprintf(reason->text, sizeof(reason->text), format, arguments);
+  va_end(arguments);
+}
+
+// ONNX's names of the types that gcap lacks, by ONNX Runtime's number.
+static const char* const foreign_types[] = {
+    [2] = "uint8",   [3] = "int8",    [4] = "uint16",  [5] = "int16",      [8] = "string",
+    [11] = "double", [12] = "uint32", [13] = "uint64", [14] = "complex64", [15] = "complex128",
+};
+
+static void refuse_type(gcap_ort_element_type_t type, gcap_ort_reason_t* out_why) {
+  const size_t number = (size_t)type;
+  const bool is_named = number < sizeof(foreign_types) / sizeof(foreign_types[0]) && foreign_types[number] != NULL;
+  if (is_named) {
+    gcap_ort_reason_set(out_why, "a value of type %s", foreign_types[number]);
+  } else {
+    gcap_ort_reason_set(out_why, "a value of ONNX Runtime's type %zu", number);
+  }
+}
+
 gcap_status_t gcap_ort_value_read(const gcap_ort_host_t* host, const gcap_ort_type_info_t* type, gcap_value_t* value,
-                                  bool* out_fits) {
-  *out_fits = false;
+                                  gcap_ort_reason_t* out_why) {
+  *out_why = (gcap_ort_reason_t){""};
   const gcap_ort_tensor_info_t* tensor = NULL;
   GCAP_RETURN_IF_ERROR(GCAP_ORT_CALL(host, CastTypeInfoToTensorInfo(type, &tensor)));
-  if (tensor == NULL || !host->api->TensorTypeAndShape_HasShape(tensor)) return NULL;
+  if (tensor == NULL) gcap_ort_reason_set(out_why, "a value that is no tensor");
+  if (tensor == NULL) return NULL;
   gcap_ort_element_type_t element = GCAP_ORT_UNDEFINED;
   size_t rank = 0;
   GCAP_RETURN_IF_ERROR(GCAP_ORT_CALL(host, GetTensorElementType(tensor, &element)));
   GCAP_RETURN_IF_ERROR(GCAP_ORT_CALL(host, GetDimensionsCount(tensor, &rank)));
-  if (rank > GCAP_MAX_RANK || !gcap_ort_dtype(element, &value->dtype)) return NULL;
+  if (!gcap_ort_dtype(element, &value->dtype)) {
+    refuse_type(element, out_why);
+  } else if (!host->api->TensorTypeAndShape_HasShape(tensor)) {
+    gcap_ort_reason_set(out_why, "a value of unknown rank");
+  } else if (rank > GCAP_MAX_RANK) {
+    gcap_ort_reason_set(out_why, "a value of rank %zu, at most %d", rank, GCAP_MAX_RANK);
+  }
+  if (!gcap_ort_reason_is_empty(out_why)) return NULL;
   GCAP_RETURN_IF_ERROR(GCAP_ORT_CALL(host, GetDimensions(tensor, value->shape, rank)));
   value->rank = (int)rank;
   for (size_t i = 0; i < rank; ++i) {
     if (value->shape[i] < 0) value->shape[i] = GCAP_DIM_INFERRED;
   }
-  *out_fits = true;
   return NULL;
 }

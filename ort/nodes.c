@@ -3,6 +3,8 @@
 // The operators of gcap/kit/ops/nodes.h, and from which to which version of ONNX their nodes mean what the kernels do.
 // The types that ONNX allows have grown with the versions; which of them the kernels take, gcap_node_kernels_supports
 // says.
+//
+// Locking: none; constants.
 
 #include "gcap/kit/ort.h"
 

@@ -1,13 +1,21 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
 // A session's options for the EP. ONNX Runtime has them among all options of the session, as "ep.<name>.<key>".
+//
+// Locking: none; values only.
 
-#include <stdio.h>
+#include "ort/options.h"
+
+#include <cuda_runtime_api.h>
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
-#include "ort/ep.h"
+// Of an address of a process, on the machines that CUDA has.
+enum { ADDRESS_BITS = 48 };
 
 // True for keys of this EP, and for the ones of ONNX Runtime's CUDA EP, whose names gcap takes.
 static bool is_ours(const gcap_ort_factory_t* factory, const char* key) {
@@ -35,6 +43,19 @@ static gcap_status_t parse(const gcap_ort_factory_t* factory, const gcap_ort_dev
   return status;
 }
 
+// CUDA follows the pointer of a stream without a look, so a number that is none would end the process. Numbers that no
+// address has are CUDA's own to judge.
+static gcap_status_t check_stream(const gcap_options_t* options) {
+  const uintptr_t address = (uintptr_t)options->user_stream;
+  const uintptr_t page_bytes = (uintptr_t)sysconf(_SC_PAGESIZE);
+  if (address <= (uintptr_t)cudaStreamPerThread || address >> ADDRESS_BITS != 0) return NULL;
+  unsigned char page = 0;
+  if (mincore((void*)(address / page_bytes * page_bytes), 1, &page) == 0 || errno != ENOMEM) return NULL;
+  return GCAP_STATUS(GCAP_INVALID_ARGUMENT,
+                     "user_compute_stream is %llu (%p), where this process has no memory; expected a cudaStream_t",
+                     (unsigned long long)address, options->user_stream);
+}
+
 gcap_status_t gcap_ort_options_read(const gcap_ort_factory_t* factory, const gcap_ort_device_t* device,
                                     const gcap_ort_session_options_t* session, gcap_options_t* out_options) {
   const gcap_ort_host_t* host = &factory->host;
@@ -45,6 +66,7 @@ gcap_status_t gcap_ort_options_read(const gcap_ort_factory_t* factory, const gca
   host->api->GetKeyValuePairs(pairs, &keys, &values, &count);
   gcap_status_t status = parse(factory, device, keys, values, count, out_options);
   host->api->ReleaseKeyValuePairs(pairs);
+  if (status == NULL) status = check_stream(out_options);
   if (status != NULL || out_options->device_id == device->id) return status;
   return GCAP_STATUS(GCAP_INVALID_ARGUMENT,
                      "device_id is %d, but the session was given the device %d: leave device_id out, or choose the "

@@ -2,6 +2,9 @@
 //
 // What ONNX Runtime's profile lacks of captured runs: it times the nodes of a run, and a replay has none. So each
 // replay is an event, with the graph's id, and so is each run that was captured.
+//
+// Locking: `mutex` of a profiler, over its events. As a profile ends, it is held over functions of ONNX Runtime's,
+// which call nothing of gcap.
 
 #include "ort/profiler.h"
 
@@ -15,7 +18,6 @@
 #include "gcap/log.h"
 #include "lib/internal/clock.h"
 #include "lib/internal/grow.h"
-#include "ort/ep.h"
 
 typedef struct event {
   const char* what;  // a literal

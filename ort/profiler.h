@@ -4,11 +4,7 @@
 #ifndef GCAP_ORT_PROFILER_H_
 #define GCAP_ORT_PROFILER_H_
 
-#include <stdint.h>
-
-#include "ort/abi/ep.h"
-
-struct gcap_ort_session_ep;
+#include "ort/objects.h"
 
 // The profiler of an EP. ONNX Runtime makes one, and ends it before the EP and after the EP's last run.
 typedef struct gcap_ort_profiler gcap_ort_profiler_t;
@@ -18,6 +14,6 @@ gcap_ort_status_t* gcap_ort_create_profiler(gcap_ort_ep_t* self, gcap_ort_profil
 
 int64_t gcap_ort_profiler_now(void);  // nanoseconds of a clock of its own
 // Adds what has taken place since `start_ns`, while the session is profiled. `what` is a literal: "replay of".
-void gcap_ort_profiler_note(struct gcap_ort_session_ep* ep, const char* what, int graph_id, int64_t start_ns);
+void gcap_ort_profiler_note(gcap_ort_session_ep_t* ep, const char* what, int graph_id, int64_t start_ns);
 
 #endif  // GCAP_ORT_PROFILER_H_

@@ -2,10 +2,14 @@
 //
 // The operators of a plugin as ONNX Runtime's kernel registry. No type is constrained here: gcap_ep_supports says which
 // nodes the EP runs, and a node that the EP does not claim never comes to a kernel.
+//
+// Locking: none. The registry is made with the factory, and only read afterwards.
+
+#include "ort/registry.h"
 
 #include <stdlib.h>
-
-#include "ort/factory.h"
+#include "ort/host_kernels.h"
+#include "ort/kernel.h"
 
 static gcap_status_t describe(const gcap_ort_factory_t* factory, const gcap_ort_op_t* op,
                               gcap_ort_kernel_def_builder_t* builder) {

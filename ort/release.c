@@ -3,11 +3,15 @@
 // The release of captured graphs by id, from any thread. An EP whose threads have graphs of their own releases the
 // calling thread's alone, so each other thread releases its own when ONNX Runtime next asks about its graphs, which it
 // does before each run.
+//
+// Locking: `mutex` of the releases, a leaf, over their list; `last` is read without it. Graphs end without it.
+
+#include "ort/release.h"
 
 #include <stdlib.h>
 
 #include "lib/internal/grow.h"
-#include "ort/ep.h"
+#include "ort/turn.h"
 
 struct gcap_ort_release {
   int id;

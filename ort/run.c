@@ -1,23 +1,31 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
-// Runs, captures and replays. ONNX Runtime runs a model again and again in one call of the application, until
+// Runs and captures. ONNX Runtime runs a model again and again in one call of the application, until
 // IsGraphCaptured, or 8 times. Two of its questions are answered with that in mind:
 //
 // - A kernel that fails in a capture does not fail the run: a capture has executed nothing, so the run ends without a
 //   graph and the next one, eager, tells.
 // - IsGraphCaptureEnabled says no when an eager run has given the results and the next run would not give a graph: when
-//   the last capture failed, or the warm-up is longer than what the runtime has patience for.
+//   the last capture failed, or the warm-up is longer than what the runtime has patience for; and when the application
+//   wants one run a call.
+//
+// Locking: `open_mutex` of an EP, a leaf, over the list of its open runs. The factory's `mutex` over the list of EPs,
+// while each is asked for the calling thread's run. A run is its thread's: with ORT_PARALLEL, other threads compute its
+// kernels while that thread waits, one after the other.
 
-#include <errno.h>
+#include "ort/run.h"
+
 #include <stdlib.h>
 
 #include "gcap/capture.h"
 #include "gcap/log.h"
 #include "lib/graph/inner.h"
 #include "lib/internal/cuda_guard.h"
-#include "lib/internal/grow.h"
-#include "ort/ep.h"
+#include "ort/holds.h"
+#include "ort/profiler.h"
+#include "ort/run_options.h"
 #include "ort/stream.h"
+#include "ort/turn.h"
 
 // ONNX Runtime fails a call whose 8th run leaves no graph.
 enum { MOST_ATTEMPTS = 7 };
@@ -30,64 +38,6 @@ static gcap_ort_status_t* give(const gcap_ort_session_ep_t* ep, gcap_status_t st
 
 static void leave(gcap_ort_run_t* run);
 static void abandon(gcap_ort_run_t* run);
-
-// --- What a run holds -----------------------------------------------------------------------------------------------
-
-static gcap_status_t make_room(gcap_ort_run_t* run) {
-  if (run->holds == NULL) run->holds = calloc(1, sizeof(*run->holds));
-  gcap_ort_holds_t* holds = run->holds;
-  const size_t count = holds != NULL ? holds->count + 1 : 1;
-  if (holds != NULL && gcap_grow(&holds->at, &holds->room, count, sizeof(holds->at[0]))) return NULL;
-  return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory for a run of %zu kernels", count);
-}
-
-gcap_status_t gcap_ort_run_hold(gcap_ort_run_t* run, gcap_hold_t* hold) {
-  pthread_mutex_lock(&run->holds_mutex);
-  gcap_status_t status = make_room(run);
-  if (status == NULL) {
-    gcap_hold_take(hold);
-    run->holds->at[run->holds->count++] = hold;
-  }
-  pthread_mutex_unlock(&run->holds_mutex);
-  return status;
-}
-
-static void let_go_all(gcap_ort_holds_t* holds) {
-  for (size_t i = 0; i < holds->count; ++i) gcap_hold_let_go(holds->at[i]);
-  holds->count = 0;
-}
-
-static void end_holds(void* user) {
-  gcap_ort_holds_t* holds = user;
-  let_go_all(holds);
-  free(holds->at);
-  free(holds);
-}
-
-// Lets go of what the run held: at once if its work is done, else when its stream has passed the work.
-static void give_up_holds(gcap_ort_run_t* run, bool is_done) {
-  gcap_ort_holds_t* holds = run->holds;
-  if (holds == NULL || holds->count == 0) return;
-  if (is_done) {
-    let_go_all(holds);
-    return;
-  }
-  run->holds = NULL;
-  gcap_status_t status = gcap_stream_defer(run->resources.stream, end_holds, holds);
-  if (status == NULL) return;
-  for (size_t i = 0; i < holds->count; ++i) {
-    gcap_hold_give_to_stream(holds->at[i], run->ep->runtime, run->resources.stream);
-  }
-  end_holds(holds);
-  gcap_status_ignore(status);  // each part found another way
-}
-
-// Of a run that a thread left open when it exited, nobody tells when its work is done.
-static void forget_holds(gcap_ort_holds_t* holds, bool by_thread_exit) {
-  for (size_t i = 0; by_thread_exit && i < holds->count; ++i) gcap_hold_keep(holds->at[i]);
-  if (by_thread_exit) holds->count = 0;
-  end_holds(holds);
-}
 
 // --- Each thread's run ----------------------------------------------------------------------------------------------
 
@@ -110,7 +60,7 @@ static gcap_status_t end_run(void* user, void* object, bool by_thread_exit) {
   } else if (run->open) {
     leave(run);
   }
-  if (run->holds != NULL) forget_holds(run->holds, by_thread_exit);
+  gcap_ort_holds_forget(run, by_thread_exit);
   gcap_status_free(run->failure);
   pthread_mutex_destroy(&run->holds_mutex);
   free(run);
@@ -141,7 +91,12 @@ static void leave(gcap_ort_run_t* run) {
   pthread_mutex_unlock(&run->ep->open_mutex);
 }
 
-gcap_ort_run_t* gcap_ort_run_on(gcap_ort_session_ep_t* ep, const void* stream_handle) {
+gcap_ort_run_t* gcap_ort_run_current(const gcap_ort_session_ep_t* ep) {
+  gcap_ort_run_t* run = gcap_affine_find(ep->runs);
+  return run != NULL && run->open ? run : NULL;
+}
+
+static gcap_ort_run_t* find_on(gcap_ort_session_ep_t* ep, const void* stream_handle) {
   pthread_mutex_lock(&ep->open_mutex);
   gcap_ort_run_t* run = ep->open_runs;
   while (run != NULL && (const void*)gcap_stream_handle(run->resources.stream) != stream_handle) run = run->next;
@@ -149,9 +104,14 @@ gcap_ort_run_t* gcap_ort_run_on(gcap_ort_session_ep_t* ep, const void* stream_ha
   return run;
 }
 
-gcap_ort_run_t* gcap_ort_run_current(const gcap_ort_session_ep_t* ep) {
-  gcap_ort_run_t* run = gcap_affine_find(ep->runs);
-  return run != NULL && run->open ? run : NULL;
+gcap_status_t gcap_ort_run_of_kernel(gcap_ort_session_ep_t* ep, const gcap_ort_kernel_context_t* context,
+                                     gcap_ort_run_t** out_run) {
+  *out_run = gcap_ort_run_current(ep);
+  if (*out_run != NULL) return NULL;
+  void* handle = NULL;
+  GCAP_RETURN_IF_ERROR(GCAP_ORT_CALL(&ep->factory->host, KernelContext_GetGPUComputeStream(context, &handle)));
+  *out_run = find_on(ep, handle);
+  return NULL;
 }
 
 // A session may be run inside of another one's run: the later one counts.
@@ -166,38 +126,32 @@ gcap_ort_run_t* gcap_ort_run_of_thread(gcap_ort_factory_t* factory) {
   return last;
 }
 
+bool gcap_ort_run_reruns(const gcap_ort_run_t* run) {
+  return run->captures && run->ep->options.graph.rerun_failed_capture && run->options.rerun_failed_capture;
+}
+
 void gcap_ort_run_note_failure(gcap_ort_run_t* run, gcap_status_t status) {
   if (run != NULL && run->failure == NULL) run->failure = gcap_status_clone(status);
 }
 
 gcap_status_t gcap_ort_run_check_host_copy(const gcap_ort_run_t* run) {
-  if (run == NULL || run->graph_id == GCAP_GRAPH_ID_NONE || !gcap_runtime_is_graph_capture_enabled(run->ep->runtime))
+  if (run == NULL || run->options.graph_id == GCAP_GRAPH_ID_NONE ||
+      !gcap_runtime_is_graph_capture_enabled(run->ep->runtime))
     return NULL;
   return GCAP_STATUS(GCAP_FAILED_PRECONDITION,
                      "graph id %d: an input or output of the run is in host memory, which a replay would neither read "
                      "nor write: bind inputs and outputs to device memory (IO binding), or run with gpu_graph_id -1",
-                     run->graph_id);
+                     run->options.graph_id);
 }
 
 // --- Begin and end of a run -----------------------------------------------------------------------------------------
-
-static gcap_status_t parse_graph_id(const char* text, int* out_id) {
-  *out_id = 0;
-  if (text == NULL) return NULL;
-  char* end = NULL;
-  errno = 0;
-  const long id = strtol(text, &end, 10);
-  *out_id = (int)id;
-  if (end != text && *end == 0 && errno == 0 && id == (long)*out_id) return NULL;
-  return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "gpu_graph_id is '%s'; expected a whole number, -1 for no graph", text);
-}
 
 static gcap_status_t open_run(gcap_ort_session_ep_t* ep, gcap_ort_run_t* run) {
   GCAP_RETURN_IF_ERROR(gcap_runtime_get_resources(ep->runtime, &run->resources));
   GCAP_RETURN_IF_ERROR(gcap_ort_stream_prepare(run->resources.stream));
   GCAP_RETURN_IF_ERROR(gcap_device_push(ep->device->id, &run->previous_device));
   gcap_run_init(&run->asked);
-  run->asked.id = run->graph_id;
+  run->asked.id = run->options.graph_id;
   gcap_status_t status = gcap_runtime_begin_run(ep->runtime, &run->asked, /*out_kind=*/NULL, /*out_addresses=*/NULL);
   run->captures = status == NULL && gcap_thread_is_capturing();
   if (status == NULL) return NULL;
@@ -210,7 +164,7 @@ static gcap_status_t close_run(gcap_ort_session_ep_t* ep, gcap_ort_run_t* run, g
   leave(run);
   run->asked.synchronize = synchronize;
   gcap_status_t status = gcap_runtime_end_run(ep->runtime, &run->asked, run_status);
-  give_up_holds(run, /*is_done=*/synchronize && status == NULL);
+  gcap_ort_holds_end_run(run, /*is_done=*/synchronize && status == NULL);
   status = gcap_status_join(status, gcap_device_pop(ep->device->id, run->previous_device));
   gcap_ort_turn_end(ep);
   return status;
@@ -234,8 +188,8 @@ static gcap_status_t start(gcap_ort_session_ep_t* ep, const gcap_ort_run_options
   gcap_ort_run_abandon(ep);
   gcap_ort_run_t* run = NULL;
   GCAP_RETURN_IF_ERROR(gcap_affine_get(ep->runs, (void**)&run));
-  const char* id = ep->factory->host.api->GetRunConfigEntry(options, "gpu_graph_id");
-  GCAP_RETURN_IF_ERROR(parse_graph_id(id, &run->graph_id));
+  const bool captures = gcap_runtime_is_graph_capture_enabled(ep->runtime);
+  GCAP_RETURN_IF_ERROR(gcap_ort_run_options_read(&ep->factory->host, options, captures, &run->options));
   run->settled = false;
   run->start_ns = gcap_ort_profiler_now();
   GCAP_RETURN_IF_ERROR(gcap_ort_turn_begin_run(ep));
@@ -254,14 +208,14 @@ gcap_ort_status_t* gcap_ort_on_run_start(gcap_ort_ep_t* self, const gcap_ort_run
 
 // Whether the application's call has what it wants, or the runtime shall run the model once more.
 static bool is_settled(gcap_ort_session_ep_t* ep, gcap_ort_run_t* run) {
-  if (run->graph_id == GCAP_GRAPH_ID_NONE || gcap_runtime_is_captured(ep->runtime, run->graph_id)) {
+  if (run->options.graph_id == GCAP_GRAPH_ID_NONE || gcap_runtime_is_captured(ep->runtime, run->options.graph_id)) {
     run->attempts = 0;
     return false;  // the runtime asks no more
   }
-  gcap_status_t why = gcap_runtime_explain(ep->runtime, run->graph_id, GCAP_GRAPH_WHY_CAPTURE_FAILED);
+  gcap_status_t why = gcap_runtime_explain(ep->runtime, run->options.graph_id, GCAP_GRAPH_WHY_CAPTURE_FAILED);
   const bool failed_before = why != NULL;
   gcap_status_free(why);
-  const bool settled = failed_before || ++run->attempts >= MOST_ATTEMPTS;
+  const bool settled = failed_before || !run->options.capture_in_run || ++run->attempts >= MOST_ATTEMPTS;
   if (settled) run->attempts = 0;
   return settled;
 }
@@ -282,8 +236,8 @@ static gcap_status_t finish(gcap_ort_session_ep_t* ep, bool synchronize) {
   gcap_status_t failure = take_failure(ep, run);
   const bool failed = failure != NULL;
   gcap_status_t status = close_run(ep, run, failure, synchronize);
-  if (ep->options.graph.rerun_failed_capture && gcap_run_take_failed_capture(run->graph_id, status)) return NULL;
-  if (status == NULL && run->captures) gcap_ort_profiler_note(ep, "capture of", run->graph_id, run->start_ns);
+  if (gcap_ort_run_reruns(run) && gcap_run_take_failed_capture(run->options.graph_id, status)) return NULL;
+  if (status == NULL && run->captures) gcap_ort_profiler_note(ep, "capture of", run->options.graph_id, run->start_ns);
   if (status == NULL) run->settled = is_settled(ep, run);
   if (!failed || gcap_status_code(status) == GCAP_CAPTURE_INVALIDATED) return status;
   gcap_status_ignore(status);  // the kernel gave it to the runtime
@@ -293,52 +247,4 @@ static gcap_status_t finish(gcap_ort_session_ep_t* ep, bool synchronize) {
 gcap_ort_status_t* gcap_ort_on_run_end(gcap_ort_ep_t* self, const gcap_ort_run_options_t* options, bool synchronize) {
   (void)options;
   return give(ep_of(self), finish(ep_of(self), synchronize));
-}
-
-// Waits for the calling thread's stream, never for the device.
-gcap_ort_status_t* gcap_ort_sync(gcap_ort_ep_t* self) {
-  gcap_ort_turn_begin(ep_of(self));
-  gcap_status_t status = gcap_runtime_synchronize(ep_of(self)->runtime);
-  gcap_ort_turn_end(ep_of(self));
-  return give(ep_of(self), status);
-}
-
-// --- Graphs ---------------------------------------------------------------------------------------------------------
-
-bool gcap_ort_is_graph_capture_enabled(const gcap_ort_ep_t* self) {
-  const gcap_ort_session_ep_t* ep = ep_of(self);
-  const gcap_ort_run_t* run = gcap_affine_find(ep->runs);
-  return gcap_runtime_is_graph_capture_enabled(ep->runtime) && (run == NULL || !run->settled);
-}
-
-// ONNX Runtime asks before each run of a thread.
-bool gcap_ort_is_graph_captured(const gcap_ort_ep_t* self, int graph_id) {
-  gcap_ort_run_t* run = gcap_affine_find(ep_of(self)->runs);
-  gcap_status_t status = run != NULL ? gcap_ort_releases_follow(ep_of(self), run) : NULL;
-  if (status != NULL) gcap_log(GCAP_LOG_WARNING, "%s", gcap_status_message(status));
-  gcap_status_ignore(status);  // what was not released is tried again
-  return gcap_runtime_is_captured(ep_of(self)->runtime, graph_id);
-}
-
-static gcap_status_t replay(gcap_ort_session_ep_t* ep, int graph_id) {
-  gcap_run_t run;
-  gcap_run_init(&run);
-  run.id = graph_id;
-  run.synchronize = ep->factory->host.version < GCAP_ORT_VERSION_SYNC_AFTER_REPLAY;
-  const int64_t start_ns = gcap_ort_profiler_now();
-  int previous = 0;
-  bool replayed = false;
-  GCAP_RETURN_IF_ERROR(gcap_device_push(ep->device->id, &previous));
-  gcap_status_t status = gcap_runtime_replay(ep->runtime, &run, &replayed);
-  status = gcap_status_join(status, gcap_device_pop(ep->device->id, previous));
-  if (replayed) gcap_ort_profiler_note(ep, "replay of", graph_id, start_ns);
-  if (status != NULL || replayed) return status;
-  return GCAP_STATUS(GCAP_NOT_FOUND, "there is no graph %d to replay on this thread", graph_id);
-}
-
-gcap_ort_status_t* gcap_ort_replay_graph(gcap_ort_ep_t* self, int graph_id) {
-  gcap_ort_turn_begin(ep_of(self));
-  gcap_status_t status = replay(ep_of(self), graph_id);
-  gcap_ort_turn_end(ep_of(self));
-  return give(ep_of(self), status);
 }

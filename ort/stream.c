@@ -1,6 +1,9 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
 // Streams and notifications of gcap as ONNX Runtime has them.
+//
+// Locking: the factory's `mutex` over the list of streams. `mutex` of a lent stream: who releases the stream may wait
+// for the stream's work under it, and the stream's end waits for that.
 
 #include "ort/stream.h"
 
@@ -9,7 +12,8 @@
 #include "gcap/log.h"
 #include "lib/internal/capture_check.h"
 #include "lib/internal/cuda_guard.h"
-#include "ort/ep.h"
+#include "ort/devices.h"
+#include "ort/turn.h"
 
 // --- Streams of threads ---------------------------------------------------------------------------------------------
 

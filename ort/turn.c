@@ -2,10 +2,10 @@
 //
 // Turns, where all threads share one stream. ONNX Runtime serializes the runs of such an EP, but neither replays nor
 // copies, and may leave a run open. So a turn is not a mutex: who takes it may never give it up.
+//
+// Locking: `mutex` of a turn, a leaf, over who has it. A thread waits for its turn with no lock held.
 
 #include "ort/turn.h"
-
-#include "ort/ep.h"
 
 void gcap_ort_turn_init(gcap_ort_turn_t* turn) {
   pthread_mutex_init(&turn->mutex, NULL);

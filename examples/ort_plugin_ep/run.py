@@ -39,11 +39,29 @@ def register(library, ep_name):
     return devices[0]
 
 
-def open_session(model, device, **options):
+def dimension(text):
+    name, _, size = text.rpartition("=")
+    if not name or not size.isdigit():
+        raise argparse.ArgumentTypeError(f"'{text}' is not NAME=SIZE")
+    return name, int(size)
+
+
+def options_with(dimensions):
+    """Options of a session in which dimensions of the model, which are open by name, have sizes."""
+    options = ort.SessionOptions()
+    for name, size in dimensions:
+        options.add_free_dimension_override_by_name(name, size)
+    return options
+
+
+def open_session(model, device, dimensions, **options):
     """A session on the device, with options of the EP (docs/options.md)."""
-    session_options = ort.SessionOptions()
+    session_options = options_with(dimensions)
     session_options.add_provider_for_devices([device], options)
-    return ort.InferenceSession(model, sess_options=session_options)
+    try:
+        return ort.InferenceSession(model, sess_options=session_options)
+    except Exception as error:  # the log says which nodes are left to other EPs
+        sys.exit(f"ONNX Runtime makes no session with graphs: {error}")
 
 
 def bind(session, device_id, inputs, outputs):
@@ -113,19 +131,19 @@ def run_on_device(name, session, device_id, first, second, expected, runs):
     return max(of_eager, of_replay)
 
 
-def compare(model, device, runs, with_cuda_ep):
+def compare(model, device, dimensions, runs, with_cuda_ep):
     """Runs the model in all ways. Gives this EP's largest difference from the CPU EP."""
     device_id = int(device.ep_metadata["cuda_device_id"])
     options = {"enable_cuda_graph": "1", "use_tf32": "0"}
-    cpu = ort.InferenceSession(model, providers=["CPUExecutionProvider"])
+    cpu = ort.InferenceSession(model, options_with(dimensions), providers=["CPUExecutionProvider"])
     first, second = random_inputs(cpu, seed=1), random_inputs(cpu, seed=2)
     expected = cpu.run(None, second)
     measure("CPU EP", runs, lambda: cpu.run(None, second))
-    session = open_session(model, device, **options)
+    session = open_session(model, device, dimensions, **options)
     found = run_on_device(device.ep_name, session, device_id, first, second, expected, runs)
     if with_cuda_ep:
         provider = ("CUDAExecutionProvider", {"device_id": str(device_id), **options})
-        session = ort.InferenceSession(model, providers=[provider])
+        session = ort.InferenceSession(model, options_with(dimensions), providers=[provider])
         run_on_device("CUDA EP", session, device_id, first, second, expected, runs)
     return found
 
@@ -135,14 +153,18 @@ def main():
     parser.add_argument("model", help="an ONNX file")
     parser.add_argument("--library", help="the EP's library (default: the installed wheel's)")
     parser.add_argument("--ep-name", default="gcap", help="of the EP in --library (default: gcap)")
+    parser.add_argument("--dimension", action="append", default=[], metavar="NAME=SIZE", type=dimension,
+                        help="the size of a dimension that the model leaves open (default: 1)")
     parser.add_argument("--runs", type=int, default=100, help="of each measurement (default: 100)")
     parser.add_argument("--tolerance", type=float, default=1e-3, help="largest difference allowed (default: 0.001)")
     parser.add_argument("--cuda-ep", action="store_true", help="also ONNX Runtime's own, of onnxruntime-gpu")
     arguments = parser.parse_args()
     device = register(arguments.library, arguments.ep_name)
     print(f"ONNX Runtime {ort.__version__}, EP {device.ep_name} on device {device.ep_metadata['cuda_device_id']}")
-    found = compare(arguments.model, device, arguments.runs, arguments.cuda_ep)
-    ort.unregister_execution_provider_library(device.ep_name)  # sessions and tensors of the EP have ended
+    try:
+        found = compare(arguments.model, device, arguments.dimension, arguments.runs, arguments.cuda_ep)
+    finally:
+        ort.unregister_execution_provider_library(device.ep_name)  # sessions and tensors of the EP have ended
     if not found <= arguments.tolerance:
         sys.exit(f"the outputs differ by {found:.3g}, allowed is {arguments.tolerance:.3g}")
 

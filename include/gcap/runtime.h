@@ -32,7 +32,8 @@ extern "C" {
 //           begin_run and end_run must let one thread at a time run. The turns cover runs: other work that a program
 //           gives the shared stream needs a lock of the program's own over the work and over its runs.
 // Capture:  end_run and the functions that only read are legal while the thread's run is being captured.
-// Lifetime: outlives the kernels that use its resources.
+// Lifetime: outlives the kernels that use its resources. A thread's stream and graphs end with the thread; a block that
+//           the thread kept (gcap_scratch_keep) lives on, and once freed is reused after a wait for the device.
 // Errors:   besides those listed, INVALID_ARGUMENT if a required argument is NULL, or a run of no known size. A call
 //           that needs the calling thread's stream or graphs makes them on first use, and then also fails as
 //           gcap_runtime_read_resources.

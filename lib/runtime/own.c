@@ -29,9 +29,14 @@
 #include "lib/scratch/run.h"
 #include "lib/stream/inner.h"
 
+// Blocks may outlive the thread that got them, such as a tensor that it handed to another thread. Of the stream, which
+// has no work left, the scratch then hears as it is destroyed: the blocks become such as have no stream.
 static gcap_status_t forget_stream(void* user, gcap_stream_t* stream) {
   gcap_own_runtime_t* runtime = user;
-  return gcap_scratch_forget_stream(runtime->scratch, stream);
+  gcap_status_t status = gcap_scratch_forget_stream(runtime->scratch, stream);
+  if (gcap_status_code(status) != GCAP_FAILED_PRECONDITION) return status;
+  gcap_status_ignore(status);
+  return NULL;
 }
 
 static gcap_status_t create_allocator(const gcap_options_t* options, gcap_allocator_t** out_allocator) {

@@ -135,6 +135,13 @@ static int start(char* const* arguments, pid_t* pid) {
   return -1;
 }
 
+// "?" for a file, or a file without a line: of a stripped module that is a guess, and names one that the linker
+// brought.
+static bool is_place_known(const char* place) {
+  const char* line = strrchr(place, ':');
+  return place[0] != '?' && (line == NULL || line[1] != '?');
+}
+
 static void add_frame(symbol_t* symbol, const char* function, const char* place) {
   frame_t** last = &symbol->frames;
   while (*last != NULL) last = &(*last)->next;
@@ -143,7 +150,7 @@ static void add_frame(symbol_t* symbol, const char* function, const char* place)
   // Where a build runs in a sandbox, the compiler saw the sources below this.
   static const char sandbox[] = "/proc/self/cwd/";
   if (strncmp(place, sandbox, sizeof(sandbox) - 1) == 0) place += sizeof(sandbox) - 1;
-  if (place[0] != '?') (*last)->place = copy_of(place);
+  if (is_place_known(place)) (*last)->place = copy_of(place);
 }
 
 static bool read_line(FILE* in, char* line, size_t bytes) {

@@ -33,7 +33,7 @@ compare() {
 }
 
 sources() {
-  find -L lib kit ops include -name '*.[ch]' | sort
+  find -L lib kit ops ort include -name '*.[ch]' | sort
 }
 
 cd "$TEST_SRCDIR/$TEST_WORKSPACE"
@@ -72,7 +72,7 @@ while read -r number where source; do
 done <"$tmp/citations"
 
 # Files that the page cites by their whole path.
-grep -oE '(lib|kit/[a-z_]+|ops|include)/[a-z_/]+\.[ch]\b' "$page" | sort -u >"$tmp/cited"
+grep -oE '(lib|kit/[a-z_]+|ops|ort|include)/[a-z_/]+\.[ch]\b' "$page" | sort -u >"$tmp/cited"
 while read -r cited; do
   [ -e "$cited" ] || fail "the page cites $cited, which does not exist"
 done <"$tmp/cited"

@@ -1,8 +1,8 @@
 #!/bin/sh
 # Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 #
-# Every folder of lib and kit can be read from the bottom up: no file needs, by an #include or by a call, one that needs
-# it in turn. A source and its header count as one file.   circles_test.sh ARCHIVE-OR-SOURCE...
+# Every folder of lib and kit, and ort, can be read from the bottom up: no file needs, by an #include or by a call, one
+# that needs it in turn. A source and its header count as one file.   circles_test.sh ARCHIVE-OR-SOURCE...
 set -eu
 
 edges=$TEST_TMPDIR/edges
@@ -12,7 +12,7 @@ edges=$TEST_TMPDIR/edges
 # object after its source: run.pic.o.
 calls() {
     # A folder's archive is lib/graph/libgraph.a.
-    folder=$(dirname "$1" | sed -E 's#.*/((lib|kit)/.*)#\1#')
+    folder=$(dirname "$1" | sed -E 's#.*/((lib|kit)/.*|ort$)#\1#')
     nm -A -g "$1" | sed 's/.*:\([^:]*\)\.o:[0-9a-f ]*\([A-Za-z]\) \(.*\)/\1 \2 \3/; s/^\([^ ]*\)\.pic /\1 /' |
         awk -v folder="$folder/" '
             $2 != "U" { defined[$3] = $1; next }
@@ -25,10 +25,10 @@ calls() {
             }'
 }
 
-# includes SOURCE: "user used" for each header of lib or kit that it includes.
+# includes SOURCE: "user used" for each header of lib, kit or ort that it includes.
 includes() {
     user=${1%.*}
-    sed -nE 's#^\#include "((lib|kit)/.*)\.h"#\1#p' "$1" | while read -r used; do
+    sed -nE 's#^\#include "((lib|kit|ort)/.*)\.h"#\1#p' "$1" | while read -r used; do
         [ "$used" = "$user" ] || echo "$user $used"
     done
 }
@@ -36,7 +36,7 @@ includes() {
 for file in "$@"; do
     case $file in
         *.a) calls "$file" ;;
-        lib/*.c | lib/*.h | kit/*.c | kit/*.h) includes "$file" ;;
+        lib/*.c | lib/*.h | kit/*.c | kit/*.h | ort/*.c | ort/*.h) includes "$file" ;;
     esac
 done | sort -u >"$edges"
 

@@ -164,6 +164,96 @@ TEST_F(GraphTest, IdThatIsNoNumberIsRefused) {
   EXPECT_NE(error.find("abc"), std::string::npos) << error;
 }
 
+// --- Options of a run -----------------------------------------------------------------------------------------------
+
+// ONNX Runtime asks for a replay without naming the run's tensors. So an option that needs them is refused before there
+// is a graph. Was: nobody read them, and a run on other tensors had its outputs nowhere.
+TEST_F(GraphTest, OptionsOfARunThatNoReplayCanKeepAreRefusedByName) {
+  const struct {
+    const char *key, *value, *told;
+  } rows[] = {{"check_bindings", "1", "check_bindings is '1'"},
+              {"bindings", "copy", "bindings is 'copy'"},
+              {"bindings", "relocate", "bindings is 'relocate'"},
+              {"bindings", "elsewhere", "elsewhere"},
+              {"rerun_failed_capture", "maybe", "maybe"},
+              {"capture_in_run", "2", "capture_in_run"},
+              {"user_compute_stream", "4096", "user_compute_stream is 0x1000"},
+              {"external_device_graph_capture", "1", "external_device_graph_capture"}};
+  for (const auto& row : rows) {
+    SumsRun sums(this, {1, 1, 1, 1});
+    ASSERT_EQ(sums.session.error(), "");
+    for (int i = 0; i < 2; ++i) {
+      const std::string error = sums.session.Run({{row.key, row.value}});
+      EXPECT_NE(error.find(row.told), std::string::npos) << error;
+    }
+    EXPECT_EQ(plugin().computes, 0) << row.key;
+    EXPECT_EQ(sums.session.Run(), "");
+    EXPECT_EQ(sums.c.Get(), (Floats{3, 5, 7, 9}));
+    plugin().computes = 0;
+  }
+}
+
+TEST_F(GraphTest, RunWithoutAGraphIsOnItsOwnTensorsWhateverTheBindings) {
+  SumsRun sums(this, {1, 1, 1, 1});
+  ASSERT_EQ(sums.session.error(), "");
+  for (const Options& options :
+       {Options{{"check_bindings", "1"}}, {{"bindings", "copy"}}, {{"bindings", "relocate"}}}) {
+    Options eager = options;
+    eager.push_back({"gpu_graph_id", "-1"});
+    DeviceTensor c = Tensor({4}, {0, 0, 0, 0});
+    sums.session.BindOutput("c", c);
+    EXPECT_EQ(sums.session.Run(eager), "");
+    EXPECT_EQ(c.Get(), (Floats{3, 5, 7, 9}));
+    sums.session.BindOutput("c", sums.c);
+  }
+  SumsRun without(this, {1, 1, 1, 1}, {});
+  EXPECT_EQ(without.session.Run({{"check_bindings", "1"}}), "") << "graphs are off";
+}
+
+// A model that changes its inputs in place is not run three times in a call.
+TEST_F(GraphTest, CallIsOneRunIfAskedFor) {
+  SumsRun sums(this, {1, 1, 1, 1});
+  ASSERT_EQ(sums.session.error(), "");
+  const Options once = {{"capture_in_run", "0"}};
+  for (int i = 0; i < 2; ++i) EXPECT_EQ(sums.session.Run(once), "");
+  EXPECT_EQ(plugin().computes, 6);
+  EXPECT_EQ(plugin().captured_computes, 0);
+  EXPECT_EQ(sums.session.Run(once), "");
+  EXPECT_EQ(plugin().captured_computes, 3);
+  EXPECT_EQ(sums.session.Run(once), "");
+  EXPECT_EQ(plugin().computes, 9) << "a replay";
+  EXPECT_EQ(sums.c.Get(), (Floats{3, 5, 7, 9}));
+}
+
+TEST_F(GraphTest, FailedCaptureIsToldIfTheRunSaysSo) {
+  SumsRun sums(this, {1, 1, 1, 1});
+  ASSERT_EQ(sums.session.error(), "");
+  plugin().fails = TEST_PLUGIN_IN_CAPTURE;
+  plugin().failing_node = "relu";
+  const std::string error = sums.session.Run({{"rerun_failed_capture", "0"}});
+  EXPECT_NE(error.find("the test makes the kernel of 'relu' fail"), std::string::npos) << error;
+  EXPECT_EQ(sums.session.Run(), "");
+  EXPECT_EQ(sums.c.Get(), (Floats{3, 5, 7, 9}));
+}
+
+// What docs/ort.md tells of ONNX Runtime: a replay is on the tensors of the capture, whatever is bound, and has no
+// outputs for a call that binds none.
+TEST_F(GraphTest, ReplayIsOnTheTensorsOfTheCapture) {
+  SumsRun sums(this, {1, 1, 1, 1});
+  ASSERT_EQ(sums.session.error(), "");
+  EXPECT_EQ(sums.session.Run(), "");
+  DeviceTensor a = Tensor({4}, {5, 5, 5, 5}), c = Tensor({4}, {99, 99, 99, 99});
+  sums.session.BindInput("a", a);
+  sums.session.BindOutput("c", c);
+  sums.a.Set({2, 2, 2, 2});
+  EXPECT_EQ(sums.session.Run(), "");
+  EXPECT_EQ(c.Get(), (Floats{99, 99, 99, 99}));
+  EXPECT_EQ(sums.c.Get(), (Floats{4, 6, 8, 10}));
+  Floats of_call;
+  EXPECT_EQ(sums.session.RunOnHost({"a", "b"}, {{4}, {4}}, {{1, 1, 1, 1}, {1, 2, 3, 4}}, "c", &of_call), "");
+  EXPECT_TRUE(of_call.empty());
+}
+
 // --- Failures -------------------------------------------------------------------------------------------------------
 
 TEST_F(GraphTest, KernelThatFailsInTheCaptureLeavesNoPartOfAGraph) {

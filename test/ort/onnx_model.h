@@ -57,6 +57,12 @@ class OnnxModel {
     attributes_.push_back(Message().Text(1, name).Number(3, static_cast<uint64_t>(value)).Number(20, 2));
     return *this;
   }
+  OnnxModel& Ints(const std::string& name, const std::vector<int64_t>& values) {
+    Message attribute = Message().Text(1, name).Number(20, 7);
+    for (int64_t value : values) attribute.Number(8, static_cast<uint64_t>(value));
+    attributes_.push_back(attribute);
+    return *this;
+  }
   OnnxModel& Node(const std::string& op_type, const std::string& name, const Names& inputs, const Names& outputs) {
     Message node;
     for (const std::string& input : inputs) node.Text(1, input);
@@ -82,6 +88,19 @@ class OnnxModel {
     graph_.Sub(12, Value(name, shape, type));
     return *this;
   }
+  OnnxModel& InputOfAnyRank(const std::string& name) {
+    graph_.Sub(11, ValueOfAnyRank(name));
+    return *this;
+  }
+  OnnxModel& OutputOfAnyRank(const std::string& name) {
+    graph_.Sub(12, ValueOfAnyRank(name));
+    return *this;
+  }
+  // What the model says of a value between nodes.
+  OnnxModel& Info(const std::string& name, const Shape& shape) {
+    graph_.Sub(13, Value(name, shape, kOnnxFloat));
+    return *this;
+  }
   std::string Bytes(int opset = 17) const {
     Message graph = graph_;
     graph.Text(2, "graph");
@@ -97,6 +116,9 @@ class OnnxModel {
     }
     const Message tensor = Message().Number(1, type).Sub(2, dims);
     return Message().Text(1, name).Sub(2, Message().Sub(1, tensor));
+  }
+  static Message ValueOfAnyRank(const std::string& name) {
+    return Message().Text(1, name).Sub(2, Message().Sub(1, Message().Number(1, kOnnxFloat)));
   }
   OnnxModel& Initializer(const std::string& name, const Shape& shape, OnnxType type, const void* data, size_t bytes) {
     Message tensor;

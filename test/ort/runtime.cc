@@ -13,6 +13,9 @@ namespace gcap {
 namespace testing {
 namespace {
 
+// Of a session that is GCAP_ORT_PARALLEL, however many processors there are.
+constexpr int kThreads = 3;
+
 std::string Environment(const char* name) {
   const char* value = std::getenv(name);
   return value != nullptr ? value : "";
@@ -220,6 +223,9 @@ OrtSession::OrtSession(const Ort* ort, gcap_ort_env_t* env, const gcap_ort_ep_de
   gcap_ort_session_options_t* session_options = nullptr;
   error_ = ort->Take(ort->api().CreateSessionOptions(&session_options));
   if (error_.empty()) error_ = ort->Take(ort->api().SetSessionExecutionMode(session_options, mode));
+  if (error_.empty() && mode == GCAP_ORT_PARALLEL) {
+    error_ = ort->Take(ort->api().SetInterOpNumThreads(session_options, kThreads));
+  }
   if (error_.empty()) {
     error_ = ort->Take(ort->api().SessionOptionsAppendExecutionProvider_V2(session_options, env, &device, 1,
                                                                            keys.data(), values.data(), keys.size()));
@@ -263,8 +269,9 @@ std::string OrtSession::RunOnHost(const std::vector<std::string>& inputs, const 
   out_values->clear();
   size_t bytes = 0;
   const void* data = nullptr;
-  if (fetched != nullptr && api.GetTensorSizeInBytes(fetched, &bytes) == nullptr &&
-      api.GetTensorData(fetched, &data) == nullptr) {
+  // After a replay that has no tensor for the output, what was fetched has none either.
+  if (fetched != nullptr && ort_->Take(api.GetTensorSizeInBytes(fetched, &bytes)).empty() &&
+      ort_->Take(api.GetTensorData(fetched, &data)).empty()) {
     out_values->assign(static_cast<const float*>(data), static_cast<const float*>(data) + bytes / sizeof(float));
   }
   if (fetched != nullptr) api.ReleaseValue(fetched);

@@ -4,6 +4,7 @@
 
 #include <cstring>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "gtest/gtest.h"
@@ -37,6 +38,12 @@ TEST_F(SessionTest, OptionsThatDoNotParseAreRefusedWithOurMessage) {
   EXPECT_TRUE(Has(Create(Add(), {{"enable_cuda_grap", "1"}}), "enable_cuda_graph")) << "the nearest name is told";
   EXPECT_TRUE(Has(Create(Add(), {{"arena.max_mem", "-3"}}), "-3"));
   EXPECT_TRUE(Has(Create(Add(), {{"gpu_external_alloc", "0x1234"}}), "gpu_external_free"));
+}
+
+// CUDA follows the pointer, so the process ended.
+TEST_F(SessionTest, StreamOfTheUsersThatIsNoAddressIsRefused) {
+  EXPECT_TRUE(Has(Create(Add(), {{"user_compute_stream", "12345"}}), "user_compute_stream is 12345"));
+  EXPECT_TRUE(Has(Create(Add(), {{"user_compute_stream", "0x7"}, {"enable_cuda_graph", "1"}}), "(0x7)"));
 }
 
 TEST_F(SessionTest, DeviceIsThatOfTheEpDevice) {
@@ -200,6 +207,128 @@ TEST_F(SessionTest, ControlFlowIsRefusedByTheRuntimeWithoutHarm) {
                   "graph capture"));
 }
 
+// Catches what gcap logs, until its end.
+class PluginLog {
+ public:
+  explicit PluginLog(test_plugin_set_sink_t set) : set_(set) {
+    set_([](void* user, const char* line) { static_cast<PluginLog*>(user)->lines_.push_back(line); }, this);
+  }
+  PluginLog(const PluginLog&) = delete;
+  PluginLog& operator=(const PluginLog&) = delete;
+  ~PluginLog() { set_(nullptr, nullptr); }
+  std::string text() const {
+    std::string text;
+    for (const std::string& line : lines_) text += line + "\n";
+    return text;
+  }
+  size_t count() const { return lines_.size(); }
+
+ private:
+  test_plugin_set_sink_t set_;
+  std::vector<std::string> lines_;
+};
+
+// ONNX Runtime refuses a session for graphs if nodes are left to other EPs, and names none of them. Was: nobody did.
+TEST_F(SessionTest, NodesThatAreLeftAreNamedWithTheReasonIfGraphsAreOn) {
+  const std::string model = OnnxModel()
+                                .Node("Sinh", "sinh1", {"a"}, {"s1"})
+                                .Node("Sinh", "sinh2", {"s1"}, {"s2"})
+                                .Int("to", 11)
+                                .Node("Cast", "to_double", {"s2"}, {"d"})
+                                .Int("to", kOnnxFloat)
+                                .Node("Cast", "to_float", {"d"}, {"f"})
+                                .Node("Relu", "relu", {"any"}, {"r"})
+                                .Node("MatMul", "product", {"i", "i"}, {"p"})
+                                .Node("Neg", "neg", {"f"}, {"c"})
+                                .Input("a", {2})
+                                .InputOfAnyRank("any")
+                                .Input("i", {2, 2}, kOnnxInt64)
+                                .Output("c", {2})
+                                .OutputOfAnyRank("r")
+                                .Output("p", {2, 2}, kOnnxInt64)
+                                .Bytes();
+  const auto set_sink = Find<test_plugin_set_sink_t>("test_plugin_set_sink");
+  for (const std::string graphs : {"0", "1"}) {
+    PluginLog log(set_sink);
+    const std::string error = Create(model, {{"enable_cuda_graph", graphs}});
+    if (graphs == "0") {
+      EXPECT_EQ(error, "");
+      EXPECT_EQ(log.text(), "");
+      continue;
+    }
+    EXPECT_TRUE(Has(error, "GcapTest"));
+    EXPECT_EQ(log.count(), 1u) << log.text();
+    for (const char* part :
+         {"'GcapTest' leaves 6 of 7 nodes", ": 2 Sinh (no kernel)", ", 2 Cast (a value of type double)",
+          ", 1 Relu (a value of unknown rank)", ", 1 MatMul (none of the kernels", "inputs of i64 i64)"}) {
+      EXPECT_TRUE(Has(log.text(), part)) << part << "\n" << log.text();
+    }
+  }
+}
+
+TEST_F(SessionTest, OperatorOfAnOlderOpsetIsLeftForItsOpset) {
+  const std::string model = OnnxModel()
+                                .Ints("starts", {0})
+                                .Ints("ends", {1})
+                                .Node("Slice", "slice", {"a"}, {"s"})
+                                .Node("Neg", "neg", {"s"}, {"c"})
+                                .Input("a", {2})
+                                .Output("c", {1})
+                                .Bytes(9);
+  PluginLog log(Find<test_plugin_set_sink_t>("test_plugin_set_sink"));
+  EXPECT_TRUE(Has(Create(model, {{"enable_cuda_graph", "1"}}), "GcapTest"));
+  EXPECT_EQ(log.count(), 1u);
+  EXPECT_TRUE(Has(log.text(), "1 of 2 nodes")) << log.text();
+  EXPECT_TRUE(Has(log.text(), "1 Slice (of opset 1, the kernels are of opset 10 and later)")) << log.text();
+}
+
+// What is computed of shapes is no obstacle on the CPU; what the device then reads of it is.
+TEST_F(SessionTest, NodesThatComputeShapesAreNamedIfTheDeviceReadsTheirValues) {
+  const auto model = [](bool reads) {
+    OnnxModel model;
+    model.Node("Shape", "shape", {"a"}, {"sizes"}).Node("Mod", "mod", {"sizes", "many"}, {"same"});
+    if (reads) model.Node("ConstantOfShape", "zeros", {"same"}, {"z"}).Node("Add", "add", {"a", "z"}, {"c"});
+    if (!reads) model.Node("Reshape", "reshape", {"a", "same"}, {"c"});
+    return model.Constant("many", {1}, std::vector<int64_t>{1000})
+        .Input("a", {kAnySize})
+        .Output("c", {kAnySize})
+        .Bytes();
+  };
+  PluginLog log(Find<test_plugin_set_sink_t>("test_plugin_set_sink"));
+  EXPECT_EQ(Create(model(false), {{"enable_cuda_graph", "1"}}), "");
+  EXPECT_EQ(log.text(), "");
+  EXPECT_TRUE(Has(Create(model(true), {{"enable_cuda_graph", "1"}}), "GcapTest"));
+  EXPECT_EQ(log.count(), 1u);
+  EXPECT_TRUE(Has(log.text(), "1 ConstantOfShape (on the CPU, of shapes, and Add reads it on the device)"))
+      << log.text();
+}
+
+// Tools that write what they infer into a model write wrong ranks, and ONNX Runtime's CPU EP runs such models. The run
+// failed.
+TEST_F(SessionTest, WrongRankBetweenNodesIsNoFailure) {
+  const auto model = [](const OnnxModel::Shape& declared) {
+    return OnnxModel()
+        .Node("Squeeze", "squeeze", {"a"}, {"s"})
+        .Node("Relu", "relu", {"s"}, {"r"})
+        .Node("Add", "add", {"r", "r"}, {"c"})
+        .Input("a", {kAnySize, 3, kAnySize})
+        .Info("s", declared)
+        .OutputOfAnyRank("c")
+        .Bytes();
+  };
+  for (const OnnxModel::Shape& declared : {OnnxModel::Shape{kAnySize}, {kAnySize, 3}, {1, 3, 1}}) {
+    OrtSession session(ort_, env(), device(), model(declared), {});
+    ASSERT_EQ(session.error(), "");
+    plugin().computes = 0;
+    for (int i = 0; i < 2; ++i) {
+      Floats c;
+      EXPECT_EQ(session.RunOnHost({"a"}, {{1, 3, 1}}, {{1, -2, 3}}, "c", &c), "");
+      EXPECT_EQ(c, (Floats{2, 0, 6}));
+    }
+    EXPECT_EQ(plugin().computes, 6);
+  }
+}
+
 // --- Memory ---------------------------------------------------------------------------------------------------------
 
 TEST_F(SessionTest, AllocatorHasStatistics) {
@@ -249,6 +378,40 @@ TEST_F(SessionTest, TensorOutlivesItsSession) {
   }
   api().ReleaseValue(value);
   api().ReleaseAllocator(allocator);
+}
+
+// A thread runs, hands its output to another thread, and ends. Was: its stream was kept until the process ended.
+TEST_F(SessionTest, TensorOutlivesItsThread) {
+  OrtSession session(ort_, env(), device(), Add(), {});
+  ASSERT_EQ(session.error(), "");
+  const auto live = Find<size_t (*)(const char*)>("gcap_sim_live");
+  const gcap_ort_memory_info_t* info = api().EpDevice_MemoryInfo(device(), GCAP_ORT_MEMORY_DEFAULT);
+  DeviceTensor a(ort_, env(), device(), {4}, {1, 2, 3, 4}), b(ort_, env(), device(), {4}, {1, 1, 1, 1});
+  gcap_ort_allocator_t* host = nullptr;
+  Ok(api().GetAllocatorWithDefaultOptions(&host));
+  const size_t streams = live("stream");
+  for (int i = 0; i < 3; ++i) {
+    gcap_ort_value_t* made = nullptr;
+    std::thread([&] {
+      OrtBinding binding(ort_, session.get());
+      binding.BindInput("a", a);
+      binding.BindInput("b", b);
+      Ok(api().BindOutputToDevice(binding.get(), "c", info));
+      EXPECT_EQ(binding.Run(), "");
+      gcap_ort_value_t** values = nullptr;
+      size_t count = 0;
+      Ok(api().GetBoundOutputValues(binding.get(), host, &values, &count));
+      ASSERT_EQ(count, 1u);
+      made = values[0];
+      host->Free(host, values);
+    }).join();
+    EXPECT_EQ(live("stream"), streams) << "before the tensor ends";
+    DeviceTensor c(ort_, env(), device(), {4}, {});
+    gcap_ort_value_t* to = c.value();
+    Ok(api().CopyTensors(env(), &made, &to, nullptr, 1));
+    EXPECT_EQ(c.Get(), (Floats{2, 3, 4, 5}));
+    api().ReleaseValue(made);
+  }
 }
 
 TEST_F(SessionTest, WaitsForItsRunsBeforeItsKernelsEnd) {

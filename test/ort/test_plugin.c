@@ -14,6 +14,7 @@
 #include "gcap/kit/ops/nodes.h"
 #include "gcap/kit/ort.h"
 #include "gcap/kit/shape_inference.h"
+#include "gcap/log.h"
 #include "gcap/runtime_ops.h"
 #include "gcap_sim.h"
 #include "ort/abi/api.h"
@@ -21,6 +22,18 @@
 static test_plugin_t state;
 
 __attribute__((visibility("default"))) test_plugin_t* test_plugin_state(void) { return &state; }
+
+static test_plugin_sink_t test_sink;
+
+static void pass_on(void* user, gcap_log_level_t level, const char* message) {
+  (void)level;
+  test_sink(user, message);
+}
+
+__attribute__((visibility("default"))) void test_plugin_set_sink(test_plugin_sink_t sink, void* user) {
+  test_sink = sink;
+  gcap_log_set_sink(sink != NULL ? pass_on : NULL, user, GCAP_LOG_WARNING);
+}
 
 typedef struct test_kernel {
   gcap_kernel_t kernel;

@@ -40,6 +40,11 @@ void test_plugin_restore_slots(void);
 typedef void (*test_plugin_break_slot_t)(bool of_ep_api, size_t index);
 typedef void (*test_plugin_restore_slots_t)(void);
 
+// Sends the warnings and errors of gcap's log to `sink`. NULL: to standard error.
+typedef void (*test_plugin_sink_t)(void* user, const char* message);
+void test_plugin_set_sink(test_plugin_sink_t sink, void* user);
+typedef void (*test_plugin_set_sink_t)(test_plugin_sink_t sink, void* user);
+
 // The one state of the loaded library.
 test_plugin_t* test_plugin_state(void);
 typedef test_plugin_t* (*test_plugin_state_t)(void);

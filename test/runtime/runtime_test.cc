@@ -247,6 +247,34 @@ TEST_F(Runtime, WhatIsKeptOutlivesItsRun) {
   GCAP_EXPECT_OK(gcap_scratch_free(gcap_runtime_scratch(runtime_), kept));
 }
 
+// What a thread keeps, such as a tensor that it hands to another thread, outlives the thread. Was: an error, and a
+// stream that was kept until the process ended.
+TEST_F(Runtime, WhatIsKeptOutlivesItsThread) {
+  Create(GraphOptions(1));
+  const DeviceFloats from({1, 2, 3, 4}), to({0, 0, 0, 0});
+  LogCatcher log;
+  for (int i = 0; i < 3; ++i) {
+    void* kept = nullptr;
+    std::thread([&] {
+      EXPECT_TRUE(Run(0, [&](const gcap_run_resources_t& run) {
+                    GCAP_RETURN_IF_ERROR(gcap_scratch_alloc(run.scratch, from.Bytes(), run.stream, &kept));
+                    GCAP_RETURN_IF_ERROR(gcap_scratch_keep(run.scratch, kept));
+                    return GCAP_CUDA(cudaMemcpyAsync(kept, from.get(), from.Bytes(), cudaMemcpyDeviceToDevice,
+                                                     gcap_stream_handle(run.stream)));
+                  }).ok());
+    }).join();
+    EXPECT_TRUE(Run(GCAP_GRAPH_ID_NONE, [&](const gcap_run_resources_t& run) {
+                  return GCAP_CUDA(cudaMemcpyAsync(to.get(), kept, from.Bytes(), cudaMemcpyDeviceToDevice,
+                                                   gcap_stream_handle(run.stream)));
+                }).ok());
+    EXPECT_EQ(to.Get(), (Floats{1, 2, 3, 4}));
+    GCAP_EXPECT_OK(gcap_scratch_free(gcap_runtime_scratch(runtime_), kept));
+    EXPECT_EQ(ScratchStats().in_use_bytes, 0u);
+  }
+  GCAP_EXPECT_OK(gcap_scratch_validate(gcap_runtime_scratch(runtime_)));
+  EXPECT_EQ(log.text(), "");
+}
+
 // --- A run in one call ----------------------------------------------------------------------------------------------
 
 TEST_F(Runtime, ThreadsTakeTurnsOnAUserStreamInRunsOfOneCall) {

@@ -1,10 +1,13 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
 // What becomes of a report: actions, suppressions, the list, leaks, the environment.
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cstdio>
 #include <cstdlib>
+#include <fstream>
+#include <string>
 
 #include "test/sim/check_test.h"
 
@@ -56,6 +59,22 @@ TEST_F(CheckReport, IsPrintedAndKept) {
   EXPECT_EQ(printed_, "");
   EXPECT_NE(nullptr, strstr(text, "race on")) << "valid until the next check but one";
   EXPECT_EQ(nullptr, gcap_sim_report(0));
+}
+
+// Of a stripped library addr2line knows the functions, and guesses one file for all: crtstuff.c.
+TEST_F(CheckReport, TellsNoFileWithoutALine) {
+  const std::string path = testing::TempDir() + "/symbolizer";
+  std::ofstream(path) << "#!/bin/sh\nshift 3\nfor i; do printf '%s\\nits_function\\ncrtstuff.c:?\\n' $i; done\n";
+  ASSERT_EQ(0, chmod(path.c_str(), 0755));
+  setenv("GCAP_SIM_SYMBOLIZER", path.c_str(), 1);
+  EXPECT_EQ(1u, Count([&] {  // calls whose names were not asked for yet
+              OK(Fill(x_, a_));
+              OK(Step(y_, x_, kBytes, b_));
+              OK(cudaDeviceSynchronize());
+            }));
+  unsetenv("GCAP_SIM_SYMBOLIZER");
+  EXPECT_NE(std::string::npos, printed_.find("at its_function\n")) << printed_;
+  EXPECT_EQ(std::string::npos, printed_.find("crtstuff.c")) << printed_;
 }
 
 TEST_F(CheckReport, HasTheSeedThatShowsItAgain) {

@@ -42,7 +42,7 @@ typedef struct gcap_ort_attribute {
   gcap_attribute_kind_t kind;
 } gcap_ort_attribute_t;
 
-// A plugin: what ONNX Runtime is told of an EP, and how the EP is made. A constant of the shared library.
+// Plugin: what ONNX Runtime is told of an EP, and how the EP is made. A constant of the shared library.
 // Thread:   ONNX Runtime calls `create_ep` on any thread.
 // Lifetime: all that it points to stays valid until the library is unloaded.
 typedef struct gcap_ort_plugin {

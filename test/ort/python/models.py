@@ -55,6 +55,8 @@ def main():
     begin = time.monotonic()
     ep = runner.Ep(arguments.library, arguments.ep_name)
     is_nodes = arguments.suite == "nodes"
+    if is_nodes and not os.path.isdir(os.path.join(data, "node")):
+        sys.exit(f"onnx {onnx.__version__} comes without these models: pip install onnx==1.22.0")
     models = nodes.find(data) if is_nodes else networks.find(data, arguments.all)
     models = [(name, path) for name, path in models if arguments.only in name]
     if is_nodes:

@@ -56,6 +56,10 @@ def main(ort_wheel, library, script, digits_model):
     assert done.returncode == 0, f"exit code {done.returncode}"
     assert len(re.findall(r"^.{28} +[0-9.]+ us +[0-9.]+ us$", done.stdout, re.MULTILINE)) == 4, "expected four times"
     assert "leak" not in done.stderr, "something of the EP was left at the end"
+    done = run(python, script, model, "--runs", "1", "--dimension", "batch=2", env=environment)
+    assert done.returncode == 0, f"exit code {done.returncode}"
+    done = run(python, script, model, "--dimension", "batch", env=environment)
+    assert done.returncode == 2 and "'batch' is not NAME=SIZE" in done.stderr, f"exit code {done.returncode}"
     done = run(python, script, model, "--runs", "1", "--tolerance", "-1", env=environment)
     assert done.returncode == 1 and "allowed is -1" in done.stderr, "a difference beyond the tolerance is a failure"
 
