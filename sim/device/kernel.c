@@ -205,7 +205,7 @@ static void describe(struct cudaFuncAttributes* attr, const gcap_sim_twin_t* twi
   attr->ptxVersion = GCAP_SIM_COMPUTE_MAJOR * 10 + GCAP_SIM_COMPUTE_MINOR;
   attr->binaryVersion = attr->ptxVersion;
   attr->maxDynamicSharedSizeBytes = twin->max_shared_bytes;
-  attr->preferredShmemCarveout = -1;
+  attr->preferredShmemCarveout = twin->carveout;
   attr->requiredClusterWidth = twin->required_cluster[0];
   attr->requiredClusterHeight = twin->required_cluster[1];
   attr->requiredClusterDepth = twin->required_cluster[2];
@@ -232,9 +232,8 @@ static cudaError_t set_attribute(gcap_sim_twin_t* twin, enum cudaFuncAttribute a
   switch (attr) {
     case cudaFuncAttributeMaxDynamicSharedMemorySize:
       return set_within(&twin->max_shared_bytes, value, 0, GCAP_SIM_SHARED_BYTES_OPTIN);
-    // A hint in percent, or -1 for none: there is nothing to prefer here.
-    case cudaFuncAttributePreferredSharedMemoryCarveout:
-      return value >= -1 && value <= 100 ? cudaSuccess : cudaErrorInvalidValue;
+    // A hint in percent, or -1 for none.
+    case cudaFuncAttributePreferredSharedMemoryCarveout: return set_within(&twin->carveout, value, -1, 100);
     case cudaFuncAttributeRequiredClusterWidth:
     case cudaFuncAttributeRequiredClusterHeight:
     case cudaFuncAttributeRequiredClusterDepth:

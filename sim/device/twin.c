@@ -74,6 +74,7 @@ static gcap_sim_twin_t* add(const void* function) {
   gcap_sim_twin_t* twin = gcap_sim_calloc(1, sizeof(*twin));
   twin->kernel.function = function;
   twin->max_shared_bytes = GCAP_SIM_SHARED_BYTES;
+  twin->carveout = -1;
   size_t rank = rank_of(function);
   gcap_sim_reserve(&twins.items, &twins.capacity, twins.count + 1, sizeof(gcap_sim_twin_t*));
   memmove(&twins.items[rank + 1], &twins.items[rank], (twins.count - rank) * sizeof(gcap_sim_twin_t*));

@@ -21,6 +21,7 @@ typedef struct gcap_sim_twin {
   bool checked;                     // the twin against the signature
   uint64_t skipped;                 // launches that did nothing, for want of a twin
   int max_shared_bytes;             // cudaFuncAttributeMaxDynamicSharedMemorySize
+  int carveout;                     // cudaFuncAttributePreferredSharedMemoryCarveout; -1 for none
   bool any_cluster;                 // cudaFuncAttributeNonPortableClusterSizeAllowed
   int cluster_policy;               // cudaFuncAttributeClusterSchedulingPolicyPreference
   int required_cluster[3];          // cudaFuncAttributeRequiredClusterWidth and so on; 0 where none is required

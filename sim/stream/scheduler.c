@@ -362,11 +362,10 @@ static void step_launch(gcap_sim_stream_t* stream) {
     return;
   }
   if (task->kind == GCAP_SIM_TASK_HOST) --host.pending;
-  if (task->kind == GCAP_SIM_TASK_EVENT_RECORD) {
+  if (task->kind != GCAP_SIM_TASK_EVENT_RECORD) run_task(stream, task, node);
+  if (task->kind == GCAP_SIM_TASK_EVENT_RECORD || gcap_sim_task_holds_host(task)) {
     gcap_sim_order_mark_node(stream, launch, node);
     reach(launch->marks[node]);
-  } else {
-    run_task(stream, task, node);
   }
   node_done(stream, node);
 }
