@@ -137,7 +137,8 @@ static gcap_sim_mark_t** marks_of_host(const gcap_sim_kernel_launch_t* launch) {
   return marks;
 }
 
-// Measured: the host goes on when those copies are done; of the other nodes nothing is known by then.
+// Measured: the host goes on when those copies are done. Nothing promises that, so it is no order: who reads what they
+// wrote is to wait for the stream.
 static cudaError_t launch(gcap_sim_exec_t* exec, gcap_sim_stream_t* stream) {
   cudaError_t code = gate_launch(exec, stream);
   if (code == cudaSuccess && exec->program->num_memory > 0) code = claim_memory(exec);
@@ -149,7 +150,10 @@ static cudaError_t launch(gcap_sim_exec_t* exec, gcap_sim_stream_t* stream) {
   gcap_sim_enqueue(stream, NULL, launched, exec->last_launch);
   gcap_sim_mark_release(exec->last_launch);
   exec->last_launch = gcap_sim_stream_tail_mark(stream);
-  for (size_t i = 0; i < num_marks; ++i) gcap_sim_wait_for(marks[i]);
+  for (size_t i = 0; i < num_marks; ++i) {
+    gcap_sim_run_until(marks[i]);
+    gcap_sim_mark_release(marks[i]);
+  }
   free(marks);
   return cudaSuccess;
 }
