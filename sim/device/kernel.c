@@ -277,6 +277,14 @@ cudaError_t cudaFuncSetCacheConfig(const void* func, enum cudaFuncCache cacheCon
   return gcap_sim_leave(code);
 }
 
+// There are no banks to configure.
+cudaError_t cudaFuncSetSharedMemConfig(const void* func, enum cudaSharedMemConfig config) {
+  cudaError_t code = gcap_sim_enter(GCAP_SIM_API_cudaFuncSetSharedMemConfig);
+  if (code == cudaSuccess && (unsigned int)config > cudaSharedMemBankSizeEightByte) code = cudaErrorInvalidValue;
+  if (code == cudaSuccess && gcap_sim_twin_find(func) == NULL) code = missing(func);
+  return gcap_sim_leave(code);
+}
+
 const char* gcap_sim_kernel_name(const gcap_sim_twin_t* twin) {
   return twin->registered != NULL ? twin->registered : twin->kernel.name;
 }

@@ -172,6 +172,11 @@ static void start_host_thread(void) {
   host.started = true;
 }
 
+static void need_host_thread(void) {
+  start_host_thread();
+  if (!host.started) gcap_sim_die("cannot start the thread of host functions");
+}
+
 void gcap_sim_scheduler_forked(void) {
   host.started = false;
   pthread_cond_init(&host.wanted, NULL);
@@ -181,7 +186,7 @@ void gcap_sim_scheduler_forked(void) {
 static void expect_host_functions(size_t count) {
   if (count == 0) return;
   host.pending += count;
-  if (!host.started) gcap_sim_die("cannot start the thread of host functions");
+  need_host_thread();
   pthread_cond_signal(&host.wanted);
 }
 
@@ -325,7 +330,7 @@ static void hand_to_host(gcap_sim_stream_t* stream, gcap_sim_task_t* task, uint3
   }
   host.last = call;
   ++host.handed;
-  start_host_thread();  // it does not live on in a forked child
+  need_host_thread();  // it does not live on in a forked child
   pthread_cond_signal(&host.wanted);
   if (!gcap_sim_thread()->runs_host_functions) await_host_function();
 }
