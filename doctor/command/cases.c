@@ -67,10 +67,7 @@ static void append(gcap_doctor_cases_t* cases, const char* name, gcap_doctor_rec
                                                       recording, gcap_doctor_diagnosis_create(recording)};
 }
 
-bool gcap_doctor_cases_add(gcap_doctor_cases_t* cases, const char* path) {
-  FILE* file = open_events(path);
-  if (file == NULL) return false;
-  const char* name = file == stdin ? "standard input" : path;
+bool gcap_doctor_cases_add_file(gcap_doctor_cases_t* cases, const char* name, FILE* file) {
   gcap_doctor_recording_t* recording = gcap_doctor_recording_read(file, name);
   int error = ferror(file) ? errno : 0;
   if (file != stdin) fclose(file);
@@ -81,6 +78,11 @@ bool gcap_doctor_cases_add(gcap_doctor_cases_t* cases, const char* path) {
   }
   append(cases, name, recording);
   return true;
+}
+
+bool gcap_doctor_cases_add(gcap_doctor_cases_t* cases, const char* path) {
+  FILE* file = open_events(path);
+  return file != NULL && gcap_doctor_cases_add_file(cases, file == stdin ? "standard input" : path, file);
 }
 
 void gcap_doctor_cases_add_empty(gcap_doctor_cases_t* cases, const char* program, bool ended, const char* note) {

@@ -6,6 +6,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdio.h>
 
 #include "doctor/analyse/diagnosis.h"
 #include "doctor/command/options.h"
@@ -34,6 +35,8 @@ void gcap_doctor_cases_deinit(gcap_doctor_cases_t* cases);
 // Reads the file, '-' for standard input, and adds its case, which has no symbols yet. A file that cannot be read, or
 // is none of events, gets a sentence and false.
 bool gcap_doctor_cases_add(gcap_doctor_cases_t* cases, const char* path);
+// The same of a file that is open, which it closes unless that is standard input.
+bool gcap_doctor_cases_add_file(gcap_doctor_cases_t* cases, const char* name, FILE* file);
 
 // Adds the case of a program of which there is no file: its report has the note, and nothing else.
 void gcap_doctor_cases_add_empty(gcap_doctor_cases_t* cases, const char* program, bool ended, const char* note);

@@ -192,7 +192,7 @@ __attribute__((visibility("default"))) int InitializeInjection(void) {
   gcap_doctor_settings_t settings;
   if (!atomic_exchange(&is_started, true)) {
     gcap_doctor_settings_read(&settings);
-    if (gcap_doctor_writer_open(settings.events, settings.limit_bytes)) start(&settings);
+    if (gcap_doctor_writer_open(settings.events, settings.run, settings.limit_bytes)) start(&settings);
     gcap_doctor_writer_started();
   }
   errno = error;

@@ -45,6 +45,7 @@ static bool is_time_wanted(void) {
 void gcap_doctor_settings_read(gcap_doctor_settings_t* out_settings) {
   const char* events = text_of("GCAP_DOCTOR_EVENTS");
   out_settings->events = events != NULL ? events : "./gcap-doctor";
+  out_settings->run = text_of("GCAP_DOCTOR_RUN");
   out_settings->cupti = text_of("GCAP_DOCTOR_CUPTI");
   out_settings->time = is_time_wanted();
   out_settings->limit_bytes = limit_mb() << 20;

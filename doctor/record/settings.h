@@ -11,6 +11,7 @@
 
 typedef struct gcap_doctor_settings {
   const char* events;  // the beginning of the file's path
+  const char* run;     // which run of the command's this is; NULL for none
   const char* cupti;   // NULL to search
   bool time;
   uint64_t limit_bytes;

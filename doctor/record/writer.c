@@ -6,6 +6,9 @@
 //
 // A part of the limit is kept in reserve: a recording that reaches it still has the ends of its captures, its sums and
 // its own end, and can be told from one that was cut off.
+//
+// A write to a pipe that nobody reads, or beyond the size that a file may have, sends a signal that ends the program.
+// The recorder's own writes send none.
 #include "doctor/record/writer.h"
 
 #include <errno.h>
@@ -26,6 +29,8 @@
 enum {
   kMaxReserve = 256 << 10,
   kEndReserve = 1 << 10,  // of that, for the note of the limit and the last line
+  kRoom = 64 << 10,       // for the last note, where the size of a file is limited
+  kLeast = 16 << 10,      // of a limit: the first line and some calls
   kMaxFiles = 100,        // of one process
 };
 
@@ -60,6 +65,28 @@ static void read_program(char* out, size_t size) {
   }
 }
 
+// As write(), but the signal that a failing write sends does not reach the program.
+static ssize_t write_quietly(int file, const char* data, size_t size) {
+  sigset_t quiet, before, pending;
+  sigemptyset(&quiet);
+  sigaddset(&quiet, SIGPIPE);
+  sigaddset(&quiet, SIGXFSZ);
+  pthread_sigmask(SIG_BLOCK, &quiet, &before);
+  // One that waits already is the program's, which blocks it.
+  sigpending(&pending);
+  const ssize_t written = write(file, data, size);
+  const int error = errno, number = error == EPIPE ? SIGPIPE : SIGXFSZ;
+  if (written < 0 && (error == EPIPE || error == EFBIG) && sigismember(&pending, number) == 0) {
+    const struct timespec none = {0};
+    sigemptyset(&quiet);
+    sigaddset(&quiet, number);
+    sigtimedwait(&quiet, NULL, &none);
+  }
+  pthread_sigmask(SIG_SETMASK, &before, NULL);
+  errno = error;
+  return written;
+}
+
 static off_t size_of_file(void) {
   struct stat status;
   return fstat(writer.file.descriptor, &status) == 0 ? status.st_size : -1;
@@ -80,7 +107,7 @@ static bool write_all(const char* data, size_t size) {
   }
   const off_t size_before = size_of_file();
   while (done < size) {
-    ssize_t more = write(writer.file.descriptor, data + done, size - done);
+    ssize_t more = write_quietly(writer.file.descriptor, data + done, size - done);
     if (more < 0 && errno == EINTR) continue;
     if (more <= 0) {
       const int error = errno;
@@ -93,9 +120,8 @@ static bool write_all(const char* data, size_t size) {
   return true;
 }
 
-// A process that is not allowed larger files dies of a write.
+// The recording stops before the size that a file of this process may have, with its last note.
 static uint64_t within_allowed(uint64_t limit_bytes) {
-  static const uint64_t kRoom = 64 << 10;  // for the last note
   struct rlimit allowed;
   if (getrlimit(RLIMIT_FSIZE, &allowed) != 0 || allowed.rlim_cur == RLIM_INFINITY) return limit_bytes;
   const uint64_t most = allowed.rlim_cur > kRoom ? allowed.rlim_cur - kRoom : 0;
@@ -146,30 +172,44 @@ static int make_file(const char* prefix, int pid, char* path, size_t size) {
   return -1;
 }
 
-bool gcap_doctor_writer_open(const char* prefix, uint64_t limit_bytes) {
-  char path[4096];
-  const pid_t pid = getpid();
-  if (!gcap_doctor_own_file_take(&writer.file, make_file(prefix, (int)pid, path, sizeof(path)))) {
-    gcap_doctor_writer_say("'%.1000s' cannot be written (%s), so nothing is recorded; GCAP_DOCTOR_EVENTS says where.",
-                           path, strerror(errno));
-    return false;
-  }
-  writer.pid = pid;
-  writer.limit = within_allowed(limit_bytes);
-  writer.start_ns = clock_ns(CLOCK_MONOTONIC);
+static bool write_first_line(const char* run) {
   char program[2048];
   read_program(program, sizeof(program));
   gcap_doctor_line_t first = {0};
   gcap_doctor_line_begin(&first, "gcap-events");
   gcap_doctor_line_number(&first, "version", 1);
-  gcap_doctor_line_number(&first, "pid", (uint64_t)pid);
+  gcap_doctor_line_number(&first, "pid", (uint64_t)writer.pid);
   gcap_doctor_line_number(&first, "time", clock_ns(CLOCK_REALTIME) / UINT64_C(1000000000));
+  if (run != NULL) gcap_doctor_line_field(&first, "run", run);
   gcap_doctor_line_field(&first, "program", program);
   gcap_doctor_line_end(&first);
-  atomic_store(&writer.open, true);
   const bool written = gcap_doctor_writer_write(&first);
   gcap_doctor_line_free(&first);
   return written;
+}
+
+// Says why there is no file.
+static bool refuse(const char* path) {
+  gcap_doctor_writer_stop();
+  gcap_doctor_writer_say("'%.1000s' cannot be written (%s), so nothing is recorded; GCAP_DOCTOR_EVENTS says where.",
+                         path, strerror(errno));
+  return false;
+}
+
+bool gcap_doctor_writer_open(const char* prefix, const char* run, uint64_t limit_bytes) {
+  char path[4096];
+  writer.pid = getpid();
+  writer.limit = within_allowed(limit_bytes);
+  writer.start_ns = clock_ns(CLOCK_MONOTONIC);
+  if (writer.limit < kLeast) {
+    gcap_doctor_writer_say("RLIMIT_FSIZE lets a file have fewer than %d bytes, so nothing is recorded.",
+                           kLeast + kRoom);
+    return false;
+  }
+  const int file = make_file(prefix, (int)writer.pid, path, sizeof(path));
+  if (!gcap_doctor_own_file_take(&writer.file, file)) return refuse(path);
+  atomic_store(&writer.open, true);
+  return write_first_line(run) || refuse(path);
 }
 
 bool gcap_doctor_writer_is_full(void) { return !atomic_load_explicit(&writer.open, memory_order_relaxed); }
@@ -191,16 +231,7 @@ static void say(const char* sentence) {
   const int size = snprintf(line, sizeof(line), "gcap-doctor: %s\n", sentence);
   const size_t most = size < (int)sizeof(line) ? (size_t)size : sizeof(line) - 1;
   line[most - 1] = '\n';
-  sigset_t pipe, before, pending;
-  sigemptyset(&pipe);
-  sigaddset(&pipe, SIGPIPE);
-  const bool was_pending = sigpending(&pending) == 0 && sigismember(&pending, SIGPIPE) == 1;
-  pthread_sigmask(SIG_BLOCK, &pipe, &before);
-  if (write(STDERR_FILENO, line, most) < 0 && errno == EPIPE && !was_pending) {
-    const struct timespec none = {0};
-    sigtimedwait(&pipe, NULL, &none);
-  }
-  pthread_sigmask(SIG_SETMASK, &before, NULL);
+  if (write_quietly(STDERR_FILENO, line, most) < 0) return;
 }
 
 void gcap_doctor_writer_started(void) { atomic_store(&writer.is_started, true); }
@@ -235,9 +266,11 @@ static bool take_room(size_t bytes, uint64_t most) {
 
 static bool write_or_stop(const char* data, size_t size) {
   if (write_all(data, size)) return true;
+  const int error = errno;
   char sentence[200];
-  snprintf(sentence, sizeof(sentence), "the recording stopped: writing to its file failed (%s).", strerror(errno));
+  snprintf(sentence, sizeof(sentence), "the recording stopped: writing to its file failed (%s).", strerror(error));
   stop_with_note(sentence);
+  errno = error;
   return false;
 }
 

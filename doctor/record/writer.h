@@ -12,8 +12,8 @@
 #pragma GCC visibility push(hidden)
 
 // Makes the file PREFIX.PID.events and writes its first line. False, and said on stderr, if it cannot. Where an earlier
-// program of this process, before exec(), made that file, it is PREFIX.PID.2.events, and so on.
-bool gcap_doctor_writer_open(const char* prefix, uint64_t limit_bytes);
+// program of this process, before exec(), made that file, it is PREFIX.PID.2.events, and so on. `run` may be NULL.
+bool gcap_doctor_writer_open(const char* prefix, const char* run, uint64_t limit_bytes);
 // From now on nothing is said on stderr, which may be any file of the program's.
 void gcap_doctor_writer_started(void);
 

@@ -5,7 +5,8 @@
 // The idea: the page is complete without its script, which only sorts and filters, so it reads well in a mail, on paper
 // and by a keyboard. Its frame, style and script are files of their own, embedded when this is compiled. What the
 // program chose, names of files, threads and kernels, passes gcap_doctor_html_text; the page's policy lets no other
-// script run, should that ever fail. Everything is limited, and says so where it was. Locking: none.
+// script run, should that ever fail: it names the script by the hash of its text, which nothing in the page can borrow.
+// Everything is limited, and says so where it was. Locking: none.
 #include "doctor/report/html.h"
 
 #include <inttypes.h>

@@ -83,10 +83,13 @@ static bool is_there(const gcap_sim_touch_t* touch, const gcap_sim_segment_t* se
 // --- One segment ----------------------------------------------------------------------------------------------------
 
 // What the access is not ordered with; NULL when all is well.
-static const gcap_sim_epoch_t* conflict(const gcap_sim_actor_t* actor, const gcap_sim_segment_t* segment,
-                                        bool is_write) {
+static const gcap_sim_epoch_t* conflict(const gcap_sim_actor_t* actor, const gcap_sim_segment_t* segment, bool is_write,
+                                        bool is_atomic) {
   if (!ordered(actor, &segment->write)) return &segment->write;
-  return is_write ? gcap_sim_segment_unordered_read(segment, actor->clock) : NULL;
+  const gcap_sim_epoch_t* found = NULL;
+  if (is_write) found = gcap_sim_segment_unordered(segment, actor->clock, false);
+  if (found == NULL && !is_atomic) found = gcap_sim_segment_unordered(segment, actor->clock, true);
+  return found;
 }
 
 // Is there a race that is reported, so that what follows from it need not be?
@@ -95,21 +98,24 @@ static bool explains(const gcap_sim_epoch_t* race) {
 }
 
 static void check_segment(const gcap_sim_actor_t* actor, const gcap_sim_touch_t* touch,
-                          const gcap_sim_segment_t* segment, gcap_sim_use_t use) {
-  const gcap_sim_epoch_t* earlier = conflict(actor, segment, touch->is_write);
+                          const gcap_sim_segment_t* segment, gcap_sim_use_t use, bool is_atomic) {
+  const gcap_sim_epoch_t* earlier = conflict(actor, segment, touch->is_write, is_atomic);
   if (earlier != NULL) gcap_sim_found_race(touch, segment, earlier, gcap_sim_segment_verb(segment, earlier));
   uintptr_t begin = segment->span.begin;
   uintptr_t end = begin + segment->span.bytes;
-  if (touch->is_write) {
-    gcap_sim_suspect_written(actor->clock, begin, end);
-  } else if (use == GCAP_SIM_USE_VALUE && gcap_sim_segment_is_unwritten(segment) && !explains(earlier)) {
+  if (touch->is_write) gcap_sim_suspect_written(actor->clock, begin, end);
+  if ((!touch->is_write || is_atomic) && use == GCAP_SIM_USE_VALUE && gcap_sim_segment_is_unwritten(segment) &&
+      !explains(earlier)) {
     gcap_sim_suspect_add(gcap_sim_actor_now(actor), segment->memory, begin, end);
   }
 }
 
-static void note_segment(const gcap_sim_actor_t* actor, gcap_sim_segment_t* segment, bool is_write) {
-  if (!is_write) {
-    gcap_sim_segment_add_read(segment, gcap_sim_actor_now(actor), actor->clock);
+static void note_segment(const gcap_sim_actor_t* actor, gcap_sim_segment_t* segment, bool is_write, bool is_atomic) {
+  if (!is_write || is_atomic) {
+    gcap_sim_epoch_t access = gcap_sim_actor_now(actor);
+    access.is_atomic = is_atomic;
+    gcap_sim_segment_add_read(segment, access, actor->clock);
+    segment->initialized |= is_atomic;
     return;
   }
   gcap_sim_segment_set_write(segment, gcap_sim_actor_now(actor));
@@ -119,9 +125,10 @@ static void note_segment(const gcap_sim_actor_t* actor, gcap_sim_segment_t* segm
 
 // --- A range --------------------------------------------------------------------------------------------------------
 
-bool gcap_sim_access_range(const gcap_sim_actor_t* actor, uintptr_t address, size_t bytes, bool is_write,
+bool gcap_sim_access_range(const gcap_sim_actor_t* actor, uintptr_t address, size_t bytes, int is_write,
                            gcap_sim_use_t use) {
-  gcap_sim_touch_t touch = {.site = actor->site, .address = address, .bytes = bytes, .is_write = is_write};
+  gcap_sim_touch_t touch = {.site = actor->site, .address = address, .bytes = bytes, .is_write = is_write != 0};
+  const bool is_atomic = is_write == GCAP_SIM_ATOMIC;
   uintptr_t end = address + bytes;
   if (bytes == 0) return true;
   if (!is_there(&touch, segment_at(address))) return false;
@@ -135,8 +142,8 @@ bool gcap_sim_access_range(const gcap_sim_actor_t* actor, uintptr_t address, siz
       segment = gcap_sim_shadow_insert(at, next, NULL);
       segment->initialized = true;
     }
-    check_segment(actor, &touch, segment, use);
-    note_segment(actor, segment, is_write);
+    check_segment(actor, &touch, segment, use, is_atomic);
+    note_segment(actor, segment, touch.is_write, is_atomic);
     at = segment->span.begin + segment->span.bytes;
     several |= at < end;
   }
@@ -144,11 +151,11 @@ bool gcap_sim_access_range(const gcap_sim_actor_t* actor, uintptr_t address, siz
   return true;
 }
 
-bool gcap_sim_access_named(const gcap_sim_actor_t* actor, uintptr_t address, size_t bytes, bool is_write,
+bool gcap_sim_access_named(const gcap_sim_actor_t* actor, uintptr_t address, size_t bytes, int is_write,
                            gcap_sim_use_t use, const gcap_sim_memory_t* named) {
   // A graph's own memory comes and goes with its launches.
   if (named != NULL && !named->of_graph && (named->freed || gcap_sim_memory_at(address) != named)) {
-    gcap_sim_touch_t touch = {.site = actor->site, .address = address, .bytes = bytes, .is_write = is_write};
+    gcap_sim_touch_t touch = {.site = actor->site, .address = address, .bytes = bytes, .is_write = is_write != 0};
     gcap_sim_found_baked_pointer(&touch, named);
     return false;
   }
@@ -168,6 +175,15 @@ void gcap_sim_access_may_write(const gcap_sim_actor_t* actor, uintptr_t address)
     at = segment->span.begin + segment->span.bytes;
   }
   gcap_sim_shadow_join(address, end);
+}
+
+bool gcap_sim_access_is_written(uintptr_t address, size_t bytes) {
+  for (uintptr_t at = address; at < address + bytes;) {
+    const gcap_sim_segment_t* segment = gcap_sim_shadow_first(at);
+    if (segment == NULL || segment->span.begin > at || !gcap_sim_segment_is_unwritten(segment)) return true;
+    at = segment->span.begin + segment->span.bytes;
+  }
+  return false;
 }
 
 void gcap_sim_access_carry(uintptr_t to, uintptr_t from, size_t bytes) {

@@ -24,14 +24,17 @@ typedef enum gcap_sim_use {
 } gcap_sim_use_t;
 
 gcap_sim_epoch_t gcap_sim_actor_now(const gcap_sim_actor_t* actor);
-// Checks and notes an access of the range. False when there is no such memory.
-bool gcap_sim_access_range(const gcap_sim_actor_t* actor, uintptr_t address, size_t bytes, bool is_write,
+// Checks and notes an access of the range; `is_write` is that of a gcap_sim_access_t. False when there is no such
+// memory.
+bool gcap_sim_access_range(const gcap_sim_actor_t* actor, uintptr_t address, size_t bytes, int is_write,
                            gcap_sim_use_t use);
 // The same for memory that a node of a graph named when it was made: `named` is what lay there then, or NULL.
-bool gcap_sim_access_named(const gcap_sim_actor_t* actor, uintptr_t address, size_t bytes, bool is_write,
+bool gcap_sim_access_named(const gcap_sim_actor_t* actor, uintptr_t address, size_t bytes, int is_write,
                            gcap_sim_use_t use, const gcap_sim_memory_t* named);
 // Work that nobody ran may have written any byte from the address to the end of its memory.
 void gcap_sim_access_may_write(const gcap_sim_actor_t* actor, uintptr_t address);
+// Is there a byte in the range that somebody may have written?
+bool gcap_sim_access_is_written(uintptr_t address, size_t bytes);
 // After a copy: the destination is as uninitialised as its source.
 void gcap_sim_access_carry(uintptr_t to, uintptr_t from, size_t bytes);
 

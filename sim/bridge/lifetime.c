@@ -92,7 +92,8 @@ static const gcap_sim_epoch_t* find_unordered(const gcap_sim_actor_t* actor, con
     *where = segment;
     bool skip = write->site == NULL || (segment->allocation && ignore_allocation);
     if (!skip && !gcap_sim_clock_knows(actor->clock, write->timeline, write->time)) return write;
-    const gcap_sim_epoch_t* read = gcap_sim_segment_unordered_read(segment, actor->clock);
+    const gcap_sim_epoch_t* read = gcap_sim_segment_unordered(segment, actor->clock, false);
+    if (read == NULL) read = gcap_sim_segment_unordered(segment, actor->clock, true);
     if (read != NULL) return read;
   }
   return NULL;

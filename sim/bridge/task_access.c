@@ -189,7 +189,9 @@ static bool touch_declared(const gcap_sim_actor_t* actor, const gcap_sim_task_t*
       if ((accesses[i].is_write != 0) != writes || is_number(task, i, &accesses[i])) continue;
       const gcap_sim_memory_t* named = named_of(task, i, &accesses[i]);
       ok = can_reach(actor, &accesses[i], named) &&
-           gcap_sim_access_named(actor, (uintptr_t)accesses[i].address, accesses[i].bytes, writes, use, named) && ok;
+           gcap_sim_access_named(actor, (uintptr_t)accesses[i].address, accesses[i].bytes, accesses[i].is_write, use,
+                                 named) &&
+           ok;
     }
   }
   if (is_skipped(task)) write_unknown(actor, task, accesses, count);
@@ -214,11 +216,30 @@ static bool each_row(const gcap_sim_actor_t* actor, const gcap_sim_task_t* task,
   return true;
 }
 
+static bool is_unwritten_row(const gcap_sim_actor_t* actor, const gcap_sim_task_t* task, uintptr_t dst, uintptr_t src) {
+  (void)actor, (void)dst;
+  return !gcap_sim_access_is_written(src, task->u.copy.copy.width);
+}
+
+static bool read_row_of_values(const gcap_sim_actor_t* actor, const gcap_sim_task_t* task, uintptr_t dst,
+                               uintptr_t src) {
+  (void)dst;
+  return gcap_sim_access_named(actor, src, task->u.copy.copy.width, false, GCAP_SIM_USE_VALUE, named_by(task, 0));
+}
+
 static bool read_row(const gcap_sim_actor_t* actor, const gcap_sim_task_t* task, uintptr_t dst, uintptr_t src) {
   (void)dst;
+  return gcap_sim_access_named(actor, src, task->u.copy.copy.width, false, GCAP_SIM_USE_COPY, named_by(task, 0));
+}
+
+// A copy to the host is the last that is seen of the values. But a rectangle of which a part was written is often
+// copied whole, with its padding, and the host looks at that part alone.
+static bool read_source(const gcap_sim_actor_t* actor, const gcap_sim_task_t* task) {
   const gcap_sim_copy_t* copy = &task->u.copy.copy;
-  gcap_sim_use_t use = copy->dst_type == cudaMemoryTypeDevice ? GCAP_SIM_USE_COPY : GCAP_SIM_USE_VALUE;
-  return gcap_sim_access_named(actor, src, copy->width, false, use, named_by(task, 0));
+  const bool is_rectangle = copy->height > 1 || copy->depth > 1;
+  const bool is_for_device = copy->dst_type == cudaMemoryTypeDevice;
+  const bool carries = is_for_device || (is_rectangle && !each_row(actor, task, is_unwritten_row));
+  return each_row(actor, task, carries ? read_row : read_row_of_values);
 }
 
 static bool write_row(const gcap_sim_actor_t* actor, const gcap_sim_task_t* task, uintptr_t dst, uintptr_t src) {
@@ -248,7 +269,7 @@ static bool is_kept(const gcap_sim_actor_t* actor, const gcap_sim_task_t* task) 
 
 static bool touch_copy(const gcap_sim_actor_t* actor, const gcap_sim_task_t* task) {
   bool staged = task->u.copy.staged != NULL;  // the host has read the source
-  bool ok = is_kept(actor, task) && (staged || each_row(actor, task, read_row));
+  bool ok = is_kept(actor, task) && (staged || read_source(actor, task));
   if (!ok && task->watched[1] != NULL) return false;  // pageable memory, which may be gone itself
   // A copy without a source writes too, or whoever reads its target would be told that nobody did.
   return each_row(actor, task, write_row) && ok;

@@ -3,10 +3,10 @@
 // The shadow of memory.
 //
 // The idea: one tree over all addresses, of segments that each stand for bytes with one history. An access cuts the
-// segments at its ends and changes those between; equal neighbours are joined again. Reads since the last write are a
-// set that holds at most one a timeline, the latest; one read is kept in place, more in a hash table, so that a buffer
-// that ten thousand streams read costs each of them the same.
-// Invariants: segments do not overlap; reads of a segment are newer than its write. Locking: the global mutex.
+// segments at its ends and changes those between; equal neighbours are joined again. Reads and atomic updates since the
+// last write are a set that holds at most one of each a timeline, the latest; one is kept in place, more in a hash
+// table, so that a buffer that ten thousand streams read costs each of them the same. Invariants: segments do not
+// overlap; reads of a segment are newer than its write. Locking: the global mutex.
 #include "sim/check/shadow.h"
 
 #include <stdio.h>
@@ -31,6 +31,7 @@ static uint64_t unknown;    // the contents of the first so many may have been w
 struct gcap_sim_readers {
   uint32_t refs;  // segments cut from one another share it until one of them changes
   size_t count;
+  size_t num_atomic;         // atomic updates among them
   size_t capacity;           // a power of two
   gcap_sim_epoch_t items[];  // by hash of the timeline; empty ones have no site
 };
@@ -98,31 +99,42 @@ static void readers_release(gcap_sim_readers_t* readers) {
   free(readers);
 }
 
-static gcap_sim_epoch_t* readers_place(gcap_sim_readers_t* readers, uint32_t timeline) {
-  size_t at = timeline * UINT32_C(0x9E3779B1) & (readers->capacity - 1);
-  while (readers->items[at].site != NULL && readers->items[at].timeline != timeline) {
-    at = (at + 1) & (readers->capacity - 1);
-  }
-  return &readers->items[at];
+static bool same_reader(const gcap_sim_epoch_t* a, const gcap_sim_epoch_t* b) {
+  return a->timeline == b->timeline && a->is_atomic == b->is_atomic;
 }
 
-// A set of its own with room for one more, holding those reads of `old` that the clock does not come after.
-static gcap_sim_readers_t* readers_copy(const gcap_sim_readers_t* old, const gcap_sim_clock_t* clock) {
+// There is room for one more.
+static void readers_set(gcap_sim_readers_t* readers, gcap_sim_epoch_t read) {
+  size_t at = read.timeline * UINT32_C(0x9E3779B1) & (readers->capacity - 1);
+  while (readers->items[at].site != NULL && !same_reader(&readers->items[at], &read)) {
+    at = (at + 1) & (readers->capacity - 1);
+  }
+  if (readers->items[at].site == NULL) {
+    ++readers->count;
+    readers->num_atomic += read.is_atomic;
+  }
+  set_epoch(&readers->items[at], read);
+}
+
+// Does the new read stand for the old one too?
+static bool stands_for(const gcap_sim_epoch_t* read, const gcap_sim_epoch_t* old, const gcap_sim_clock_t* clock) {
+  return read->is_atomic == old->is_atomic && gcap_sim_clock_knows(clock, old->timeline, old->time);
+}
+
+// A set of its own with room for one more, holding those of `old` that the read, at its clock, does not stand for.
+static gcap_sim_readers_t* readers_copy(const gcap_sim_readers_t* old, const gcap_sim_epoch_t* read,
+                                        const gcap_sim_clock_t* clock) {
   size_t count = 0;
   for (size_t i = 0; i < old->capacity; ++i) {
-    const gcap_sim_epoch_t* read = &old->items[i];
-    count += read->site != NULL && !gcap_sim_clock_knows(clock, read->timeline, read->time);
+    count += old->items[i].site != NULL && !stands_for(read, &old->items[i], clock);
   }
   size_t capacity = 8;
   while (capacity < 4 * (count + 1)) capacity *= 2;
   gcap_sim_readers_t* readers = gcap_sim_calloc(1, sizeof(*readers) + capacity * sizeof(gcap_sim_epoch_t));
   readers->refs = 1;
   readers->capacity = capacity;
-  readers->count = count;
   for (size_t i = 0; i < old->capacity; ++i) {
-    const gcap_sim_epoch_t* read = &old->items[i];
-    if (read->site == NULL || gcap_sim_clock_knows(clock, read->timeline, read->time)) continue;
-    set_epoch(readers_place(readers, read->timeline), *read);
+    if (old->items[i].site != NULL && !stands_for(read, &old->items[i], clock)) readers_set(readers, old->items[i]);
   }
   return readers;
 }
@@ -131,14 +143,13 @@ static gcap_sim_readers_t* readers_of_two(gcap_sim_epoch_t first, gcap_sim_epoch
   gcap_sim_readers_t* readers = gcap_sim_calloc(1, sizeof(*readers) + 8 * sizeof(gcap_sim_epoch_t));
   readers->refs = 1;
   readers->capacity = 8;
-  readers->count = 2;
-  set_epoch(readers_place(readers, first.timeline), first);
-  set_epoch(readers_place(readers, second.timeline), second);
+  readers_set(readers, first);
+  readers_set(readers, second);
   return readers;
 }
 
 const char* gcap_sim_segment_verb(const gcap_sim_segment_t* segment, const gcap_sim_epoch_t* earlier) {
-  if (earlier != &segment->write) return "read";
+  if (earlier != &segment->write) return earlier->is_atomic ? "atomic update" : "read";
   if (segment->memory != NULL && segment->memory->freed) return "free";
   return segment->allocation ? "allocation" : "write";
 }
@@ -147,7 +158,7 @@ void gcap_sim_segment_add_read(gcap_sim_segment_t* segment, gcap_sim_epoch_t rea
   gcap_sim_readers_t* readers = segment->readers;
   if (readers == NULL) {
     const gcap_sim_epoch_t* before = &segment->read;
-    if (before->site != NULL && !gcap_sim_clock_knows(clock, before->timeline, before->time)) {
+    if (before->site != NULL && !stands_for(&read, before, clock)) {
       segment->readers = readers_of_two(*before, read);
       set_epoch(&segment->read, (gcap_sim_epoch_t){0});
     } else {
@@ -157,13 +168,11 @@ void gcap_sim_segment_add_read(gcap_sim_segment_t* segment, gcap_sim_epoch_t rea
   }
   // Half full, or shared: time to copy, and to drop what has become old.
   if (readers->refs > 1 || 2 * (readers->count + 1) > readers->capacity) {
-    segment->readers = readers_copy(readers, clock);
+    segment->readers = readers_copy(readers, &read, clock);
     readers_release(readers);
     readers = segment->readers;
   }
-  gcap_sim_epoch_t* place = readers_place(readers, read.timeline);
-  if (place->site == NULL) ++readers->count;
-  set_epoch(place, read);
+  readers_set(readers, read);
 }
 
 static void forget_reads(gcap_sim_segment_t* segment) {
@@ -177,13 +186,17 @@ void gcap_sim_segment_set_write(gcap_sim_segment_t* segment, gcap_sim_epoch_t wr
   forget_reads(segment);
 }
 
-const gcap_sim_epoch_t* gcap_sim_segment_unordered_read(const gcap_sim_segment_t* segment,
-                                                        const gcap_sim_clock_t* clock) {
-  const gcap_sim_epoch_t* read = &segment->read;
-  if (read->site != NULL && !gcap_sim_clock_knows(clock, read->timeline, read->time)) return read;
-  for (size_t i = 0; segment->readers != NULL && i < segment->readers->capacity; ++i) {
-    read = &segment->readers->items[i];
-    if (read->site != NULL && !gcap_sim_clock_knows(clock, read->timeline, read->time)) return read;
+static bool is_unordered(const gcap_sim_epoch_t* read, const gcap_sim_clock_t* clock, bool is_atomic) {
+  return read->site != NULL && read->is_atomic == is_atomic && !gcap_sim_clock_knows(clock, read->timeline, read->time);
+}
+
+const gcap_sim_epoch_t* gcap_sim_segment_unordered(const gcap_sim_segment_t* segment, const gcap_sim_clock_t* clock,
+                                                   bool is_atomic) {
+  const gcap_sim_readers_t* readers = segment->readers;
+  if (is_unordered(&segment->read, clock, is_atomic)) return &segment->read;
+  if (readers == NULL || (is_atomic && readers->num_atomic == 0)) return NULL;
+  for (size_t i = 0; i < readers->capacity; ++i) {
+    if (is_unordered(&readers->items[i], clock, is_atomic)) return &readers->items[i];
   }
   return NULL;
 }
@@ -257,7 +270,7 @@ void gcap_sim_shadow_clear(uintptr_t begin, uintptr_t end) {
 }
 
 static bool same_epoch(const gcap_sim_epoch_t* a, const gcap_sim_epoch_t* b) {
-  return a->site == b->site && a->timeline == b->timeline && a->time == b->time;
+  return a->site == b->site && a->timeline == b->timeline && a->time == b->time && a->is_atomic == b->is_atomic;
 }
 
 static bool same_history(const gcap_sim_segment_t* a, const gcap_sim_segment_t* b) {
@@ -293,7 +306,9 @@ void gcap_sim_shadow_forget_accesses(void) {
 }
 
 static void forget_known(gcap_sim_segment_t* segment, const gcap_sim_clock_t* host) {
-  if (gcap_sim_segment_unordered_read(segment, host) != NULL) return;
+  for (int is_atomic = 0; is_atomic < 2; ++is_atomic) {
+    if (gcap_sim_segment_unordered(segment, host, is_atomic) != NULL) return;
+  }
   forget_reads(segment);
   const gcap_sim_epoch_t* write = &segment->write;
   if (write->site != NULL && gcap_sim_clock_knows(host, write->timeline, write->time)) {

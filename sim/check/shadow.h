@@ -42,6 +42,7 @@ typedef struct gcap_sim_epoch {
   gcap_sim_site_t* site;  // NULL: never
   uint64_t time;
   uint32_t timeline;
+  bool is_atomic;  // among the reads: by atomic operations
 } gcap_sim_epoch_t;
 
 // A live or freed piece of memory. Counted: segments, the allocation, nodes that name it.
@@ -75,8 +76,8 @@ typedef struct gcap_sim_segment {
   bool initialized;
   bool allocation;              // the last write is that of the work that allocated it
   gcap_sim_epoch_t write;       // the last write, allocation or free
-  gcap_sim_epoch_t read;        // the only read since, when `readers` is NULL
-  gcap_sim_readers_t* readers;  // the reads since, when there are more
+  gcap_sim_epoch_t read;        // the only read or atomic update since, when `readers` is NULL
+  gcap_sim_readers_t* readers;  // those since, when there are more
 } gcap_sim_segment_t;
 
 // The first segment that ends after the address; NULL when there is none.
@@ -101,14 +102,15 @@ void gcap_sim_shadow_all_may_be_written(void);
 // Is it certain that nobody wrote these bytes?
 bool gcap_sim_segment_is_unwritten(const gcap_sim_segment_t* segment);
 
-// What the earlier access was: "read", "write", "allocation" or "free".
+// What the earlier access was: "read", "atomic update", "write", "allocation" or "free".
 const char* gcap_sim_segment_verb(const gcap_sim_segment_t* segment, const gcap_sim_epoch_t* earlier);
-// Adds a read; those that come before it are dropped, since who comes after it comes after them.
+// Adds a read, or an atomic update; those of its kind that come before it are dropped, since who comes after it comes
+// after them.
 void gcap_sim_segment_add_read(gcap_sim_segment_t* segment, gcap_sim_epoch_t read, const gcap_sim_clock_t* clock);
 // Sets the last write, and forgets the reads.
 void gcap_sim_segment_set_write(gcap_sim_segment_t* segment, gcap_sim_epoch_t write);
-// A read that the clock does not come after; NULL when there is none.
-const gcap_sim_epoch_t* gcap_sim_segment_unordered_read(const gcap_sim_segment_t* segment,
-                                                        const gcap_sim_clock_t* clock);
+// A read, or an atomic update, that the clock does not come after; NULL when there is none.
+const gcap_sim_epoch_t* gcap_sim_segment_unordered(const gcap_sim_segment_t* segment, const gcap_sim_clock_t* clock,
+                                                   bool is_atomic);
 
 #endif  // GCAP_SIM_CHECK_SHADOW_H_

@@ -185,6 +185,48 @@ static bool attribute(enum cudaDeviceAttr attr, int device, int* value) {
       {cudaDevAttrVulkanCigSupported, 0},
       {cudaDevAttrHostNumaMultinodeIpcSupported, 0},
       {cudaDevAttrOnlyPartialHostNativeAtomicSupported, 0},
+      // Of arrays, textures and surfaces there are none; programs that ask for all attributes are told what a GPU of
+      // this compute capability has (CUDA C++ Programming Guide, technical specifications).
+      {cudaDevAttrMaxTexture1DWidth, 131072},
+      {cudaDevAttrMaxTexture2DWidth, 131072},
+      {cudaDevAttrMaxTexture2DHeight, 65536},
+      {cudaDevAttrMaxTexture3DWidth, 16384},
+      {cudaDevAttrMaxTexture3DHeight, 16384},
+      {cudaDevAttrMaxTexture3DDepth, 16384},
+      {cudaDevAttrMaxTexture2DLayeredWidth, 32768},
+      {cudaDevAttrMaxTexture2DLayeredHeight, 32768},
+      {cudaDevAttrMaxTexture2DLayeredLayers, 2048},
+      {cudaDevAttrMaxTexture1DLayeredWidth, 32768},
+      {cudaDevAttrMaxTexture1DLayeredLayers, 2048},
+      {cudaDevAttrMaxTexture2DGatherWidth, 32768},
+      {cudaDevAttrMaxTexture2DGatherHeight, 32768},
+      {cudaDevAttrMaxTexture3DWidthAlt, 8192},
+      {cudaDevAttrMaxTexture3DHeightAlt, 8192},
+      {cudaDevAttrMaxTexture3DDepthAlt, 32768},
+      {cudaDevAttrMaxTextureCubemapWidth, 32768},
+      {cudaDevAttrMaxTextureCubemapLayeredWidth, 32768},
+      {cudaDevAttrMaxTextureCubemapLayeredLayers, 2046},
+      {cudaDevAttrMaxSurface1DWidth, 32768},
+      {cudaDevAttrMaxSurface2DWidth, 131072},
+      {cudaDevAttrMaxSurface2DHeight, 65536},
+      {cudaDevAttrMaxSurface3DWidth, 16384},
+      {cudaDevAttrMaxSurface3DHeight, 16384},
+      {cudaDevAttrMaxSurface3DDepth, 16384},
+      {cudaDevAttrMaxSurface1DLayeredWidth, 32768},
+      {cudaDevAttrMaxSurface1DLayeredLayers, 2048},
+      {cudaDevAttrMaxSurface2DLayeredWidth, 32768},
+      {cudaDevAttrMaxSurface2DLayeredHeight, 32768},
+      {cudaDevAttrMaxSurface2DLayeredLayers, 2048},
+      {cudaDevAttrMaxSurfaceCubemapWidth, 32768},
+      {cudaDevAttrMaxSurfaceCubemapLayeredWidth, 32768},
+      {cudaDevAttrMaxSurfaceCubemapLayeredLayers, 2046},
+      {cudaDevAttrMaxTexture1DLinearWidth, 1 << 28},
+      {cudaDevAttrMaxTexture2DLinearWidth, 131072},
+      {cudaDevAttrMaxTexture2DLinearHeight, 65000},
+      {cudaDevAttrMaxTexture2DLinearPitch, 2097120},
+      {cudaDevAttrMaxTexture2DMipmappedWidth, 32768},
+      {cudaDevAttrMaxTexture2DMipmappedHeight, 32768},
+      {cudaDevAttrMaxTexture1DMipmappedWidth, 32768},
       // What is not modelled, devices do not have.
       {cudaDevAttrSparseCudaArraySupported, 0},
       {cudaDevAttrTimelineSemaphoreInteropSupported, 0},
@@ -284,4 +326,11 @@ cudaError_t cudaDriverGetVersion(int* driverVersion) {
   if (code == cudaSuccess && driverVersion == NULL) code = cudaErrorInvalidValue;
   if (code == cudaSuccess) *driverVersion = CUDART_VERSION;
   return gcap_sim_leave(code);
+}
+
+// What an element of an array would be: a value, of which nothing is asked.
+struct cudaChannelFormatDesc cudaCreateChannelDesc(int x, int y, int z, int w, enum cudaChannelFormatKind f) {
+  (void)gcap_sim_enter(GCAP_SIM_API_cudaCreateChannelDesc);
+  (void)gcap_sim_leave(cudaSuccess);
+  return (struct cudaChannelFormatDesc){.x = x, .y = y, .z = z, .w = w, .f = f};
 }

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cuda_profiler_api.h"
 #include "cuda_runtime_api.h"
 #include "sim/api/api.h"
 #include "sim/api/handle.h"
@@ -117,6 +118,25 @@ cudaError_t cudaDeviceGetCacheConfig(enum cudaFuncCache* pCacheConfig) {
   if (code == cudaSuccess) *pCacheConfig = devices[gcap_sim_thread()->device].cache;
   return gcap_sim_leave(code);
 }
+
+// The banks of compute capability 9.0 have four bytes, whatever is wished.
+cudaError_t cudaDeviceGetSharedMemConfig(enum cudaSharedMemConfig* pConfig) {
+  cudaError_t code = gcap_sim_enter(GCAP_SIM_API_cudaDeviceGetSharedMemConfig);
+  if (code == cudaSuccess && pConfig == NULL) code = cudaErrorInvalidValue;
+  if (code == cudaSuccess) *pConfig = cudaSharedMemBankSizeFourByte;
+  return gcap_sim_leave(code);
+}
+
+cudaError_t cudaDeviceSetSharedMemConfig(enum cudaSharedMemConfig config) {
+  cudaError_t code = gcap_sim_enter(GCAP_SIM_API_cudaDeviceSetSharedMemConfig);
+  if (code == cudaSuccess && (unsigned int)config > cudaSharedMemBankSizeEightByte) code = cudaErrorInvalidValue;
+  return gcap_sim_leave(code);
+}
+
+// No profiler looks.
+cudaError_t cudaProfilerStart(void) { return gcap_sim_leave(gcap_sim_enter(GCAP_SIM_API_cudaProfilerStart)); }
+
+cudaError_t cudaProfilerStop(void) { return gcap_sim_leave(gcap_sim_enter(GCAP_SIM_API_cudaProfilerStop)); }
 
 // --- Flags ----------------------------------------------------------------------------------------------------------
 

@@ -33,18 +33,28 @@ static cudaError_t missing(const void* function) {
 }
 
 cudaError_t gcap_sim_kernel_max_shared(const void* function, size_t* out) {
-  const gcap_sim_twin_t* twin = gcap_sim_twin_find(function);
+  gcap_sim_twin_t* twin = gcap_sim_twin_find(function);
   if (twin == NULL) return missing(function);
-  *out = (size_t)twin->max_shared_bytes;
+  *out = gcap_sim_twin_max_shared(twin);
   return cudaSuccess;
 }
 
-static bool can_run(const gcap_sim_twin_t* twin, dim3 grid, dim3 block, size_t shared_bytes) {
+gcap_sim_needs_t gcap_sim_kernel_needs(const void* function) {
+  gcap_sim_twin_t* twin = gcap_sim_twin_find(function);
+  return twin != NULL ? gcap_sim_twin_needs(twin) : (gcap_sim_needs_t){0};
+}
+
+static size_t max_threads(gcap_sim_twin_t* twin) {
+  const size_t bound = gcap_sim_twin_needs(twin).max_threads;
+  return bound != 0 && bound < GCAP_SIM_MAX_THREADS ? bound : GCAP_SIM_MAX_THREADS;
+}
+
+static bool can_run(gcap_sim_twin_t* twin, dim3 grid, dim3 block, size_t shared_bytes) {
   if (grid.x < 1 || grid.y < 1 || grid.z < 1 || block.x < 1 || block.y < 1 || block.z < 1) return false;
   if (grid.x > GCAP_SIM_MAX_GRID_X || grid.y > GCAP_SIM_MAX_GRID_YZ || grid.z > GCAP_SIM_MAX_GRID_YZ) return false;
   if (block.x > GCAP_SIM_MAX_BLOCK_X || block.y > GCAP_SIM_MAX_BLOCK_Y || block.z > GCAP_SIM_MAX_BLOCK_Z) return false;
-  if ((uint64_t)block.x * block.y * block.z > GCAP_SIM_MAX_THREADS) return false;
-  return shared_bytes <= (size_t)twin->max_shared_bytes;
+  if ((uint64_t)block.x * block.y * block.z > max_threads(twin)) return false;
+  return shared_bytes <= gcap_sim_twin_max_shared(twin);
 }
 
 // One block: the array of pointers, then the copies, each aligned for any type. An argument of a kernel without a twin
@@ -198,14 +208,18 @@ cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t fn, void* userD
   return gcap_sim_leave(code);
 }
 
-static void describe(struct cudaFuncAttributes* attr, const gcap_sim_twin_t* twin) {
+static void describe(struct cudaFuncAttributes* attr, gcap_sim_twin_t* twin) {
+  const gcap_sim_needs_t needs = gcap_sim_twin_needs(twin);
   memset(attr, 0, sizeof(*attr));
-  attr->maxThreadsPerBlock = GCAP_SIM_MAX_THREADS;
-  attr->numRegs = GCAP_SIM_KERNEL_REGISTERS;
+  attr->maxThreadsPerBlock = (int)max_threads(twin);
+  attr->numRegs = needs.registers != 0 ? (int)needs.registers : GCAP_SIM_KERNEL_REGISTERS;
+  attr->sharedSizeBytes = needs.shared_bytes;
+  attr->constSizeBytes = needs.const_bytes;
+  attr->localSizeBytes = needs.local_bytes;
   attr->ptxVersion = GCAP_SIM_COMPUTE_MAJOR * 10 + GCAP_SIM_COMPUTE_MINOR;
   attr->binaryVersion = attr->ptxVersion;
-  attr->maxDynamicSharedSizeBytes = twin->max_shared_bytes;
-  attr->preferredShmemCarveout = -1;
+  attr->maxDynamicSharedSizeBytes = (int)gcap_sim_twin_max_shared(twin);
+  attr->preferredShmemCarveout = twin->carveout;
   attr->requiredClusterWidth = twin->required_cluster[0];
   attr->requiredClusterHeight = twin->required_cluster[1];
   attr->requiredClusterDepth = twin->required_cluster[2];
@@ -231,10 +245,10 @@ static cudaError_t set_within(int* out, int value, int least, int most) {
 static cudaError_t set_attribute(gcap_sim_twin_t* twin, enum cudaFuncAttribute attr, int value) {
   switch (attr) {
     case cudaFuncAttributeMaxDynamicSharedMemorySize:
-      return set_within(&twin->max_shared_bytes, value, 0, GCAP_SIM_SHARED_BYTES_OPTIN);
-    // A hint in percent, or -1 for none: there is nothing to prefer here.
-    case cudaFuncAttributePreferredSharedMemoryCarveout:
-      return value >= -1 && value <= 100 ? cudaSuccess : cudaErrorInvalidValue;
+      return set_within(&twin->max_shared_bytes, value, 0,
+                        GCAP_SIM_SHARED_BYTES_OPTIN - (int)gcap_sim_twin_needs(twin).shared_bytes);
+    // A hint in percent, or -1 for none.
+    case cudaFuncAttributePreferredSharedMemoryCarveout: return set_within(&twin->carveout, value, -1, 100);
     case cudaFuncAttributeRequiredClusterWidth:
     case cudaFuncAttributeRequiredClusterHeight:
     case cudaFuncAttributeRequiredClusterDepth:
@@ -259,6 +273,14 @@ cudaError_t cudaFuncSetAttribute(const void* func, enum cudaFuncAttribute attr, 
 cudaError_t cudaFuncSetCacheConfig(const void* func, enum cudaFuncCache cacheConfig) {
   cudaError_t code = gcap_sim_enter(GCAP_SIM_API_cudaFuncSetCacheConfig);
   if (code == cudaSuccess && (unsigned int)cacheConfig > cudaFuncCachePreferEqual) code = cudaErrorInvalidValue;
+  if (code == cudaSuccess && gcap_sim_twin_find(func) == NULL) code = missing(func);
+  return gcap_sim_leave(code);
+}
+
+// There are no banks to configure.
+cudaError_t cudaFuncSetSharedMemConfig(const void* func, enum cudaSharedMemConfig config) {
+  cudaError_t code = gcap_sim_enter(GCAP_SIM_API_cudaFuncSetSharedMemConfig);
+  if (code == cudaSuccess && (unsigned int)config > cudaSharedMemBankSizeEightByte) code = cudaErrorInvalidValue;
   if (code == cudaSuccess && gcap_sim_twin_find(func) == NULL) code = missing(func);
   return gcap_sim_leave(code);
 }

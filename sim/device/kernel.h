@@ -13,6 +13,8 @@
 // How much dynamic shared memory a launch of the kernel may ask for. Fails with what a function that is no kernel
 // earns.
 cudaError_t gcap_sim_kernel_max_shared(const void* function, size_t* out);
+// What the kernel needs; all 0 for a function that is no kernel.
+gcap_sim_needs_t gcap_sim_kernel_needs(const void* function);
 // What nvcc calls it, mangled, where nvcc compiled it.
 const char* gcap_sim_kernel_name(const gcap_sim_twin_t* twin);
 // Where a parameter lies behind the first, and its size, which `bytes` may be NULL for; an invalid value past the last.

@@ -47,15 +47,16 @@ static cudaError_t refuse(const launch_t* launch, cudaError_t code) {
   return code;
 }
 
-cudaError_t gcap_sim_judge_cooperative(dim3 grid, dim3 block, size_t shared_bytes) {
+cudaError_t gcap_sim_judge_cooperative(const void* function, dim3 grid, dim3 block, size_t shared_bytes) {
   size_t threads = (size_t)block.x * block.y * block.z;
   size_t blocks = (size_t)grid.x * grid.y * grid.z;
-  size_t most = gcap_sim_occupancy(threads, shared_bytes) * GCAP_SIM_MULTIPROCESSORS;
+  const gcap_sim_needs_t needs = gcap_sim_kernel_needs(function);
+  size_t most = gcap_sim_occupancy(needs, threads, shared_bytes) * GCAP_SIM_MULTIPROCESSORS;
   return blocks <= most ? cudaSuccess : cudaErrorCooperativeLaunchTooLarge;
 }
 
 static cudaError_t judge_cooperative(const launch_t* launch) {
-  return gcap_sim_judge_cooperative(launch->grid, launch->block, launch->shared_bytes);
+  return gcap_sim_judge_cooperative(launch->function, launch->grid, launch->block, launch->shared_bytes);
 }
 
 static bool divides(dim3 cluster, dim3 grid) {

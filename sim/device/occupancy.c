@@ -3,7 +3,8 @@
 // Occupancy: how many blocks of a kernel a multiprocessor holds at a time.
 //
 // The idea: threads, blocks, registers and shared memory each set a limit, and the least one counts; the numbers are
-// those of the simulated device and of the registers that a twin is said to use. Locking: the global mutex.
+// those of the simulated device and of what the kernel's machine code tells, or of the registers that a twin is said to
+// use. A kernel's own limit of threads does not count, as measured. Locking: the global mutex.
 #include "sim/device/occupancy.h"
 
 #include "cuda_runtime_api.h"
@@ -15,11 +16,18 @@
 
 static size_t least(size_t a, size_t b) { return a < b ? a : b; }
 
-size_t gcap_sim_occupancy(size_t threads, size_t shared_bytes) {
+// Registers are given to warps in steps.
+static size_t registers_of_warp(gcap_sim_needs_t needs) {
+  const size_t registers = (needs.registers != 0 ? needs.registers : GCAP_SIM_KERNEL_REGISTERS) * GCAP_SIM_WARP;
+  return (registers + GCAP_SIM_REGISTER_STEP - 1) / GCAP_SIM_REGISTER_STEP * GCAP_SIM_REGISTER_STEP;
+}
+
+size_t gcap_sim_occupancy(gcap_sim_needs_t needs, size_t threads, size_t shared_bytes) {
+  shared_bytes += needs.shared_bytes;
   if (threads == 0 || threads > GCAP_SIM_MAX_THREADS || shared_bytes > GCAP_SIM_SHARED_BYTES_OPTIN) return 0;
   size_t rounded = (threads + GCAP_SIM_WARP - 1) / GCAP_SIM_WARP * GCAP_SIM_WARP;
   size_t blocks = least(GCAP_SIM_MAX_RESIDENT_THREADS / rounded, GCAP_SIM_MAX_RESIDENT_BLOCKS);
-  blocks = least(blocks, GCAP_SIM_REGISTERS / (rounded * GCAP_SIM_KERNEL_REGISTERS));
+  blocks = least(blocks, GCAP_SIM_REGISTERS / (rounded / GCAP_SIM_WARP * registers_of_warp(needs)));
   return least(blocks, GCAP_SIM_SHARED_BYTES_SM / (shared_bytes + GCAP_SIM_SHARED_BYTES_RESERVED));
 }
 
@@ -28,8 +36,10 @@ static cudaError_t max_active_blocks(int* out, const void* function, int threads
   if (out == NULL || threads <= 0 || flags > cudaOccupancyDisableCachingOverride) return cudaErrorInvalidValue;
   size_t most;
   cudaError_t code = gcap_sim_kernel_max_shared(function, &most);
-  if (code == cudaSuccess) *out = shared_bytes > most ? 0 : (int)gcap_sim_occupancy((size_t)threads, shared_bytes);
-  return code;
+  if (code != cudaSuccess) return code;
+  const gcap_sim_needs_t needs = gcap_sim_kernel_needs(function);
+  *out = shared_bytes > most ? 0 : (int)gcap_sim_occupancy(needs, (size_t)threads, shared_bytes);
+  return cudaSuccess;
 }
 
 cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int* numBlocks, const void* func, int blockSize,
@@ -95,9 +105,11 @@ static cudaError_t available_shared(size_t* out, const void* function, int block
   if (out == NULL) {
     gcap_sim_die("cudaOccupancyAvailableDynamicSMemPerBlock: the place is NULL: the real runtime writes it");
   }
-  if ((size_t)blocks > gcap_sim_occupancy((size_t)threads, 0)) return cudaErrorInvalidValue;
+  const gcap_sim_needs_t needs = gcap_sim_kernel_needs(function);
+  if ((size_t)blocks > gcap_sim_occupancy(needs, (size_t)threads, 0)) return cudaErrorInvalidValue;
+  const size_t taken = GCAP_SIM_SHARED_BYTES_RESERVED + needs.shared_bytes;
   size_t share = GCAP_SIM_SHARED_BYTES_SM / (size_t)blocks;
-  share = share > GCAP_SIM_SHARED_BYTES_RESERVED ? share - GCAP_SIM_SHARED_BYTES_RESERVED : 0;
+  share = share > taken ? share - taken : 0;
   *out = least(share, most);
   return cudaSuccess;
 }

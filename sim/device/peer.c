@@ -34,6 +34,22 @@ cudaError_t cudaDeviceCanAccessPeer(int* canAccessPeer, int device, int peerDevi
   return gcap_sim_leave(code);
 }
 
+// All devices are as near to one another, and reach all of one another's memory.
+static cudaError_t get_p2p(int* value, enum cudaDeviceP2PAttr attr, int source, int target) {
+  if (value == NULL) return cudaErrorInvalidValue;
+  if (!is_device(source) || !is_device(target) || source == target) return cudaErrorInvalidDevice;
+  if (attr < cudaDevP2PAttrPerformanceRank || attr > cudaDevP2PAttrCudaArrayAccessSupported)
+    return cudaErrorInvalidValue;
+  *value = attr != cudaDevP2PAttrPerformanceRank;
+  return cudaSuccess;
+}
+
+cudaError_t cudaDeviceGetP2PAttribute(int* value, enum cudaDeviceP2PAttr attr, int srcDevice, int dstDevice) {
+  cudaError_t code = gcap_sim_enter(GCAP_SIM_API_cudaDeviceGetP2PAttribute);
+  if (code == cudaSuccess) code = get_p2p(value, attr, srcDevice, dstDevice);
+  return gcap_sim_leave(code);
+}
+
 static cudaError_t enable(int peer, unsigned int flags) {
   int device = gcap_sim_thread()->device;
   if (flags != cudaPeerAccessDefault) return cudaErrorInvalidValue;

@@ -73,7 +73,8 @@ bool gcap_sim_requires_cluster(const gcap_sim_twin_t* twin) {
 static gcap_sim_twin_t* add(const void* function) {
   gcap_sim_twin_t* twin = gcap_sim_calloc(1, sizeof(*twin));
   twin->kernel.function = function;
-  twin->max_shared_bytes = GCAP_SIM_SHARED_BYTES;
+  twin->max_shared_bytes = -1;
+  twin->carveout = -1;
   size_t rank = rank_of(function);
   gcap_sim_reserve(&twins.items, &twins.capacity, twins.count + 1, sizeof(gcap_sim_twin_t*));
   memmove(&twins.items[rank + 1], &twins.items[rank], (twins.count - rank) * sizeof(gcap_sim_twin_t*));
@@ -107,6 +108,16 @@ void gcap_sim_twin_declare(const void* function, const char* registered, const v
 static const gcap_sim_signature_t* signature_of(gcap_sim_twin_t* twin) {
   if (twin->signature == NULL) twin->signature = gcap_sim_signature_create(twin->registered, twin->code);
   return twin->signature;
+}
+
+gcap_sim_needs_t gcap_sim_twin_needs(gcap_sim_twin_t* twin) {
+  return twin->registered != NULL ? signature_of(twin)->needs : (gcap_sim_needs_t){0};
+}
+
+size_t gcap_sim_twin_max_shared(gcap_sim_twin_t* twin) {
+  if (twin->max_shared_bytes >= 0) return (size_t)twin->max_shared_bytes;
+  const size_t own = gcap_sim_twin_needs(twin).shared_bytes;
+  return own < GCAP_SIM_SHARED_BYTES ? GCAP_SIM_SHARED_BYTES - own : 0;
 }
 
 // Its twin goes too: the address may become another kernel's. In other objects the kernel stays, and is what it was.

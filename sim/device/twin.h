@@ -20,7 +20,8 @@ typedef struct gcap_sim_twin {
   gcap_sim_signature_t* signature;  // made when first asked for
   bool checked;                     // the twin against the signature
   uint64_t skipped;                 // launches that did nothing, for want of a twin
-  int max_shared_bytes;             // cudaFuncAttributeMaxDynamicSharedMemorySize
+  int max_shared_bytes;             // cudaFuncAttributeMaxDynamicSharedMemorySize; -1 where nobody has set it
+  int carveout;                     // cudaFuncAttributePreferredSharedMemoryCarveout; -1 for none
   bool any_cluster;                 // cudaFuncAttributeNonPortableClusterSizeAllowed
   int cluster_policy;               // cudaFuncAttributeClusterSchedulingPolicyPreference
   int required_cluster[3];          // cudaFuncAttributeRequiredClusterWidth and so on; 0 where none is required
@@ -29,6 +30,11 @@ typedef struct gcap_sim_twin {
 
 // Must all launches be in clusters of a size that the kernel gives?
 bool gcap_sim_requires_cluster(const gcap_sim_twin_t* twin);
+
+// What the kernel needs; all 0 for one that nvcc did not compile.
+gcap_sim_needs_t gcap_sim_twin_needs(gcap_sim_twin_t* twin);
+// How much dynamic shared memory a launch may ask for.
+size_t gcap_sim_twin_max_shared(gcap_sim_twin_t* twin);
 
 // The kernel of that handle; NULL when it is none.
 gcap_sim_twin_t* gcap_sim_twin_find(const void* function);

@@ -127,14 +127,34 @@ static cudaError_t gate_launch(const gcap_sim_exec_t* exec, gcap_sim_stream_t* s
   return code == cudaSuccess && exec == NULL ? cudaErrorInvalidValue : code;
 }
 
+// The marks of the copies into pageable memory: a block of as many as the program has of them.
+static gcap_sim_mark_t** marks_of_host(const gcap_sim_kernel_launch_t* launch) {
+  const gcap_sim_program_t* program = launch->program;
+  gcap_sim_mark_t** marks = gcap_sim_calloc(program->num_holding, sizeof(gcap_sim_mark_t*));
+  for (size_t i = 0, found = 0; found < program->num_holding; ++i) {
+    if (gcap_sim_task_holds_host(program->tasks[i])) marks[found++] = gcap_sim_mark_retain(launch->marks[i]);
+  }
+  return marks;
+}
+
+// Measured: the host goes on when those copies are done. Nothing promises that, so it is no order: who reads what they
+// wrote is to wait for the stream.
 static cudaError_t launch(gcap_sim_exec_t* exec, gcap_sim_stream_t* stream) {
   cudaError_t code = gate_launch(exec, stream);
   if (code == cudaSuccess && exec->program->num_memory > 0) code = claim_memory(exec);
   if (code != cudaSuccess) return code;
   gcap_sim_capture_escaped(stream, "graph launch");
-  gcap_sim_enqueue(stream, NULL, gcap_sim_launch_create(exec->program, stream), exec->last_launch);
+  gcap_sim_kernel_launch_t* launched = gcap_sim_launch_create(exec->program, stream);
+  const size_t num_marks = exec->program->num_holding;
+  gcap_sim_mark_t** marks = num_marks > 0 ? marks_of_host(launched) : NULL;
+  gcap_sim_enqueue(stream, NULL, launched, exec->last_launch);
   gcap_sim_mark_release(exec->last_launch);
   exec->last_launch = gcap_sim_stream_tail_mark(stream);
+  for (size_t i = 0; i < num_marks; ++i) {
+    gcap_sim_run_until(marks[i]);
+    gcap_sim_mark_release(marks[i]);
+  }
+  free(marks);
   return cudaSuccess;
 }
 
@@ -181,6 +201,8 @@ gcap_sim_program_t* gcap_sim_exec_own_program(gcap_sim_exec_t* exec) {
 static void set_program_task(gcap_sim_exec_t* exec, size_t at, gcap_sim_task_t* task) {
   gcap_sim_program_t* program = gcap_sim_exec_own_program(exec);
   gcap_sim_access_bind(task);
+  program->num_holding += gcap_sim_task_holds_host(task);
+  program->num_holding -= gcap_sim_task_holds_host(program->tasks[at]);
   gcap_sim_task_release(program->tasks[at]);
   program->tasks[at] = task;
 }

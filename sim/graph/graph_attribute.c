@@ -155,7 +155,8 @@ static cudaError_t set_attribute(gcap_sim_node_t* node, cudaLaunchAttributeID id
   }
   if (id == cudaLaunchAttributeCooperative && value.cooperative) {
     const gcap_sim_launch_t* launch = &node->task->u.kernel.launch;
-    cudaError_t code = gcap_sim_judge_cooperative(launch->grid, launch->block, launch->shared_bytes);
+    const void* function = node->task->u.kernel.twin->kernel.function;
+    cudaError_t code = gcap_sim_judge_cooperative(function, launch->grid, launch->block, launch->shared_bytes);
     if (code != cudaSuccess) return code;
   }
   gcap_sim_node_set_attribute(node, id, &value);

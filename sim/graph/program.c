@@ -36,6 +36,7 @@ static void count_entries(const gcap_sim_graph_t* graph, size_t* nodes) {
 
 static size_t append_task(gcap_sim_program_t* program, gcap_sim_task_t* task) {
   gcap_sim_access_bind(task);
+  program->num_holding += gcap_sim_task_holds_host(task);
   switch (task->kind) {
     case GCAP_SIM_TASK_HOST: ++program->num_host; break;
     case GCAP_SIM_TASK_EVENT_RECORD:
@@ -157,14 +158,15 @@ void gcap_sim_program_release(gcap_sim_program_t* program) {
 
 // --- Launches -------------------------------------------------------------------------------------------------------
 
-// What event nodes will wait for, or what they will reach: both are fixed at the launch. A wait looks for the last
-// record before the launch, never for one of its own, which could come after it.
+// What nodes will wait for, or what they will reach: both are fixed at the launch. A wait looks for the last record
+// before the launch, never for one of its own, which could come after it.
 static void set_marks(gcap_sim_kernel_launch_t* launch, gcap_sim_stream_t* stream) {
   const gcap_sim_program_t* program = launch->program;
   launch->marks = gcap_sim_calloc(program->num_nodes, sizeof(gcap_sim_mark_t*));
   for (size_t i = 0; i < program->num_nodes; ++i) {
     const gcap_sim_task_t* task = program->tasks[i];
     if (task->kind == GCAP_SIM_TASK_EVENT_WAIT) launch->marks[i] = gcap_sim_mark_retain(task->u.event->mark);
+    if (gcap_sim_task_holds_host(task)) launch->marks[i] = gcap_sim_mark_create(stream);
   }
   for (size_t i = 0; i < program->num_nodes; ++i) {
     const gcap_sim_task_t* task = program->tasks[i];
@@ -190,7 +192,7 @@ gcap_sim_kernel_launch_t* gcap_sim_launch_create(gcap_sim_program_t* program, gc
   for (size_t i = 0; i < program->num_nodes; ++i) {
     if (program->num_deps[i] == 0) add_ready(launch, (uint32_t)i);
   }
-  if (program->has_events) set_marks(launch, stream);
+  if (program->has_events || program->num_holding > 0) set_marks(launch, stream);
   return launch;
 }
 

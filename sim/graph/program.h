@@ -27,6 +27,7 @@ struct gcap_sim_program {
   size_t num_memory;
   size_t num_host;  // host functions among the tasks
   bool has_events;
+  size_t num_holding;  // copies into pageable memory, for which the host waits at the launch
   gcap_sim_object_refs_t objects;
   struct gcap_sim_chains* chains;  // made at the first launch
 };
@@ -39,7 +40,7 @@ struct gcap_sim_kernel_launch {
   size_t num_ready;
   size_t num_ready_host;  // host functions among them
   size_t num_left;
-  gcap_sim_mark_t** marks;  // for event nodes: what is waited for, or what is reached; NULL when there is none
+  gcap_sim_mark_t** marks;  // what an event node waits for; what an event node, or a copy that holds the host, reaches
   gcap_sim_origin_t* origin;
   gcap_sim_stamp_t start;    // of the launch, when it has more than one chain
   gcap_sim_stamp_t* stamps;  // of nodes that others in other chains wait for

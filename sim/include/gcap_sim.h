@@ -33,11 +33,15 @@ extern "C" {
 
 #pragma GCC visibility push(default)  // the simulator itself is compiled with -fvisibility=hidden
 
-// One byte range that an operation reads or writes. `bytes` may be 0.
+// The third kind of access, beside a read (0) and a write (1): an update by atomic operations alone. Updates race with
+// reads and writes, and not with one another.
+#define GCAP_SIM_ATOMIC 2
+
+// One byte range that an operation reads, writes or updates. `bytes` may be 0.
 typedef struct gcap_sim_access {
   const void* address;
   size_t bytes;
-  int is_write;
+  int is_write;  // 0, 1 or GCAP_SIM_ATOMIC
 } gcap_sim_access_t;
 
 // The launch configuration a twin runs under.

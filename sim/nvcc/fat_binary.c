@@ -146,8 +146,8 @@ static bool is_called(bytes_t names, uint32_t name, const char* prefix, const ch
   return memcmp(names.at + name, prefix, head) == 0 && memcmp(names.at + name + head, rest, tail) == 0;
 }
 
-// The section .nv.info.<kernel>; false when the file lacks it.
-static bool find_info(bytes_t file, const char* kernel, bytes_t* out) {
+// The section <prefix><rest>; false when the file lacks it.
+static bool find_section(bytes_t file, const char* prefix, const char* rest, elf_section_t* out) {
   elf_header_t header;
   read_at(file, 0, &header, sizeof(header), "its machine code is cut short");
   if (header.section_bytes != sizeof(elf_section_t)) damaged("the sections of its machine code have a wrong size");
@@ -155,12 +155,19 @@ static bool find_info(bytes_t file, const char* kernel, bytes_t* out) {
   const bytes_t names =
       part(file, names_section.offset, names_section.bytes, "the names of its sections are cut short");
   for (size_t i = 0; i < header.num_sections; ++i) {
-    const elf_section_t section = section_at(file, &header, i);
-    if (!is_called(names, section.name, ".nv.info.", kernel)) continue;
-    *out = part(file, section.offset, section.bytes, "what it tells of a kernel reaches beyond the end");
-    return true;
+    *out = section_at(file, &header, i);
+    if (is_called(names, out->name, prefix, rest)) return true;
   }
   return false;
+}
+
+// The attributes of the kernel, or those of all kernels where it is NULL; false when the file lacks them.
+static bool find_info(bytes_t file, const char* kernel, bytes_t* out) {
+  elf_section_t section;
+  if (!find_section(file, kernel != NULL ? ".nv.info." : ".nv.info", kernel != NULL ? kernel : "", &section))
+    return false;
+  *out = part(file, section.offset, section.bytes, "what it tells of a kernel reaches beyond the end");
+  return true;
 }
 
 // --- Parameters -----------------------------------------------------------------------------------------------------
@@ -287,6 +294,23 @@ static bool find_symbol(bytes_t file, const elf_header_t* header, const elf_sect
   return false;
 }
 
+// The number of the symbol of that name in the file's table; false when there is none.
+static bool find_symbol_number(bytes_t file, const char* name, size_t* out) {
+  elf_section_t table;
+  if (!find_section(file, ".symtab", "", &table)) return false;
+  elf_header_t header;
+  read_at(file, 0, &header, sizeof(header), "its machine code is cut short");
+  const elf_section_t names_section = section_at(file, &header, table.link);
+  const bytes_t names = part(file, names_section.offset, names_section.bytes, "its symbols' names are cut short");
+  const bytes_t symbols = part(file, table.offset, table.bytes, "its symbols are cut short");
+  for (*out = 0; (*out + 1) * sizeof(elf_symbol_t) <= symbols.count; ++*out) {
+    elf_symbol_t symbol;
+    read_at(symbols, *out * sizeof(symbol), &symbol, sizeof(symbol), "its symbols are cut short");
+    if (is_called(names, symbol.name, "", name)) return true;
+  }
+  return false;
+}
+
 // Do the variable's contents depend on where the linker puts something?
 static bool is_relocated(bytes_t file, const elf_header_t* header, const elf_symbol_t* symbol) {
   for (size_t i = 0; i < header->num_sections; ++i) {
@@ -330,4 +354,57 @@ bool gcap_sim_fat_binary_contents(const void* code, const char* variable, void* 
     if (is_elf(&entry, payload) && read_contents(payload, variable, out, bytes)) return true;
   }
   return false;
+}
+
+// --- What a kernel takes --------------------------------------------------------------------------------------------
+
+#define ATTRIBUTE_MAX_THREADS 0x05  // in each dimension
+#define ATTRIBUTE_FRAME 0x11        // of all kernels: the number of a symbol, and its bytes of local memory
+#define ATTRIBUTE_REGISTERS 0x2f    // likewise
+// Where a block's memory has a part of the system's, a section stands for it, and each kernel's section has it too.
+#define SYSTEM_SHARED_BYTES ((size_t)1 << 10)
+
+static size_t max_threads_of(bytes_t info) {
+  attribute_t attribute;
+  uint32_t block[3];
+  for (bytes_t rest = info; next_attribute(&rest, &attribute);) {
+    if (attribute.format != FORMAT_SIZED || attribute.id != ATTRIBUTE_MAX_THREADS) continue;
+    read_at(attribute.sized, 0, block, sizeof(block), "what it tells of a kernel is cut short");
+    return (size_t)block[0] * block[1] * block[2];
+  }
+  return 0;
+}
+
+// What the attributes of all kernels tell of the one with that symbol.
+static void read_counts(bytes_t info, size_t symbol, gcap_sim_needs_t* needs) {
+  attribute_t attribute;
+  uint32_t pair[2];
+  for (bytes_t rest = info; next_attribute(&rest, &attribute);) {
+    const bool is_frame = attribute.id == ATTRIBUTE_FRAME;
+    if (attribute.format != FORMAT_SIZED || (!is_frame && attribute.id != ATTRIBUTE_REGISTERS)) continue;
+    read_at(attribute.sized, 0, pair, sizeof(pair), "what it tells of kernels is cut short");
+    if (pair[0] == symbol) *(is_frame ? &needs->local_bytes : &needs->registers) = pair[1];
+  }
+}
+
+static gcap_sim_needs_t read_needs(bytes_t file, const char* kernel, bytes_t info) {
+  gcap_sim_needs_t needs = {.max_threads = max_threads_of(info)};
+  elf_section_t shared, system, constants;
+  bytes_t all;
+  size_t symbol;
+  if (find_section(file, ".nv.shared.", kernel, &shared)) needs.shared_bytes = (size_t)shared.bytes;
+  const bool has_system = find_section(file, ".nv.shared.reserved.0", "", &system);
+  if (has_system && needs.shared_bytes >= SYSTEM_SHARED_BYTES) needs.shared_bytes -= SYSTEM_SHARED_BYTES;
+  if (find_section(file, ".nv.constant3", "", &constants)) needs.const_bytes = (size_t)constants.bytes;
+  if (find_info(file, NULL, &all) && find_symbol_number(file, kernel, &symbol)) read_counts(all, symbol, &needs);
+  return needs;
+}
+
+gcap_sim_needs_t gcap_sim_fat_binary_needs(const void* code, const char* kernel) {
+  bytes_t rest = entries_of(code), payload, info;
+  entry_t entry;
+  while (next_entry(&rest, &entry, &payload)) {
+    if (is_elf(&entry, payload) && find_info(payload, kernel, &info)) return read_needs(payload, kernel, info);
+  }
+  return (gcap_sim_needs_t){0};
 }

@@ -21,6 +21,19 @@ typedef struct gcap_sim_params {
 // there is PTX alone, or the form is not known. Stops the program when the machine code is damaged.
 bool gcap_sim_fat_binary_params(const void* code, const char* kernel, gcap_sim_params_t* out);
 
+// What a kernel takes of a device. What is 0 is not known, or none.
+typedef struct gcap_sim_needs {
+  size_t max_threads;   // of a block: __launch_bounds__
+  size_t shared_bytes;  // of its __shared__ variables
+  size_t const_bytes;   // of the __constant__ variables of its object
+  size_t local_bytes;   // of a thread
+  size_t registers;     // of a thread
+} gcap_sim_needs_t;
+
+// Finds what the kernel takes; all 0 where no machine code that can be read tells. Stops the program when the machine
+// code is damaged.
+gcap_sim_needs_t gcap_sim_fat_binary_needs(const void* code, const char* kernel);
+
 // Reads the first contents of a variable of a device. False when no machine code that can be read holds the variable
 // in that size, or where the contents have an address in them, which only a linker knows. Stops the program when the
 // machine code is damaged.

@@ -164,6 +164,7 @@ gcap_sim_signature_t* gcap_sim_signature_create(const char* registered, const vo
   const char* types = types_of(signature);
   gcap_sim_params_t params = {0};
   signature->known = gcap_sim_fat_binary_params(code, registered, &params);
+  signature->needs = gcap_sim_fat_binary_needs(code, registered);
   signature->count = params.count;
   signature->bytes = params.bytes;
   signature->offsets = params.offsets;

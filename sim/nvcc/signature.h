@@ -8,6 +8,7 @@
 #include <stddef.h>
 
 #include "gcap_sim.h"
+#include "sim/nvcc/fat_binary.h"
 
 typedef enum gcap_sim_param_kind {
   GCAP_SIM_PARAM_VALUE,   // holds no address
@@ -16,7 +17,7 @@ typedef enum gcap_sim_param_kind {
   GCAP_SIM_PARAM_WORDS    // each word may be an address
 } gcap_sim_param_kind_t;
 
-// The parameters of one kernel that nvcc compiled.
+// The parameters of one kernel that nvcc compiled, and what it needs.
 typedef struct gcap_sim_signature {
   char* text;        // "ns::k<float>(float*, int)"; the kernel's name where that says no more
   char* name;        // "ns::k<float>"
@@ -27,6 +28,7 @@ typedef struct gcap_sim_signature {
   size_t* bytes;    // of each; 0: not known
   size_t* offsets;  // of each from the first; NULL: not known
   gcap_sim_param_kind_t* kinds;
+  gcap_sim_needs_t needs;
 } gcap_sim_signature_t;
 
 // The name as people write it: `ns::table`. A block of the caller's.

@@ -6,7 +6,7 @@
 // follows the marks backwards and runs only what it needs. Besides, each API call gives a seeded generator the chance
 // to move a few ready queues on, so that one seed is one interleaving, and work without an ordering really runs
 // unordered. Host functions run on a thread of their own, as on a GPU: a caller may hold a lock that such a function
-// wants.
+// wants. That thread also looks whether the program waits without a call, for bytes that pending work writes, say.
 //
 // Invariants: a stream is among the busy ones exactly while its queue is not empty; a mark that is not reached belongs
 // to an operation in a queue; marks only point to older work, so the walk over blockers ends. Locking: the global
@@ -41,6 +41,9 @@
 enum { kIdleMs = 100 };
 // A thread that spins is not silent, but may wait all the same: after so many pauses it counts as silent.
 enum { kMaxPauses = 20 };
+// The same with no host function pending: nobody but the program's own loop can be waiting, and a program that computes
+// between two calls is not to be disturbed. So many pauses of so long, whoever sleeps.
+enum { kLongIdleMs = 500, kLongPauses = 2 };
 
 // A host function on its way to the host thread.
 typedef struct host_call {
@@ -163,11 +166,15 @@ static size_t host_functions(const gcap_sim_task_t* task, const gcap_sim_kernel_
 static void* host_thread(void* unused);
 
 static void start_host_thread(void) {
-  if (host.started) return;
   pthread_t thread;
-  if (pthread_create(&thread, NULL, host_thread, NULL) != 0) gcap_sim_die("cannot start the thread of host functions");
+  if (host.started || pthread_create(&thread, NULL, host_thread, NULL) != 0) return;
   pthread_detach(thread);
   host.started = true;
+}
+
+static void need_host_thread(void) {
+  start_host_thread();
+  if (!host.started) gcap_sim_die("cannot start the thread of host functions");
 }
 
 void gcap_sim_scheduler_forked(void) {
@@ -179,7 +186,7 @@ void gcap_sim_scheduler_forked(void) {
 static void expect_host_functions(size_t count) {
   if (count == 0) return;
   host.pending += count;
-  start_host_thread();
+  need_host_thread();
   pthread_cond_signal(&host.wanted);
 }
 
@@ -199,6 +206,7 @@ void gcap_sim_enqueue(gcap_sim_stream_t* stream, gcap_sim_task_t* task, gcap_sim
     add_busy(stream);
   }
   stream->tail = op;
+  start_host_thread();
   expect_host_functions(host_functions(task, launch));
 }
 
@@ -322,7 +330,7 @@ static void hand_to_host(gcap_sim_stream_t* stream, gcap_sim_task_t* task, uint3
   }
   host.last = call;
   ++host.handed;
-  start_host_thread();  // it does not live on in a forked child
+  need_host_thread();  // it does not live on in a forked child
   pthread_cond_signal(&host.wanted);
   if (!gcap_sim_thread()->runs_host_functions) await_host_function();
 }
@@ -362,12 +370,9 @@ static void step_launch(gcap_sim_stream_t* stream) {
     return;
   }
   if (task->kind == GCAP_SIM_TASK_HOST) --host.pending;
-  if (task->kind == GCAP_SIM_TASK_EVENT_RECORD) {
-    gcap_sim_order_mark_node(stream, launch, node);
-    reach(launch->marks[node]);
-  } else {
-    run_task(stream, task, node);
-  }
+  if (task->kind != GCAP_SIM_TASK_EVENT_RECORD) run_task(stream, task, node);
+  if (task->kind == GCAP_SIM_TASK_EVENT_RECORD) gcap_sim_order_mark_node(stream, launch, node);
+  if (task->kind == GCAP_SIM_TASK_EVENT_RECORD || gcap_sim_task_holds_host(task)) reach(launch->marks[node]);
   node_done(stream, node);
 }
 
@@ -488,7 +493,7 @@ static gcap_sim_stream_t* way_end(way_t* way) {
   return NULL;
 }
 
-void gcap_sim_wait_for(gcap_sim_mark_t* mark) {
+void gcap_sim_run_until(gcap_sim_mark_t* mark) {
   way_t way = {NULL, 0, 0};
   if (mark != NULL && !mark->done) way_push(&way, gcap_sim_mark_retain(mark));
   for (;;) {
@@ -502,6 +507,10 @@ void gcap_sim_wait_for(gcap_sim_mark_t* mark) {
     if (scheduler.schedule == GCAP_SIM_SCHEDULE_RANDOM && random_below(4) == 0) random_step();
   }
   free(way.marks);
+}
+
+void gcap_sim_wait_for(gcap_sim_mark_t* mark) {
+  gcap_sim_run_until(mark);
   if (mark != NULL) gcap_sim_order_host_saw(mark);
   gcap_sim_mark_release(mark);
   settle_suspects();
@@ -570,17 +579,14 @@ void gcap_sim_wait_for_device(int device) {
 
 // --- The host thread ------------------------------------------------------------------------------------------------
 
-// Waits until there is a host function to run. When the program falls silent with some pending, it may be waiting for
-// one by means of its own, so the queues advance by themselves then.
+// Waits until there is a host function to run. When the program falls silent with work pending, it may be waiting for
+// that by means of its own, so the queues advance by themselves then.
 static void wait_for_host_call(size_t* pauses) {
-  if (host.pending == 0) {
-    pthread_cond_wait(&host.wanted, gcap_sim_mutex());
-    return;
-  }
-  uint64_t activity = scheduler.activity;
-  bool silent = !gcap_sim_wait_ms(&host.wanted, kIdleMs) && activity == scheduler.activity;
+  const bool any = host.pending > 0;
+  const uint64_t activity = scheduler.activity;
+  const bool silent = !gcap_sim_wait_ms(&host.wanted, any ? kIdleMs : kLongIdleMs) && activity == scheduler.activity;
   *pauses = silent ? *pauses + 1 : 0;
-  if (silent && is_silent(*pauses)) run_all_ready(true);
+  if (silent && (any ? is_silent(*pauses) : *pauses >= kLongPauses)) run_all_ready(true);
 }
 
 static void run_host_call(host_call_t* call) {

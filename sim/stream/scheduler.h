@@ -40,7 +40,9 @@ void gcap_sim_run_at_once(gcap_sim_stream_t* stream, const gcap_sim_task_t* task
 // A new reference to the mark of the operation queued last, which must exist.
 gcap_sim_mark_t* gcap_sim_stream_last_mark(gcap_sim_stream_t* stream);
 
-// Runs what the mark needs, and returns when it is reached. Takes over the reference.
+// Runs what the mark needs, and returns when it is reached.
+void gcap_sim_run_until(gcap_sim_mark_t* mark);
+// The same, and what the host does next comes after the mark. Takes over the reference.
 void gcap_sim_wait_for(gcap_sim_mark_t* mark);
 // Tells whether the mark is reached, and brings it one step nearer, as the time between two queries would: so a loop of
 // queries ends. The step comes before the answer under the eager schedule, after it under the lazy one, and by the seed

@@ -76,6 +76,10 @@ gcap_sim_task_t* gcap_sim_task_retain(gcap_sim_task_t* task);
 void gcap_sim_task_release(gcap_sim_task_t* task);
 // Does the work. Not for host functions and event nodes: the scheduler does those.
 void gcap_sim_task_run(const gcap_sim_task_t* task);
+// Is it a copy into pageable memory? A launch of a graph holds the host until it is done.
+static inline bool gcap_sim_task_holds_host(const gcap_sim_task_t* task) {
+  return task->kind == GCAP_SIM_TASK_COPY && task->u.copy.copy.dst_type == cudaMemoryTypeUnregistered;
+}
 enum cudaGraphNodeType gcap_sim_task_node_type(const gcap_sim_task_t* task);
 
 #endif  // GCAP_SIM_STREAM_TASK_H_

@@ -60,11 +60,13 @@ void Launch(void (*kernel)(Args...), dim3 grid, dim3 block, cudaStream_t stream,
 // The attributes that tell of one parameter: nvcc 13 writes the second for kernels with large parameters.
 constexpr uint32_t kParam = 0x17, kLargeParam = 0x45;
 
-// A kernel as machine code tells of it: the bytes of each parameter, and the attribute that tells them.
+// A kernel as machine code tells of it: the bytes of each parameter, the attribute that tells them, and what a launch
+// needs. With shared memory of its own a kernel has the system's beside it.
 struct CodeOfKernel {
   std::string name;
   std::vector<uint32_t> param_bytes;
   uint32_t attribute = kParam;
+  uint32_t max_threads = 0, shared_bytes = 0, const_bytes = 0, local_bytes = 0, registers = 0;
 };
 
 // Appends values and texts as they lie in memory.
@@ -106,6 +108,19 @@ inline std::vector<char> InfoOf(const CodeOfKernel& kernel) {
     info.Put<uint32_t>(large ? 0xabcd0000 | kernel.param_bytes[i] : kernel.param_bytes[i] << 18 | 0x1f000);
   }
   info.Put<uint32_t>(0x00ff1b03);
+  if (kernel.max_threads != 0) {
+    info.Put<uint32_t>(0x000c0504).Put<uint32_t>(kernel.max_threads).Put<uint32_t>(1).Put<uint32_t>(1);
+  }
+  return info.get();
+}
+
+// What is told of all kernels together, by the numbers of their symbols.
+inline std::vector<char> InfoOfAll(const std::vector<CodeOfKernel>& kernels, uint32_t first_symbol) {
+  Bytes info;
+  for (uint32_t i = 0; i < kernels.size(); ++i) {
+    info.Put<uint32_t>(0x00082f04).Put<uint32_t>(first_symbol + i).Put<uint32_t>(kernels[i].registers);
+    info.Put<uint32_t>(0x00081104).Put<uint32_t>(first_symbol + i).Put<uint32_t>(kernels[i].local_bytes);
+  }
   return info.get();
 }
 
@@ -132,7 +147,14 @@ inline std::vector<char> ElfOf(const std::vector<CodeOfKernel>& kernels,
     return sections++;
   };
   add("", {});
-  for (const CodeOfKernel& kernel : kernels) add(".nv.info." + kernel.name, InfoOf(kernel));
+  for (const CodeOfKernel& kernel : kernels) {
+    add(".nv.info." + kernel.name, InfoOf(kernel));
+    if (kernel.const_bytes != 0) add(".nv.constant3", std::vector<char>(kernel.const_bytes));
+    if (kernel.shared_bytes == 0) continue;
+    add(".nv.shared.reserved.0", {}, 8);
+    add(".nv.shared." + kernel.name, std::vector<char>(kernel.shared_bytes + 1024), 8);
+  }
+  add(".nv.info", InfoOfAll(kernels, static_cast<uint32_t>(variables.size())));
   Bytes initialized, symbol_names, symbols;
   symbol_names.PutText("");
   for (const CodeOfVariable& variable : variables) initialized.Put(variable.contents);
@@ -151,6 +173,11 @@ inline std::vector<char> ElfOf(const std::vector<CodeOfKernel>& kernels,
     if (variable.relocated == 4) relocation.Put<uint64_t>(0);
     add(variable.relocated == 4 ? ".rela.nv.global.init" : ".rel.nv.global.init", relocation.get(), variable.relocated,
         0, section);
+  }
+  for (const CodeOfKernel& kernel : kernels) {
+    symbols.Put<uint32_t>(static_cast<uint32_t>(symbol_names.size())).Put<uint16_t>(0x12).Put<uint16_t>(section);
+    symbols.Put<uint64_t>(0).Put<uint64_t>(0);
+    symbol_names.PutText(kernel.name);
   }
   const uint16_t strings = add(".strtab", symbol_names.get(), 3);
   add(".symtab", symbols.get(), 2, strings);

@@ -163,6 +163,53 @@ TEST_F(NvccLaunch, AnswersABadConfigurationAsCudaDoes) {
 }
 
 // f<<<1, 8>>>(g()), where g launches something itself.
+// The machine code tells what a launch needs, as an H200's runtime does: of `__launch_bounds__(64)`, 4,096 bytes of
+// __shared__ and 128 of __constant__ variables, 800 of a thread's own.
+TEST_F(NvccLaunch, TheMachineCodeSaysWhatALaunchNeeds) {
+  static constexpr auto* kBounded = HostFunction<7, int*>;
+  CodeOfKernel code = {"bounded", {8}};
+  code.max_threads = 64;
+  code.shared_bytes = 4096;
+  code.const_bytes = 128;
+  code.local_bytes = 800;
+  code.registers = 40;
+  HostObject object({code, {"other", {8}}});
+  object.Add(kBounded, "bounded");
+  Register("bounded", {8}, [](const gcap_sim_launch_t*, void* const*) {});
+  const void* const kernel = reinterpret_cast<const void*>(kBounded);
+  cudaFuncAttributes a = {};
+  ASSERT_EQ(cudaSuccess, cudaFuncGetAttributes(&a, kernel));
+  EXPECT_EQ(64, a.maxThreadsPerBlock);
+  EXPECT_EQ(4096u, a.sharedSizeBytes);
+  EXPECT_EQ(128u, a.constSizeBytes);
+  EXPECT_EQ(800u, a.localSizeBytes);
+  EXPECT_EQ(40, a.numRegs);
+  EXPECT_EQ((48 << 10) - 4096, a.maxDynamicSharedSizeBytes);
+  int* argument = nullptr;
+  void* args[] = {&argument};
+  const auto launch = [&](unsigned threads, size_t shared) {
+    const cudaError_t error = cudaLaunchKernel(kernel, dim3(1), dim3(threads), args, shared, nullptr);
+    (void)cudaGetLastError();
+    return error;
+  };
+  EXPECT_EQ(cudaSuccess, launch(64, 44 << 10));
+  EXPECT_EQ(cudaErrorInvalidValue, launch(65, 0));
+  EXPECT_EQ(cudaErrorInvalidValue, launch(64, (44 << 10) + 1));
+  EXPECT_EQ(cudaErrorInvalidValue,
+            cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (227 << 10) - 4095));
+  ASSERT_EQ(cudaSuccess, cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, 46 << 10));
+  EXPECT_EQ(cudaSuccess, launch(64, 46 << 10));
+  // 40 registers of 1,024 threads fit once into 65,536; of 64 threads each, 25 times, and the shared memory with the
+  // system's 1 KiB 45 times.
+  int blocks = -1;
+  ASSERT_EQ(cudaSuccess, cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, kernel, 1024, 0));
+  EXPECT_EQ(1, blocks);
+  ASSERT_EQ(cudaSuccess, cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, kernel, 64, 0));
+  EXPECT_EQ(25, blocks);
+  ASSERT_EQ(cudaSuccess, cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, kernel, 64, 16 << 10));
+  EXPECT_EQ(10, blocks);
+}
+
 TEST_F(NvccLaunch, LaunchesInTheArgumentsOfALaunch) {
   ASSERT_EQ(0u, __cudaPushCallConfiguration(dim3(2), dim3(4), 0, stream_));
   Launch(kScale, 1, 1, stream_, x(), 5.0f, y_);

@@ -20,6 +20,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "cuda_profiler_api.h"
 #include "cuda_runtime.h"
 #include "gcap_sim.h"
 

@@ -179,6 +179,28 @@ TEST_F(CheckMemory, CopiesCarryUninitializedBytesOn) {
   }
 }
 
+// A rectangle is copied with its padding; but what nobody wrote at all is no rectangle that somebody wrote.
+TEST_F(CheckMemory, ARectangleToTheHostIsReportedIfNobodyWroteAnyOfIt) {
+  for (size_t written : {size_t{0}, size_t{1}, size_t{4}}) {
+    auto body = [&] {
+      void* memory;
+      size_t pitch;
+      OK(cudaMallocPitch(&memory, &pitch, 10, 10));
+      if (written != 0) {
+        OK(cudaMemset2DAsync(memory, pitch, 1, written, written, a_));
+      }
+      OK(cudaMemcpy2DAsync(pinned_, 10, memory, pitch, 10, 10, cudaMemcpyDeviceToHost, a_));
+      OK(cudaStreamSynchronize(a_));
+      OK(cudaFree(memory));
+    };
+    if (written == 0) {
+      ExpectOne({"read of uninitialized memory", "cudaMemcpy2DAsync"}, body);
+    } else {
+      ExpectNone(body);
+    }
+  }
+}
+
 TEST_F(CheckMemory, MemoryIsUninitializedAgainWhenItLivesAgain) {
   ExpectOne({"read of uninitialized memory", "cudaMallocAsync"}, [&] {
     void *first, *second;

@@ -405,4 +405,92 @@ TEST_F(CheckOrder, AnEventOfALaunchOrders) {
   OK(cudaEventDestroy(untimed));
 }
 
+// --- Atomic updates -------------------------------------------------------------------------------------------------
+
+// *counter += 1, by an atomic operation.
+char g_count_stub;
+
+cudaError_t Count(unsigned char* counter, cudaStream_t stream) {
+  static const size_t arg_bytes[] = {sizeof(unsigned char*)};
+  static const bool registered = [] {
+    gcap_sim_kernel_t kernel = {};
+    kernel.function = &g_count_stub;
+    kernel.name = "count";
+    kernel.arg_bytes = arg_bytes;
+    kernel.num_args = 1;
+    kernel.run = [](const gcap_sim_launch_t*, void* const* args) { ++**static_cast<unsigned char**>(args[0]); };
+    kernel.accesses = [](const gcap_sim_launch_t*, void* const* args, gcap_sim_access_t* out, size_t capacity) {
+      if (capacity > 0) out[0] = {*static_cast<unsigned char**>(args[0]), 1, GCAP_SIM_ATOMIC};
+      return size_t{1};
+    };
+    gcap_sim_register_kernel(&kernel);
+    return true;
+  }();
+  (void)registered;
+  void* args[] = {&counter};
+  return cudaLaunchKernel(&g_count_stub, dim3(1), dim3(1), args, 0, stream);
+}
+
+TEST_F(CheckOrder, AtomicUpdatesNeedNoOrderAmongThemselves) {
+  ExpectNone([&] {
+    OK(Fill(x_, a_));
+    OK(cudaStreamSynchronize(a_));
+    for (cudaStream_t stream : {a_, b_, c_, a_, b_}) OK(Count(x_, stream));
+    OK(cudaDeviceSynchronize());
+    unsigned char count = 0;
+    OK(cudaMemcpy(&count, x_, 1, cudaMemcpyDeviceToHost));
+    EXPECT_EQ(6, count);
+  });
+}
+
+TEST_F(CheckOrder, AtomicUpdatesRaceWithReadsAndWrites) {
+  ExpectOne({"race on 1 bytes", "kernel `step` on stream", "kernel `count` on stream"}, [&] {
+    OK(Count(x_, a_));
+    OK(Step(y_, x_, kBytes, b_));
+  });
+  ExpectOne({"race on 1 bytes", "memset on stream", "kernel `count` on stream"}, [&] {
+    OK(Count(x_, a_));
+    OK(Fill(x_, b_));
+  });
+}
+
+TEST_F(CheckOrder, AReadAfterAnAtomicUpdateDoesNotStandForIt) {
+  // The read of c_ is ordered with nothing, and races with the update alone.
+  ExpectOne({"race on 1 bytes", "kernel `count` on stream", "kernel `step` on stream"}, [&] {
+    OK(Count(x_, a_));
+    OK(Step(y_, x_, 1, a_));
+    OK(Order(a_, c_, e1_));
+    OK(Step(y_, x_, 1, c_));
+    OK(Step(z_, x_, 1, b_));
+  });
+  // Nor does an update for a read.
+  ExpectOne({"race on 1 bytes", "read by kernel `step`", "kernel `count`"}, [&] {
+    OK(Step(y_, x_, 1, a_));
+    OK(Count(x_, a_));
+    OK(Count(x_, b_));
+  });
+}
+
+TEST_F(CheckOrder, AnAtomicUpdateReadsWhatItUpdates) {
+  ExpectOne({"read of uninitialized memory, 1 bytes", "kernel `count`"}, [&] {
+    void* memory;
+    OK(cudaMalloc(&memory, 1));
+    OK(Count(static_cast<unsigned char*>(memory), a_));
+    OK(Step(x_, static_cast<unsigned char*>(memory), 1, a_));
+    OK(cudaStreamSynchronize(a_));
+    OK(cudaFree(memory));
+  });
+}
+
+TEST_F(CheckOrder, AFreeComesAfterEachAtomicUpdate) {
+  ExpectOne({"kernel `count` on stream", "cudaFreeAsync"}, [&] {
+    void* memory;
+    OK(cudaMallocAsync(&memory, 1, a_));
+    OK(cudaMemsetAsync(memory, 0, 1, a_));
+    OK(Order(a_, b_, e1_));
+    OK(Count(static_cast<unsigned char*>(memory), b_));
+    OK(cudaFreeAsync(memory, a_));
+  });
+}
+
 }  // namespace

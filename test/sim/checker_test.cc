@@ -74,7 +74,7 @@ struct Work {
     site.stream = {true, stream, 0, 0};
     site.origin = &origin;
   }
-  gcap_sim_epoch_t At(const Timeline& timeline) { return {&site, timeline.clock.time, timeline.clock.timeline}; }
+  gcap_sim_epoch_t At(const Timeline& timeline) { return {&site, timeline.clock.time, timeline.clock.timeline, false}; }
   gcap_sim_origin_t origin = {};
   gcap_sim_site_t site = {};
 };
@@ -121,11 +121,11 @@ TEST_F(CheckerMemory, AReadIsUnorderedUntilItIsLearntOf) {
   Work read("cudaMemcpyAsync", 5, "memcpy", 1);
   gcap_sim_segment_t* segment = gcap_sim_shadow_first(kBase);
   gcap_sim_segment_add_read(segment, read.At(reader), &reader.clock);
-  const gcap_sim_epoch_t* found = gcap_sim_segment_unordered_read(segment, &writer.clock);
+  const gcap_sim_epoch_t* found = gcap_sim_segment_unordered(segment, &writer.clock, false);
   ASSERT_NE(found, nullptr);
   EXPECT_EQ(found->site, &read.site);
   writer.ComesAfter(reader);
-  EXPECT_EQ(gcap_sim_segment_unordered_read(segment, &writer.clock), nullptr);
+  EXPECT_EQ(gcap_sim_segment_unordered(segment, &writer.clock, false), nullptr);
 }
 
 TEST_F(CheckerMemory, OfManyReadersTheUnorderedOneIsFound) {
@@ -136,7 +136,7 @@ TEST_F(CheckerMemory, OfManyReadersTheUnorderedOneIsFound) {
   for (size_t i = 0; i < 20; ++i) {
     if (i != 7) writer.ComesAfter(readers[i]);
   }
-  const gcap_sim_epoch_t* found = gcap_sim_segment_unordered_read(segment, &writer.clock);
+  const gcap_sim_epoch_t* found = gcap_sim_segment_unordered(segment, &writer.clock, false);
   ASSERT_NE(found, nullptr);
   EXPECT_EQ(found->timeline, readers[7].clock.timeline);
 }
@@ -155,7 +155,7 @@ class CheckerReport : public CheckerMemory {
   }
 
   void FindRace() {
-    const gcap_sim_epoch_t earlier = {&write_.site, 1, 2};
+    const gcap_sim_epoch_t earlier = {&write_.site, 1, 2, false};
     const gcap_sim_touch_t touch = {&read_.site, kBase + 64, 32, false};
     gcap_sim_found_race(&touch, gcap_sim_shadow_first(kBase), &earlier, "write");
   }

@@ -8,6 +8,7 @@
 #include <thread>
 #include <vector>
 
+#include "cuda_profiler_api.h"
 #include "cuda_runtime.h"
 #include "gcap_sim.h"
 
@@ -45,6 +46,49 @@ TEST(Device, AResetForgetsTheWishForACache) {
   EXPECT_EQ(cudaSuccess, cudaDeviceReset());
   EXPECT_EQ(cudaSuccess, cudaDeviceGetCacheConfig(&cache));
   EXPECT_EQ(cudaFuncCachePreferNone, cache);
+}
+
+TEST(Device, TellsWhatArraysOfAGpuMayBe) {
+  for (int attribute = cudaDevAttrMaxTexture1DWidth; attribute <= cudaDevAttrMaxTexture1DMipmappedWidth; ++attribute) {
+    if (attribute == 44) continue;  // without a name
+    int value = -1;
+    EXPECT_EQ(cudaSuccess, cudaDeviceGetAttribute(&value, static_cast<cudaDeviceAttr>(attribute), 0));
+    EXPECT_GE(value, 0) << attribute;
+  }
+  int width = 0;
+  EXPECT_EQ(cudaSuccess, cudaDeviceGetAttribute(&width, cudaDevAttrMaxTexture1DWidth, 0));
+  EXPECT_EQ(131072, width);
+}
+
+TEST(Device, BanksOfSharedMemoryHaveFourBytes) {
+  cudaSharedMemConfig config = cudaSharedMemBankSizeDefault;
+  EXPECT_EQ(cudaSuccess, cudaDeviceSetSharedMemConfig(cudaSharedMemBankSizeEightByte));
+  EXPECT_EQ(cudaSuccess, cudaDeviceGetSharedMemConfig(&config));
+  EXPECT_EQ(cudaSharedMemBankSizeFourByte, config);
+  EXPECT_EQ(cudaErrorInvalidValue, cudaDeviceSetSharedMemConfig(static_cast<cudaSharedMemConfig>(3)));
+  EXPECT_EQ(cudaErrorInvalidValue, cudaDeviceGetSharedMemConfig(nullptr));
+}
+
+TEST(Device, IsLookedAtByNoProfiler) {
+  EXPECT_EQ(cudaSuccess, cudaProfilerStart());
+  EXPECT_EQ(cudaSuccess, cudaProfilerStop());
+}
+
+TEST(Device, AChannelIsWhatItIsSaidToBe) {
+  const cudaChannelFormatDesc desc = cudaCreateChannelDesc(32, 16, 8, 4, cudaChannelFormatKindFloat);
+  EXPECT_EQ(32, desc.x);
+  EXPECT_EQ(16, desc.y);
+  EXPECT_EQ(8, desc.z);
+  EXPECT_EQ(4, desc.w);
+  EXPECT_EQ(cudaChannelFormatKindFloat, desc.f);
+}
+
+// A program that has it in a place where nobody comes links, and is stopped where somebody does.
+extern "C" cudaError_t cudaGetExportTable(const void** table, const void* id);
+
+TEST(DeviceDeathTest, AFunctionThatIsNotDeclaredStopsWithItsName) {
+  const void* table;
+  EXPECT_DEATH(cudaGetExportTable(&table, nullptr), "cudaGetExportTable is not modelled");
 }
 
 TEST(Device, IsFoundByItsPlaceOnTheBus) {

@@ -3,6 +3,9 @@
 // Memory and copies: limits, kinds of addresses, when a copy reads and when it returns.
 #include <gtest/gtest.h>
 
+#include <unistd.h>
+
+#include <cstdio>
 #include <cstring>
 #include <vector>
 
@@ -50,6 +53,35 @@ TEST_F(Memory, UnwrittenBytesShow) {
   unsigned char host[16];
   ASSERT_EQ(cudaSuccess, cudaMemcpy(host, device_, sizeof(host), cudaMemcpyDeviceToHost));
   EXPECT_EQ(0xA5, host[15]);
+}
+
+size_t ResidentBytes() {
+  size_t pages = 0;
+  FILE* file = fopen("/proc/self/statm", "r");
+  EXPECT_EQ(1, fscanf(file, "%*u %zu", &pages));
+  fclose(file);
+  return pages * static_cast<size_t>(sysconf(_SC_PAGESIZE));
+}
+
+// All of its bytes have the pattern, and none takes memory before it is written.
+TEST_F(Memory, ALargeAllocationTakesNoMemoryUntilItIsWritten) {
+  constexpr size_t kLarge = size_t{64} << 20;
+  gcap_test::WithAction quiet(GCAP_SIM_CHECK_UNINITIALIZED, GCAP_SIM_ACTION_OFF);
+  void *first, *large;
+  ASSERT_EQ(cudaSuccess, cudaMalloc(&first, kLarge));  // makes what all of them share
+  const size_t before = ResidentBytes();
+  ASSERT_EQ(cudaSuccess, cudaMalloc(&large, kLarge + 12345));
+  EXPECT_LT(ResidentBytes(), before + kLarge / 4);
+  std::vector<unsigned char> host(kLarge);
+  for (unsigned char* from : {static_cast<unsigned char*>(large), static_cast<unsigned char*>(first)}) {
+    ASSERT_EQ(cudaSuccess, cudaMemcpy(host.data(), from, kLarge, cudaMemcpyDeviceToHost));
+    EXPECT_EQ(std::vector<unsigned char>(kLarge, 0xA5), host);
+    ASSERT_EQ(cudaSuccess, cudaMemset(from, 1, kLarge));
+  }
+  ASSERT_EQ(cudaSuccess, cudaMemcpy(host.data(), large, kLarge, cudaMemcpyDeviceToHost));
+  EXPECT_EQ(std::vector<unsigned char>(kLarge, 1), host);
+  ASSERT_EQ(cudaSuccess, cudaFree(large));
+  ASSERT_EQ(cudaSuccess, cudaFree(first));
 }
 
 TEST_F(Memory, PageableSourceIsReadAtTheCall) {

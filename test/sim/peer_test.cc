@@ -190,4 +190,16 @@ TEST_F(Peer, AResetEndsCaptures) {
   ASSERT_EQ(cudaSuccess, cudaMalloc(reinterpret_cast<void**>(&memory_[0]), kBytes));
 }
 
+TEST_F(Peer, DevicesTellHowNearTheyAre) {
+  int value = -1;
+  EXPECT_EQ(cudaSuccess, cudaDeviceGetP2PAttribute(&value, cudaDevP2PAttrPerformanceRank, 0, 1));
+  EXPECT_EQ(0, value);
+  EXPECT_EQ(cudaSuccess, cudaDeviceGetP2PAttribute(&value, cudaDevP2PAttrAccessSupported, 1, 0));
+  EXPECT_EQ(1, value);
+  EXPECT_EQ(cudaErrorInvalidDevice, cudaDeviceGetP2PAttribute(&value, cudaDevP2PAttrAccessSupported, 0, 0));
+  EXPECT_EQ(cudaErrorInvalidDevice, cudaDeviceGetP2PAttribute(&value, cudaDevP2PAttrAccessSupported, 0, 9));
+  EXPECT_EQ(cudaErrorInvalidValue, cudaDeviceGetP2PAttribute(nullptr, cudaDevP2PAttrAccessSupported, 0, 1));
+  EXPECT_EQ(cudaErrorInvalidValue, cudaDeviceGetP2PAttribute(&value, static_cast<cudaDeviceP2PAttr>(9), 0, 1));
+}
+
 }  // namespace

@@ -50,6 +50,20 @@ TEST_F(Silence, OfACallerThatSpinsEndsAllTheSame) {
   while (!done) continue;
 }
 
+// Without a host function: the copy's target is pinned memory, which the program polls.
+TEST_F(Silence, LetsACopyRunThatIsPolled) {
+  char* device = nullptr;
+  volatile char* flag = nullptr;
+  ASSERT_EQ(cudaSuccess, cudaMalloc(reinterpret_cast<void**>(&device), 1));
+  ASSERT_EQ(cudaSuccess, cudaMallocHost(reinterpret_cast<void**>(const_cast<char**>(&flag)), 1));
+  ASSERT_EQ(cudaSuccess, cudaMemsetAsync(device, 1, 1, stream_));
+  *flag = 0;
+  ASSERT_EQ(cudaSuccess, cudaMemcpyAsync(const_cast<char*>(flag), device, 1, cudaMemcpyDeviceToHost, stream_));
+  while (*flag == 0) continue;
+  ASSERT_EQ(cudaSuccess, cudaFree(device));
+  ASSERT_EQ(cudaSuccess, cudaFreeHost(const_cast<char*>(flag)));
+}
+
 struct Gate {
   std::atomic<bool> entered{false};
   std::atomic<bool> open{false};

@@ -1,6 +1,7 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
-// A program for gcap-doctor run: it plays the recorder, by copying a file to where the recorder would write its events.
+// A program for gcap-doctor run: it plays the recorder, by copying a file to where the recorder would write its events,
+// with the run in the first line.
 //
 //     fake_program WORD...
 //
@@ -28,6 +29,16 @@ static void pour(FILE* in, FILE* out) {
   for (size_t n; (n = fread(bytes, 1, sizeof(bytes), in)) != 0;) fwrite(bytes, 1, n, out);
 }
 
+static void pour_of_run(FILE* in, FILE* out) {
+  const char* run = getenv("GCAP_DOCTOR_RUN");
+  char first[512];
+  if (fgets(first, sizeof(first), in) != NULL) {
+    first[strcspn(first, "\n")] = '\0';
+    fprintf(out, "%s\trun=%s\n", first, run != NULL ? run : "none");
+  }
+  pour(in, out);
+}
+
 static void copy(const char* from, const char* number) {
   const char* prefix = getenv("GCAP_DOCTOR_EVENTS");
   char to[4096];
@@ -38,7 +49,7 @@ static void copy(const char* from, const char* number) {
     perror(in == NULL ? from : to);
     exit(99);
   }
-  pour(in, out);
+  pour_of_run(in, out);
   fclose(in);
   fclose(out);
 }

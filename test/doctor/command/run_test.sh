@@ -81,13 +81,30 @@ PATH=$tmp/hanging:$PATH GCAP_DOCTOR_SYMBOLIZER_SECONDS=1 ends 0 "$doctor" run --
 
 # --- Files of events --------------------------------------------------------------------------------------------------
 
+# kept FILE: it has what the program recorded, and the run.
+kept() {
+  grep -q "	run=[0-9.]*$" "$1" || fail "$1 has no run"
+  sed 's/	run=[0-9.]*$//' "$1" | cmp - "$data/broken.events" || fail "'$ran' did not keep the file"
+}
+
 mkdir kept
 ends 0 "$doctor" run --events kept/run -- "$program" copy "$data/broken.events"
-kept=$(echo kept/run.*.events)
-cmp "$kept" "$data/broken.events" || fail "--events did not keep the file"
+kept kept/run.*.events
 # Files of an earlier run are not this one's.
 ends 0 "$doctor" run --events kept/run --exit-code -- "$program" copy "$data/healthy.events"
 lacks err StreamSynchronize
+# Nor are those of a run beside it, of a program that no run recorded, and of what is no file.
+(
+  await [ -s kept/beside.1.events ]
+  code=0
+  "$doctor" run --exit-code --quiet --events kept/beside -- "$program" copy "$data/broken.events" || code=$?
+  echo $code >kept/beside.code
+) 2>/dev/null &
+ends 0 "$doctor" run --exit-code --events kept/beside -- bash -c '
+  cp "$1/broken.events" kept/beside.1.events; ln -s beside.1.events kept/beside.2.events; mkfifo kept/beside.3.events
+  until [ -s kept/beside.code ]; do sleep 0.01; done; exec "$2" copy "$1/healthy.events"' bash "$data" "$program"
+lacks err StreamSynchronize
+[ "$(cat kept/beside.code)" = 1 ] || fail "the run beside another one ended with $(cat kept/beside.code), expected 1"
 ends 0 "$doctor" run --events bare -- "$program" print GCAP_DOCTOR_EVENTS
 has out "GCAP_DOCTOR_EVENTS=$tmp/bare"
 ends 3 "$doctor" run --events no/such -- "$program" say hello
@@ -97,7 +114,7 @@ silent out
 GCAP_DOCTOR_EVENTS=kept/variable ends 0 "$doctor" run -- "$program" copy "$data/broken.events" print GCAP_DOCTOR_EVENTS
 has err StreamSynchronize
 has out "GCAP_DOCTOR_EVENTS=$tmp/kept/variable"
-cmp kept/variable.*.events "$data/broken.events" || fail "GCAP_DOCTOR_EVENTS did not keep the file"
+kept kept/variable.*.events
 GCAP_DOCTOR_EVENTS=no/such ends 0 "$doctor" run --events kept/option -- "$program" print GCAP_DOCTOR_EVENTS
 has out "GCAP_DOCTOR_EVENTS=$tmp/kept/option"
 GCAP_DOCTOR_EVENTS=no/such ends 3 "$doctor" run -- "$program" say hello
@@ -105,6 +122,28 @@ has err "run: GCAP_DOCTOR_EVENTS is 'no/such': expected a name in a folder that 
 silent out
 GCAP_DOCTOR_EVENTS='' ends 0 "$doctor" run -- "$program" copy "$data/broken.events"
 has err StreamSynchronize
+clean
+
+# A relative folder for temporary files is that of the command, wherever the program goes.
+TMPDIR=temporary ends 1 "$doctor" run --exit-code -- bash -c 'cd / && exec "$@"' bash "$program" copy "$data/broken.events"
+clean
+# What the program puts into the folder of the events is neither read nor removed, and said.
+folder='$(dirname "$GCAP_DOCTOR_EVENTS")'
+mkdir victim
+cp "$data/broken.events" victim/run.1.events
+for made in "mkdir $folder/sub" "mkfifo $folder/run.1.events" "ln -s $tmp/victim/run.1.events $folder/run.1.events" \
+  "touch $folder/other"; do
+  ends 0 "$doctor" run -- bash -c "$made"
+  has err "run: the folder $TMPDIR/gcap-doctor." "stays: it has what the program put there" "made no call"
+  lacks err StreamSynchronize
+  [ "$(ls "$TMPDIR"/gcap-doctor.* | wc -l)" = 1 ] || fail "'$ran' left $(ls "$TMPDIR"/gcap-doctor.*)"
+  rm -r "$TMPDIR"/gcap-doctor.*
+done
+ends 0 "$doctor" run -- bash -c "rmdir $folder && ln -s $tmp/victim $folder"
+has err "stays: the program put something else in the place of the folder of the events"
+[ -s victim/run.1.events ] || fail "a file behind a link was removed"
+rm "$TMPDIR"/gcap-doctor.*
+ends 0 "$doctor" run -- bash -c "rmdir $folder"
 clean
 
 # --- The recorder's library -------------------------------------------------------------------------------------------
@@ -194,6 +233,10 @@ grep -q '"ended": true' none.json || fail "the report of nothing says nothing of
 grep -q "$program say hello" none.json || fail "the report of nothing does not name the program"
 grep -q "the program made no call of CUDA's driver" none.json || fail "the report of nothing does not say why"
 ! grep -x earlier none.* || fail "an earlier report was kept"
+# Words are joined in a time of their number: the square of these would be 36 GB.
+# shellcheck disable=SC2046  # a word each
+ends 0 "$doctor" run --json words.json --quiet -- true $(seq 30000000 30090000)
+grep -q ' 30000000 30000001 .* 30090000"' words.json || fail "the command line is not that of the program"
 # With --exit-code, that nothing was recorded is no success: no call of CUDA, no CUPTI, a file that is none of events.
 unrecorded="run: --exit-code: no process was recorded, so nothing is known of its captures"
 ends 3 "$doctor" run --exit-code -- "$program" say hello

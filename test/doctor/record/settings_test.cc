@@ -216,6 +216,43 @@ TEST(RecorderSettings, ProcessThatMayHaveNoLargeFilesLives) {
   EXPECT_GT(recorded.Calls("cuStreamSynchronize").size(), 500u);
 }
 
+// Neither the first line nor the sentence that there is none, in a file or not, ends the program.
+TEST(RecorderSettings, ProcessThatMayHaveNoFilesLives) {
+  struct rlimit before;
+  ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &before), 0);
+  for (rlim_t bytes : {0, 1 << 10, 64 << 10, 65 << 10}) {
+    SCOPED_TRACE(bytes);
+    const struct rlimit low = {bytes, before.rlim_max};
+    ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &low), 0);
+    Recorded recorded = Record(Capture);
+    ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &before), 0);
+    EXPECT_EQ(recorded.status, 0);
+    EXPECT_EQ(recorded.events, nullptr);
+    // stderr is a file here, as long as the limit lets it be.
+    EXPECT_EQ(recorded.said.find("RLIMIT_FSIZE lets") != std::string::npos, bytes != 0) << recorded.said;
+  }
+}
+
+TEST(RecorderSettings, ProcessThatLowersWhatItMayHaveLives) {
+  Recorded recorded = Record([] {
+    Begin(kStream);
+    const struct rlimit none = {0, 0};
+    IN_PROGRAM(setrlimit(RLIMIT_FSIZE, &none) == 0);
+    for (int i = 0; i < 10; ++i) Synchronize(kStream);
+    // Nor does the signal wait for the program, or for another write of its own to end it.
+    sigset_t pending;
+    IN_PROGRAM(sigpending(&pending) == 0 && sigismember(&pending, SIGXFSZ) == 0);
+  });
+  EXPECT_EQ(recorded.status, 0);
+  EXPECT_FALSE(recorded.events->ended);
+  EXPECT_EQ(recorded.text.back(), '\n');
+}
+
+TEST(RecorderSettings, FirstLineNamesTheRun) {
+  EXPECT_NE(Record(Capture, {{"GCAP_DOCTOR_RUN", "7.8\t"}}).text.find("\trun=7.8\\t\tprogram="), std::string::npos);
+  EXPECT_EQ(Record(Capture).text.find("\trun="), std::string::npos);
+}
+
 TEST(RecorderSettings, WriteThatFailsIsSaidAndLeavesWholeLines) {
   Recorded recorded = Record([] {
     signal(SIGXFSZ, SIG_IGN);

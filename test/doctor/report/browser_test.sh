@@ -40,15 +40,17 @@ browse() {
     }
 }
 
+probe_hash=$(python3 -c 'import base64, hashlib, sys
+print(base64.b64encode(hashlib.sha256(sys.stdin.buffer.read()).digest()).decode())' <"$probe")
 for sample in broken healthy hostile small large; do
     page=$TEST_TMPDIR/pages/$sample.html
     "$write" "$sample" html >"$page"
-    # One script as the page's own, and one as an attacker's would be.
+    # One script that the policy names, as the page's own, and one as an attacker's would be.
     probed=$TEST_TMPDIR/pages/$sample.probed.html
     {
-        sed '/<\/body>/,$d' "$page"
+        sed "s|script-src |&'sha256-$probe_hash' |; /<\/body>/,\$d" "$page"
         echo '<script>document.title = "injected"</script>'
-        echo '<script nonce="gcap">'
+        printf '<script>'
         cat "$probe"
         printf '</script>\n</body>\n</html>\n'
     } >"$probed"

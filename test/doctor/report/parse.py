@@ -1,8 +1,11 @@
 # Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 """parse.py FOLDER: parses the samples' reports there and compares them with what the samples were made of."""
 
+import base64
+import hashlib
 import json
 import pathlib
+import re
 import sys
 
 FOLDER = pathlib.Path(sys.argv[1])
@@ -110,3 +113,19 @@ def check_traces():
 
 
 check_traces()
+
+
+# --- Pages ----------------------------------------------------------------------------------------------------------
+
+
+# The policy lets the page's own script run, and no other: none that carries a word of the page can.
+def check_pages():
+    for name in "broken", "hostile":
+        page = (FOLDER / (name + ".html")).read_text(encoding="utf-8")
+        script, = re.findall(r"<script>(.*?)</script>", page, re.DOTALL)
+        allowed, = re.findall(r"script-src ([^;]*);", page)
+        digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+        same("what the policy of doctor/report/page.html allows", allowed, f"'sha256-{digest}'")
+
+
+check_pages()

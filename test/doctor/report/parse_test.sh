@@ -1,7 +1,7 @@
 #!/bin/sh
 # Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 #
-# parse_test.sh WRITE_SAMPLE PARSE_PY: what reports for programs are to a parser: JSON to Python, graphs to Graphviz
+# parse_test.sh WRITE_SAMPLE PARSE_PY: what reports for programs are to a parser: JSON and the page's policy to Python, graphs to Graphviz
 # where it is installed.
 set -eu
 
@@ -12,6 +12,7 @@ command -v python3 >/dev/null || { echo "python3 is not installed: $parse needs 
 for sample in broken healthy hostile many large; do
     "$write" "$sample" json >"$TEST_TMPDIR/$sample.json"
     "$write" "$sample" trace >"$TEST_TMPDIR/$sample.trace"
+    "$write" "$sample" html >"$TEST_TMPDIR/$sample.html"
 done
 PYTHONDONTWRITEBYTECODE=1 python3 "$parse" "$TEST_TMPDIR"
 
