@@ -193,11 +193,17 @@ gcap_status_t gcap_capture_begin(cudaStream_t stream, const gcap_capture_options
   return NULL;
 }
 
+static gcap_status_info_t info_of(gcap_status_t status) {
+  gcap_status_info_t info;
+  gcap_status_get_info(status, &info);
+  return info;
+}
+
 // Whether `later` is `first` on its way up, which prefixes were put before: who reports it does not know that it was
 // latched where it was made.
 static bool is_same_failure(gcap_status_t first, gcap_status_t later) {
-  if (gcap_status_line(first) != gcap_status_line(later)) return false;
-  if (strcmp(gcap_status_file(first), gcap_status_file(later)) != 0) return false;
+  const gcap_status_info_t first_info = info_of(first), later_info = info_of(later);
+  if (first_info.line != later_info.line || strcmp(first_info.file, later_info.file) != 0) return false;
   const char *first_text = gcap_status_message(first), *later_text = gcap_status_message(later);
   const size_t first_length = strlen(first_text), later_length = strlen(later_text);
   return later_length >= first_length && strcmp(later_text + later_length - first_length, first_text) == 0;
@@ -285,7 +291,7 @@ static gcap_status_t close_scope(gcap_capture_t* capture, cudaGraph_t* out_graph
     end_status = GCAP_STATUS(GCAP_INTERNAL, "cudaStreamEndCapture succeeded without a graph");
   }
   capture->has_ended = true;
-  capture->end_answer = gcap_status_cuda_error(end_status);
+  capture->end_answer = info_of(end_status).cuda_error;
   current_scope = NULL;
   (void)pthread_setspecific(scope_key, NULL);  // a key that has a value takes NULL without memory
   gcap_capture_gate_leave();

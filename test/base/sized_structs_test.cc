@@ -590,7 +590,18 @@ class WrittenStructs : public SizedStructs {
     const std::vector<Field> of_stats = {GCAP_FIELD(Stats, limit_bytes), GCAP_FIELD(Stats, in_use_bytes),
                                          GCAP_FIELD(Stats, num_allocs), GCAP_FIELD(Stats, num_shrinkages)};
     const size_t older_info = offsetof(Info, nodes), older_stats = offsetof(Stats, num_allocs);
+    using Status = gcap_status_info_t;
     return {
+        {"gcap_status_info",
+         "gcap_status_read_info",
+         sizeof(Status),
+         offsetof(Status, file),
+         [](void* given) {
+           const gcap_status_t status = gcap_status_from_cuda(cudaErrorInvalidValue, "call()", "here.c", 7);
+           gcap_status_read_info(status, As<Status>(given));
+           gcap_status_free(status);
+         },
+         {GCAP_FIELD(Status, cuda_error), GCAP_FIELD(Status, line)}},
         {"gcap_graph_info", "gcap_graph_manager_read_info", sizeof(Info), older_info,
          [this](void* given) { gcap_graph_manager_read_info(manager_, kId, As<Info>(given)); }, of_info},
         {"gcap_run_resources",
