@@ -20,7 +20,7 @@ extern "C" {
 // Graph manager: the graphs of one user of streams, by annotation id. From gcap_graph_manager_create.
 // Thread:   thread-safe. One run at a time is open, and the thread that began the run ends it. A run whose thread has
 //           exited blocks no other run. Replays of one manager are serialized.
-// Callbacks: work, on_evict, close steps, releases, `bytes` of gcap_capture_retain_bytes and the log sink run without a
+// Callbacks: work, on_evict, close steps, releases, `bytes` of gcap_capture_retain and the log sink run without a
 //           lock of the manager, and may call it. FAILED_PRECONDITION: a run that is begun or ended while this thread
 //           begins or ends one of the manager (in on_evict no run is open any more), a release of the id that is being
 //           captured, and destroy in every callback.

@@ -115,7 +115,7 @@ GCAP_API gcap_status_t gcap_scratch_destroy(gcap_scratch_t* scratch) GCAP_NODISC
 //
 // If the calling thread's capture scope captures `stream` (as the origin, or forked) and no reservation is open on
 // `stream`, the call opens one. The scope closes this reservation when the scope ends, and the graph keeps it, counted
-// in gcap_retained_bytes, until the graph is released; a failed scope gives it up at once. The capture needs as much
+// in gcap_graph_info_t.bytes, until the graph is released; a failed scope gives it up at once. The capture needs as much
 // free memory as its warm-up used: see gcap_scratch_reservation_prepare.
 //   RESOURCE_EXHAUSTED   memory_limit_bytes or upstream's memory is used up; the message has the breakdown of
 //                        gcap_scratch_describe, some 2 KB, so this is no answer for a hot path. Inside a reservation:

@@ -41,10 +41,6 @@ static int scope_key_error;
 
 static void fail_current(gcap_status_t cause) { gcap_capture_fail(current_scope, cause); }
 
-static gcap_status_t retain_in_current(void (*release)(void* user), void* user) {
-  return gcap_capture_retain(current_scope, release, user);
-}
-
 static void note_in_current(const char* operation, cudaError_t answer, cudaStream_t stream, const char* file,
                             int line) {
   gcap_capture_t* capture = current_scope;
@@ -52,8 +48,8 @@ static void note_in_current(const char* operation, cudaError_t answer, cudaStrea
   if (capture->calls.state == cudaStreamCaptureStatusActive) gcap_capture_look_for_escape(capture, operation, stream);
 }
 
-static gcap_status_t retain_bytes_in_current(void (*release)(void* user), size_t (*bytes)(void* user), void* user) {
-  return gcap_capture_retain_bytes(current_scope, release, bytes, user);
+static gcap_status_t retain_in_current(void (*release)(void* user), size_t (*bytes)(void* user), void* user) {
+  return gcap_capture_retain(current_scope, release, bytes, user);
 }
 
 static gcap_status_t on_close_of_current(void (*close)(void* user, bool committed), void* user) {
@@ -74,9 +70,8 @@ static gcap_status_t current_captures(cudaStream_t stream, bool* out_captures) {
 }
 
 // Both sets of hooks, but for the ledger.
-#define HOOKS_OF_ANY_SCOPE                                                                    \
-  .fail = fail_current, .retain = retain_in_current, .retain_bytes = retain_bytes_in_current, \
-  .on_close = on_close_of_current, .captures = current_captures
+#define HOOKS_OF_ANY_SCOPE \
+  .fail = fail_current, .retain = retain_in_current, .on_close = on_close_of_current, .captures = current_captures
 
 static const gcap_capture_hooks_t hooks_without_ledger = {HOOKS_OF_ANY_SCOPE};
 static const gcap_capture_hooks_t hooks_with_ledger = {HOOKS_OF_ANY_SCOPE, .note = note_in_current};
@@ -368,12 +363,8 @@ gcap_status_t gcap_capture_on_close(gcap_capture_t* capture, void (*close)(void*
   return gcap_capture_entries_push(&capture->steps, step, "a close step");
 }
 
-gcap_status_t gcap_capture_retain(gcap_capture_t* capture, void (*release)(void* user), void* user) {
-  return gcap_capture_retain_bytes(capture, release, NULL, user);
-}
-
-gcap_status_t gcap_capture_retain_bytes(gcap_capture_t* capture, void (*release)(void* user),
-                                        size_t (*bytes)(void* user), void* user) {
+gcap_status_t gcap_capture_retain(gcap_capture_t* capture, void (*release)(void* user), size_t (*bytes)(void* user),
+                                  void* user) {
   GCAP_RETURN_IF_ERROR(check_open(capture, "gcap_capture_retain"));
   GCAP_RETURN_IF_NULL(release);
   const gcap_capture_entry_t entry = {.release = release, .bytes = bytes, .user = user};

@@ -163,7 +163,7 @@ gcap_status_t gcap_graph_memory_reserve(gcap_graph_memory_t* memory, gcap_stream
   char label[32];
   snprintf(label, sizeof(label), "graph %d", graph_id);
   gcap_scratch_reservation_set_label(reservation->scratch, label);
-  status = gcap_capture_retain_bytes(capture, release_reservation, reservation_bytes, reservation);
+  status = gcap_capture_retain(capture, release_reservation, reservation_bytes, reservation);
   if (status != NULL) {
     close_reservation(reservation, /*committed=*/false);
     release_reservation(reservation);

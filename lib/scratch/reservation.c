@@ -332,7 +332,7 @@ gcap_status_t gcap_scratch_reservation_open_for_scope(gcap_scratch_t* scratch, g
     free(reservation);
     return status;
   }
-  status = scope->retain_bytes(release_with_graph, bytes_of_graph, reservation);
+  status = scope->retain(release_with_graph, bytes_of_graph, reservation);
   if (status != NULL) {
     free_ended(release_locked(reservation));
     return status;

@@ -131,7 +131,7 @@ TEST_F(Owners, OfCapturesMoveAndEnd) {
   ExpectOwned([&] {
     capture scope = begin();
     GCAP_EXPECT_OK(gcap_capture_retain(
-        scope.get(), [](void*) {}, nullptr));
+        scope.get(), [](void*) {}, /*bytes=*/nullptr, nullptr));
     return std::move(end_capture(scope).value_or_throw().retained);
   });
 }

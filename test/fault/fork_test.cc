@@ -202,7 +202,7 @@ const Call kCalls[] = {
     {"capture_retain",
      [](World* w) {
        return gcap_capture_retain(
-           gcap_capture_current(), [](void*) {}, w);
+           gcap_capture_current(), [](void*) {}, /*bytes=*/nullptr, w);
      }},
     {"capture_on_close",
      [](World* w) {

@@ -13,6 +13,7 @@
 #include "gcap/capture.h"
 #include "gcap/graph.h"
 #include "gtest/gtest.h"
+#include "lib/capture/share_retained.h"
 #include "test/base/heap_failure.h"
 #include "test/scratch/scratch_test_support.h"
 #include "test/support/device_floats.h"
