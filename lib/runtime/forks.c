@@ -24,6 +24,7 @@
 #include "lib/internal/capture_check.h"
 #include "lib/internal/grow.h"
 #include "lib/runtime/runtime_internal.h"
+#include "lib/scratch/for_runtime.h"
 #include "lib/stream/inner.h"
 
 typedef struct forks {

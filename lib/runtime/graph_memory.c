@@ -16,6 +16,7 @@
 
 #include "gcap/log.h"
 #include "lib/base/capture_hooks.h"
+#include "lib/scratch/for_runtime.h"
 
 // A reservation and the graphs that have it.
 typedef struct graph_reservation {

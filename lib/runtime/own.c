@@ -26,7 +26,7 @@
 #include "lib/runtime/forks.h"
 #include "lib/runtime/runtime_internal.h"
 #include "lib/runtime/thread_context.h"
-#include "lib/scratch/check_end.h"
+#include "lib/scratch/for_runtime.h"
 #include "lib/stream/inner.h"
 
 static gcap_status_t forget_stream(void* user, gcap_stream_t* stream) {

@@ -45,7 +45,3 @@ gcap_status_t gcap_scratch_view_create(gcap_scratch_t* scratch) {
 }
 
 gcap_allocator_t* gcap_scratch_allocator(gcap_scratch_t* scratch) { return scratch->view; }
-
-void gcap_scratch_read_stats(gcap_scratch_t* scratch, gcap_allocator_stats_t* out_stats) {
-  gcap_allocator_read_stats(scratch->view, out_stats);
-}

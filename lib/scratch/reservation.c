@@ -28,6 +28,7 @@
 #include "lib/base/capture_hooks.h"
 #include "lib/internal/check_argument.h"
 #include "lib/internal/forked.h"
+#include "lib/scratch/for_runtime.h"
 #include "lib/scratch/lock.h"
 #include "lib/scratch/streams.h"
 #include "lib/scratch/timeline.h"

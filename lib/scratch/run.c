@@ -20,6 +20,7 @@
 #include "gcap/log.h"
 #include "lib/internal/check_argument.h"
 #include "lib/scratch/debug.h"
+#include "lib/scratch/for_runtime.h"
 #include "lib/scratch/lock.h"
 #include "lib/scratch/nodes.h"
 #include "lib/scratch/slow_path.h"
@@ -67,8 +68,6 @@ static gcap_status_t begin_locked(hold_t* hold, gcap_stream_t* stream) {
 }
 
 gcap_status_t gcap_scratch_begin_run(gcap_scratch_t* scratch, gcap_stream_t* stream) {
-  GCAP_RETURN_IF_NULL(scratch);
-  GCAP_RETURN_IF_NULL(stream);
   GCAP_RETURN_IF_ERROR(gcap_check_not_forked(__func__));
   hold_t hold = lock(scratch, stream);
   gcap_status_t status = begin_locked(&hold, stream);
@@ -198,8 +197,6 @@ static gcap_status_t free_all_left(gcap_scratch_t* scratch, const gcap_scratch_s
 }
 
 gcap_status_t gcap_scratch_end_run(gcap_scratch_t* scratch, gcap_stream_t* stream) {
-  GCAP_RETURN_IF_NULL(scratch);
-  GCAP_RETURN_IF_NULL(stream);
   GCAP_RETURN_IF_ERROR(gcap_check_not_forked(__func__));
   const hold_t hold = lock(scratch, stream);
   gcap_scratch_stream_state_t* state = hold.state;

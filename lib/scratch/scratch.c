@@ -41,7 +41,7 @@
 #include "lib/internal/check_argument.h"
 #include "lib/internal/forked.h"
 #include "lib/scratch/allocator_view.h"
-#include "lib/scratch/check_end.h"
+#include "lib/scratch/for_runtime.h"
 #include "lib/scratch/debug.h"
 #include "lib/scratch/lock.h"
 #include "lib/scratch/memory_source.h"

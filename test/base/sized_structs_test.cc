@@ -624,8 +624,9 @@ class WrittenStructs : public SizedStructs {
          {GCAP_FIELD(Result, outcome), GCAP_FIELD(Result, was_issued)}},
         {"gcap_allocator_stats", "gcap_allocator_read_stats", sizeof(Stats), older_stats,
          [this](void* given) { gcap_allocator_read_stats(device_, As<Stats>(given)); }, of_stats},
-        {"gcap_allocator_stats", "gcap_scratch_read_stats", sizeof(Stats), older_stats,
-         [this](void* given) { gcap_scratch_read_stats(scratch_, As<Stats>(given)); }, of_stats},
+        {"gcap_allocator_stats", "gcap_allocator_read_stats", sizeof(Stats), older_stats,
+         [this](void* given) { gcap_allocator_read_stats(gcap_scratch_allocator(scratch_), As<Stats>(given)); },
+         of_stats},
     };
   }
 

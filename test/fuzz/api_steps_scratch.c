@@ -2,6 +2,7 @@
 //
 // Steps with memory: allocators and their decorators, scratch over them, blocks, runs and reservations. After each step
 // with a scratch all its invariants are checked.
+#include "lib/scratch/for_runtime.h"
 #include "test/fuzz/api_world.h"
 
 // --- Allocators -----------------------------------------------------------------------------------------------------
@@ -175,9 +176,11 @@ static void call_scratch(fuzz_scratch_t* slot, int which) {
   char text[300];
   switch (fuzz_draw(10)) {
     case 0:
-      if (fuzz_ok(gcap_scratch_begin_run(slot->scratch, stream)) && which >= 0) slot->runs |= 1u << which;
+      if (stream != NULL && fuzz_ok(gcap_scratch_begin_run(slot->scratch, stream))) slot->runs |= 1u << which;
       break;
-    case 8: end_run(slot, which, stream); break;
+    case 8:
+      if (stream != NULL) end_run(slot, which, stream);
+      break;
     case 1: gcap_scratch_get_stats(slot->scratch, &stats); break;
     case 2: gcap_scratch_set_node(slot->scratch, stream, fuzz_draw(2) ? "a node" : NULL); break;
     case 3:

@@ -15,6 +15,7 @@
 #include "gcap/allocator_ops.h"
 #include "gcap/log.h"
 #include "gtest/gtest.h"
+#include "lib/scratch/for_runtime.h"
 #include "test/scratch/scratch_test_support.h"
 
 namespace gcap {

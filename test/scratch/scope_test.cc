@@ -14,6 +14,7 @@
 #include "gcap/graph.h"
 #include "gtest/gtest.h"
 #include "lib/capture/share_retained.h"
+#include "lib/scratch/for_runtime.h"
 #include "test/base/heap_failure.h"
 #include "test/scratch/scratch_test_support.h"
 #include "test/support/device_floats.h"

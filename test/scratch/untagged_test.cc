@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "gcap/capture.h"
+#include "lib/scratch/for_runtime.h"
 #include "test/scratch/other_capture.h"
 #include "test/scratch/scratch_test_support.h"
 
