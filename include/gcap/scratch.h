@@ -42,8 +42,9 @@ typedef struct gcap_scratch_options {
   // Records this many of the last calls, so that a message about an address says who allocated and freed that address,
   // and when. Default 0; 1,000 is plenty, 2^20 is the maximum.
   size_t recorded_operations;
-  // Optional. Called for each allocation, free and trim of this scratch, as gcap_counting_allocator_options_t.on_event
-  // is. No sequence number is missing.
+  // Optional. Called for each allocation, free and trim of this scratch, on the requesting thread with no lock held, so
+  // on several threads at once: sort events by `sequence` to put them into order. No number is missing. The callback
+  // runs after the request is done, so it may call gcap. It also runs on capturing threads.
   void (*on_event)(void* user, const gcap_allocator_event_t* event);
   void* user;
   // No cache of ours, for an upstream that caches itself. Each allocation is one request to upstream of its size,
@@ -115,8 +116,8 @@ GCAP_API gcap_status_t gcap_scratch_destroy(gcap_scratch_t* scratch) GCAP_NODISC
 //
 // If the calling thread's capture scope captures `stream` (as the origin, or forked) and no reservation is open on
 // `stream`, the call opens one. The scope closes this reservation when the scope ends, and the graph keeps it, counted
-// in gcap_graph_info_t.bytes, until the graph is released; a failed scope gives it up at once. The capture needs as much
-// free memory as its warm-up used: see gcap_scratch_reservation_prepare.
+// in gcap_graph_info_t.bytes, until the graph is released; a failed scope gives it up at once. The capture needs as
+// much free memory as its warm-up used: see gcap_scratch_reservation_prepare.
 //   RESOURCE_EXHAUSTED   memory_limit_bytes or upstream's memory is used up; the message has the breakdown of
 //                        gcap_scratch_describe, some 2 KB, so this is no answer for a hot path. Inside a reservation:
 //                        the message has the bytes that are lacking. The arena grows by these bytes at the next
@@ -143,10 +144,10 @@ GCAP_API gcap_status_t gcap_scratch_alloc(gcap_scratch_t* scratch, size_t bytes,
 GCAP_API gcap_status_t gcap_scratch_free(gcap_scratch_t* scratch, void* ptr) GCAP_NODISCARD;
 
 // Runs. What the work of a run of a runtime (runtime.h) allocates by gcap_scratch_alloc, on the streams of the run,
-// belongs to the run. At the end of the run, what was neither freed nor kept is freed as by gcap_scratch_free: in stream
-// order, inside a capture into the stream's reservation, with red zones and poison. For each node that left blocks,
-// gcap_log gets one warning with the node's name (or "no node"), the number of blocks and their bytes. A kernel that
-// returns early then leaks nothing.
+// belongs to the run. At the end of the run, what was neither freed nor kept is freed as by gcap_scratch_free: in
+// stream order, inside a capture into the stream's reservation, with red zones and poison. For each node that left
+// blocks, gcap_log gets one warning with the node's name (or "no node"), the number of blocks and their bytes. A kernel
+// that returns early then leaks nothing.
 
 // Takes a live block out of its run, so that the block stays live at the run's end. From any thread; a block that
 // belongs to no run is fine, and so is NULL.

@@ -283,23 +283,6 @@ void SizedStructs::AddAllocators(std::vector<Reader>* all) {
   pool.init = Init(gcap_pool_allocator_options_init);
   all->push_back(pool);
 
-  using Counting = gcap_counting_allocator_options_t;
-  Reader counting{"gcap_counting_allocator_options", "gcap_counting_allocator_create", {}, {}};
-  counting.good = Filled<Counting>(gcap_counting_allocator_options_init, [](Counting* o) { o->limit_bytes = 512; });
-  counting.read = [this](void* given) {
-    gcap_allocator_t* made = nullptr;
-    Outcome outcome(gcap_counting_allocator_create(device_, As<Counting>(given), &made));
-    if (!outcome.ok()) return outcome;
-    ExpectAllocates(made, 512);
-    void* memory = nullptr;
-    GCAP_EXPECT_FAILS(gcap_allocator_alloc(made, 513, &memory), GCAP_RESOURCE_EXHAUSTED, "512");
-    gcap_allocator_destroy(made);
-    return outcome;
-  };
-  counting.older_bytes = offsetof(Counting, on_event);
-  counting.init = Init(gcap_counting_allocator_options_init);
-  all->push_back(counting);
-
   using External = gcap_external_allocator_options_t;
   Reader external{"gcap_external_allocator_options", "gcap_external_allocator_create", {}, {}};
   external.good = Filled<External>(gcap_external_allocator_options_init, [](External* o) {

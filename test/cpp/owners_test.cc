@@ -105,7 +105,6 @@ TEST_F(Owners, OfMemoryMoveAndEnd) {
     auto options = filled_by<gcap_pool_allocator_options_init>();
     return own<gcap_pool_allocator_create>(&options).value_or_throw();
   });
-  ExpectOwned([&] { return own<gcap_counting_allocator_create>(stand.device.get(), nullptr).value_or_throw(); });
   ExpectOwned([&] { return own<gcap_scratch_create>(stand.device.get(), nullptr).value_or_throw(); });
   ExpectOwned([&] { return own<gcap_scratch_reservation_open>(stand.arena.get(), stand.on.get()).value_or_throw(); });
 }

@@ -219,13 +219,6 @@ void AddPoolAllocatorWalks(std::vector<Walk>* walks) {
   walks->push_back(MemoryWalk("gcap_allocator_free", "pool", WithPoolBlock, FreeSecond).RecoversFrom(kAfterFree));
   walks->push_back(
       MemoryWalk("gcap_allocator_trim", "pool", WithPoolBlock, [](S* s) { return gcap_allocator_trim(s->second); }));
-  walks->push_back(MemoryWalk("gcap_counting_allocator_create", "", nullptr, [](S* s) {
-                     return gcap_counting_allocator_create(s->allocator, nullptr, &s->second);
-                   }).MakesNoCall());
-  walks->push_back(MemoryWalk(
-      "gcap_allocator_alloc", "counting",
-      [](S* s) { GCAP_EXPECT_OK(gcap_counting_allocator_create(s->allocator, nullptr, &s->second)); },
-      [](S* s) { return gcap_allocator_alloc(s->second, kBytes, &s->second_block); }));
 }
 
 // A graph has all that the stream used.

@@ -11,6 +11,7 @@
 #include "gtest/gtest.h"
 #include "test/base/device_work.h"
 #include "test/runtime/runtime_fixture.h"
+#include "test/support/allocator_stats.h"
 
 namespace {
 
@@ -19,6 +20,7 @@ using gcap::testing::Floats;
 using gcap::testing::Gate;
 using gcap::testing::GraphOptions;
 using gcap::testing::Outcome;
+using gcap::testing::StatsOf;
 
 constexpr gcap_memory_t kDevice = {GCAP_MEMORY_DEVICE, 0};
 constexpr gcap_memory_t kHost = {GCAP_MEMORY_HOST, 0};
@@ -393,7 +395,7 @@ TEST_F(RuntimeCopy, AllocatorsAreFoundByTheKindOfMemory) {
   GCAP_ASSERT_OK(gcap_runtime_get_allocator(runtime_, GCAP_MEMORY_DEVICE, &device));
   EXPECT_EQ(device, Resources().allocator);
   GCAP_ASSERT_OK(gcap_runtime_get_allocator(runtime_, GCAP_MEMORY_PINNED, &pinned));
-  EXPECT_EQ(gcap_allocator_device(pinned), -1);
+  EXPECT_EQ(StatsOf(pinned).device_id, -1);
   GCAP_ASSERT_OK(gcap_runtime_get_allocator(runtime_, GCAP_MEMORY_PINNED, &again));
   EXPECT_EQ(again, pinned);
   void* block = nullptr;

@@ -23,6 +23,7 @@
 #include "gtest/gtest.h"
 #include "lib/stream/inner.h"
 #include "test/runtime/runtime_fixture.h"
+#include "test/support/allocator_stats.h"
 #include "test/support/log_catcher.h"
 #include "test/support/replays.h"
 
@@ -33,6 +34,7 @@ using gcap::testing::Floats;
 using gcap::testing::GraphOptions;
 using gcap::testing::LogCatcher;
 using gcap::testing::Outcome;
+using gcap::testing::StatsOf;
 
 using Runtime = gcap::testing::RuntimeTest;
 
@@ -335,7 +337,7 @@ TEST_F(Runtime, StreamIsTheThreadsOwnAndMemoryIsShared) {
   EXPECT_EQ(Resources().stream, mine.stream);
   EXPECT_EQ(mine.scratch, gcap_runtime_scratch(runtime_));
   ASSERT_NE(mine.allocator, nullptr);
-  EXPECT_EQ(gcap_allocator_device(mine.allocator), 0);
+  EXPECT_EQ(StatsOf(mine.allocator).device_id, 0);
   std::thread([&] {
     const gcap_run_resources_t theirs = Resources();
     EXPECT_NE(theirs.stream, mine.stream);
