@@ -170,9 +170,14 @@ void gcap_ort_run_note_failure(gcap_ort_run_t* run, gcap_status_t status) {
   if (run != NULL && run->failure == NULL) run->failure = gcap_status_clone(status);
 }
 
+static bool captures_graphs(const gcap_ort_session_ep_t* ep) {
+  gcap_runtime_info_t info;
+  gcap_runtime_get_info(ep->runtime, &info);
+  return info.is_graph_capture_enabled;
+}
+
 gcap_status_t gcap_ort_run_check_host_copy(const gcap_ort_run_t* run) {
-  if (run == NULL || run->graph_id == GCAP_GRAPH_ID_NONE || !gcap_runtime_is_graph_capture_enabled(run->ep->runtime))
-    return NULL;
+  if (run == NULL || run->graph_id == GCAP_GRAPH_ID_NONE || !captures_graphs(run->ep)) return NULL;
   return GCAP_STATUS(GCAP_FAILED_PRECONDITION,
                      "graph id %d: an input or output of the run is in host memory, which a replay would neither read "
                      "nor write: bind inputs and outputs to device memory (IO binding), or run with gpu_graph_id -1",
@@ -308,7 +313,7 @@ gcap_ort_status_t* gcap_ort_sync(gcap_ort_ep_t* self) {
 bool gcap_ort_is_graph_capture_enabled(const gcap_ort_ep_t* self) {
   const gcap_ort_session_ep_t* ep = ep_of(self);
   const gcap_ort_run_t* run = gcap_affine_find(ep->runs);
-  return gcap_runtime_is_graph_capture_enabled(ep->runtime) && (run == NULL || !run->settled);
+  return captures_graphs(ep) && (run == NULL || !run->settled);
 }
 
 // ONNX Runtime asks before each run of a thread.
