@@ -573,6 +573,7 @@ class WrittenStructs : public SizedStructs {
     const std::vector<Field> of_stats = {GCAP_FIELD(Stats, limit_bytes), GCAP_FIELD(Stats, in_use_bytes),
                                          GCAP_FIELD(Stats, num_allocs), GCAP_FIELD(Stats, num_shrinkages)};
     const size_t older_info = offsetof(Info, nodes), older_stats = offsetof(Stats, num_allocs);
+    using Session = gcap_session_info_t;
     using Runtime = gcap_runtime_info_t;
     using Status = gcap_status_info_t;
     return {
@@ -588,6 +589,12 @@ class WrittenStructs : public SizedStructs {
          {GCAP_FIELD(Status, cuda_error), GCAP_FIELD(Status, line)}},
         {"gcap_graph_info", "gcap_graph_manager_read_info", sizeof(Info), older_info,
          [this](void* given) { gcap_graph_manager_read_info(manager_, kId, As<Info>(given)); }, of_info},
+        {"gcap_session_info",
+         "gcap_session_read_info",
+         sizeof(Session),
+         offsetof(Session, ep_name),
+         [this](void* given) { gcap_session_read_info(rig_.session, As<Session>(given)); },
+         {GCAP_FIELD(Session, captures), GCAP_FIELD(Session, ep_name)}},
         {"gcap_runtime_info",
          "gcap_runtime_read_info",
          sizeof(Runtime),
