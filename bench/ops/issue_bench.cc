@@ -190,7 +190,8 @@ void BM_Matmul(benchmark::State& state) {
   Measure(
       state, device,
       [&] {
-        Check(gcap_matmul_run(matmul, device.stream, device.At(0), device.At(1), device.At(2), device.At(3), nullptr));
+        Check(gcap_matmul_run(matmul, device.stream, device.At(0), device.At(1), device.At(2), /*addend=*/nullptr,
+                              device.At(3), nullptr));
       },
       nullptr);
   gcap_matmul_destroy(matmul);

@@ -573,6 +573,7 @@ class WrittenStructs : public SizedStructs {
     const std::vector<Field> of_stats = {GCAP_FIELD(Stats, limit_bytes), GCAP_FIELD(Stats, in_use_bytes),
                                          GCAP_FIELD(Stats, num_allocs), GCAP_FIELD(Stats, num_shrinkages)};
     const size_t older_info = offsetof(Info, nodes), older_stats = offsetof(Stats, num_allocs);
+    using Conv = gcap_conv2d_info_t;
     using Session = gcap_session_info_t;
     using Runtime = gcap_runtime_info_t;
     using Status = gcap_status_info_t;
@@ -589,6 +590,21 @@ class WrittenStructs : public SizedStructs {
          {GCAP_FIELD(Status, cuda_error), GCAP_FIELD(Status, line)}},
         {"gcap_graph_info", "gcap_graph_manager_read_info", sizeof(Info), older_info,
          [this](void* given) { gcap_graph_manager_read_info(manager_, kId, As<Info>(given)); }, of_info},
+        {"gcap_conv2d_info",
+         "gcap_conv2d_read_info",
+         sizeof(Conv),
+         offsetof(Conv, workspace_bytes),
+         [](void* given) {
+           gcap_conv2d_options_t options;
+           gcap_conv2d_options_init(&options);
+           options.n = options.c = options.h = options.w = options.k = options.kernel_h = options.kernel_w = 1;
+           options.direct = GCAP_CONV2D_DIRECT_ALWAYS;  // without a handle
+           gcap_conv2d_t* plan = nullptr;
+           GCAP_EXPECT_OK(gcap_conv2d_create(&options, &plan));
+           gcap_conv2d_read_info(plan, As<Conv>(given));
+           gcap_conv2d_destroy(plan);
+         },
+         {GCAP_FIELD(Conv, is_direct), GCAP_FIELD(Conv, output_shape)}},
         {"gcap_session_info",
          "gcap_session_read_info",
          sizeof(Session),
