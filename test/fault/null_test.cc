@@ -100,7 +100,7 @@ struct Objects {
   gcap_run_options_t run_options;
   gcap_graph_plan_t plan;
   gcap_run_t plain_run, eager_run;  // of a graph manager
-  char text[16] = "";
+  char text[16] = "", all[GCAP_OPTIONS_MAX_TEXT_BYTES] = "";
   size_t offset = 0, bytes = 0;
   gcap_notification_t* notification = nullptr;
   gcap_allocator_t* allocator = nullptr;
@@ -194,7 +194,7 @@ std::vector<Row> OptionsAndSessions() {
        CALL(gcap_options_parse_for_ep(&o.options, "ep", &kText, nullptr, 1))},
       {"gcap_options_check", "options", kBad, CALL(gcap_options_check(nullptr))},
       {"gcap_options_get", "options", kBad, CALL(gcap_options_get(nullptr, "device_id", o.text, sizeof(o.text)))},
-      {"gcap_options_get", "key", kBad, CALL(gcap_options_get(&o.options, nullptr, o.text, sizeof(o.text)))},
+      {"gcap_options_get", "key", kFine, CALL(gcap_options_get(&o.options, nullptr, o.all, sizeof(o.all)))},
       {"gcap_options_get", "out_text", kBad, CALL(gcap_options_get(&o.options, "device_id", nullptr, 1))},
       {"gcap_run_options_parse", "options", kBad, CALL(gcap_run_options_parse(nullptr, &kText, &kText, 1))},
       {"gcap_run_options_parse", "keys", kBad, CALL(gcap_run_options_parse(&o.run_options, nullptr, &kText, 1))},
