@@ -41,6 +41,7 @@ TABLES = {
 ALLOCATORS = {
     "gcap": "gcap",
     "gcap_each": "gcap, a scratch each",
+    "gcap_pool": "gcap's pool allocator",
     "cuda_async": "`cudaMallocAsync`",
     "rmm_pool": "RMM pool",
     "rmm_pool_4gib": "RMM pool of 4 GiB",

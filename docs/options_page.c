@@ -47,7 +47,7 @@ static const char introduction[] =
     "\n"
     "## What follows from other options\n"
     "\n"
-    "`gcap_options_get` and `gcap_options_to_string` return what is in force:\n"
+    "`gcap_options_get` returns what is in force, of one key or of all:\n"
     "\n"
     "- `user_compute_stream` other than 0: `has_user_compute_stream` is 1. The contrary, `has_user_compute_stream` 1 "
     "without\n"

@@ -284,7 +284,7 @@ gcap_ort_status_t* gcap_ort_get_capability(gcap_ort_ep_t* self, const gcap_ort_g
                                            gcap_ort_graph_support_t* info) {
   gcap_ort_session_ep_t* ep = (gcap_ort_session_ep_t*)self;
   look_t look = {.ep = ep, .host = &ep->factory->host, .info = info};
-  look.tells = gcap_runtime_is_graph_capture_enabled(ep->runtime);
+  look.tells = gcap_ort_captures_graphs(ep);
   size_t count = 0;
   gcap_status_t status = consider_all(&look, graph, &count);
   free(atomic_exchange(&ep->warning, gcap_ort_left_describe(&look.left, ep->factory->plugin->name, count)));

@@ -119,4 +119,10 @@ typedef struct gcap_ort_session_ep {
   atomic_int references;  // the session's, and one for each allocator, whose tensors may outlive the session
 } gcap_ort_session_ep_t;
 
+static inline bool gcap_ort_captures_graphs(const gcap_ort_session_ep_t* ep) {
+  gcap_runtime_info_t info;
+  gcap_runtime_get_info(ep->runtime, &info);
+  return info.is_graph_capture_enabled;
+}
+
 #endif  // GCAP_ORT_OBJECTS_H_

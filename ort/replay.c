@@ -42,7 +42,7 @@ bool gcap_ort_is_graph_capture_enabled(const gcap_ort_ep_t* self) {
   gcap_ort_session_ep_t* ep = ep_of(self);
   warn_once(ep);
   const gcap_ort_run_t* run = gcap_affine_find(ep->runs);
-  return gcap_runtime_is_graph_capture_enabled(ep->runtime) && (run == NULL || !run->settled);
+  return gcap_ort_captures_graphs(ep) && (run == NULL || !run->settled);
 }
 
 // ONNX Runtime asks before each run of a thread.

@@ -135,9 +135,7 @@ void gcap_ort_run_note_failure(gcap_ort_run_t* run, gcap_status_t status) {
 }
 
 gcap_status_t gcap_ort_run_check_host_copy(const gcap_ort_run_t* run) {
-  if (run == NULL || run->options.graph_id == GCAP_GRAPH_ID_NONE ||
-      !gcap_runtime_is_graph_capture_enabled(run->ep->runtime))
-    return NULL;
+  if (run == NULL || run->options.graph_id == GCAP_GRAPH_ID_NONE || !gcap_ort_captures_graphs(run->ep)) return NULL;
   return GCAP_STATUS(GCAP_FAILED_PRECONDITION,
                      "graph id %d: an input or output of the run is in host memory, which a replay would neither read "
                      "nor write: bind inputs and outputs to device memory (IO binding), or run with gpu_graph_id -1",
@@ -188,7 +186,7 @@ static gcap_status_t start(gcap_ort_session_ep_t* ep, const gcap_ort_run_options
   gcap_ort_run_abandon(ep);
   gcap_ort_run_t* run = NULL;
   GCAP_RETURN_IF_ERROR(gcap_affine_get(ep->runs, (void**)&run));
-  const bool captures = gcap_runtime_is_graph_capture_enabled(ep->runtime);
+  const bool captures = gcap_ort_captures_graphs(ep);
   GCAP_RETURN_IF_ERROR(gcap_ort_run_options_read(&ep->factory->host, options, captures, &run->options));
   run->settled = false;
   run->start_ns = gcap_ort_profiler_now();

@@ -152,7 +152,8 @@ class Runner {
       return;
     }
     Check(status);
-    if (gcap_conv2d_workspace_bytes(conv_) > 0) Check(cudaMalloc(&workspace_, gcap_conv2d_workspace_bytes(conv_)));
+    gcap_conv2d_get_info(conv_, &info_);
+    if (info_.workspace_bytes > 0) Check(cudaMalloc(&workspace_, info_.workspace_bytes));
     Issue();  // the first one loads the kernel
     Check(gcap_stream_synchronize(device.stream()));
     cudaGraph_t graph = nullptr;
@@ -172,7 +173,7 @@ class Runner {
   Runner& operator=(const Runner&) = delete;
 
   bool exists() const { return conv_ != nullptr; }  // cuDNN may have no algorithm
-  bool is_direct() const { return gcap_conv2d_is_direct(conv_); }
+  bool is_direct() const { return info_.is_direct; }
 
   void Measure() {
     Clock::time_point begin = Clock::now();
@@ -199,6 +200,7 @@ class Runner {
 
   const Device& device_;
   gcap_conv2d_t* conv_ = nullptr;
+  gcap_conv2d_info_t info_ = {};
   void* workspace_ = nullptr;
   cudaGraphExec_t exec_ = nullptr;
   std::vector<double> host_, done_, on_device_;

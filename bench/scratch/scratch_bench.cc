@@ -6,6 +6,8 @@
 //
 // "harness" is an allocator that does nothing: what the loops cost by themselves. It is not subtracted from anything.
 // "gcap_each" is a scratch for each thread: what the machine leaves of a thread when others run, sharing aside.
+// "gcap_pool" is the pool allocator, which may stand in the place of scratch where nothing is captured: its pairs
+// alone, since what it costs is the driver's (bench/peers has bare cudaMallocAsync).
 
 #include <cuda_runtime_api.h>
 #include <sys/mman.h>
@@ -131,6 +133,40 @@ class EachItsOwn {
   void Free(void* ptr, size_t bytes, Stream& stream) { stream.scratch_.Free(ptr, bytes, stream.stream_); }
 };
 
+class Pool {
+ public:
+  class Stream {
+   public:
+    explicit Stream(Pool& /*allocator*/) { Check(gcap_stream_create(0, &stream_)); }
+    Stream(const Stream&) = delete;
+    Stream& operator=(const Stream&) = delete;
+    ~Stream() { Check(gcap_stream_destroy(stream_)); }
+    gcap_stream_t* get() const { return stream_; }
+
+   private:
+    gcap_stream_t* stream_ = nullptr;
+  };
+
+  Pool() {
+    gcap_pool_allocator_options_t options;
+    gcap_pool_allocator_options_init(&options);
+    Check(gcap_pool_allocator_create(&options, &allocator_));
+  }
+  Pool(const Pool&) = delete;
+  Pool& operator=(const Pool&) = delete;
+  ~Pool() { gcap_allocator_destroy(allocator_); }
+
+  void* Alloc(size_t bytes, Stream& stream) {
+    void* ptr = nullptr;
+    Check(gcap_allocator_alloc_on_stream(allocator_, bytes, stream.get(), &ptr));
+    return ptr;
+  }
+  void Free(void* ptr, size_t /*bytes*/, Stream& /*stream*/) { Check(gcap_allocator_free(allocator_, ptr)); }
+
+ private:
+  gcap_allocator_t* allocator_ = nullptr;
+};
+
 class Nothing {
  public:
   class Stream {
@@ -148,6 +184,7 @@ class Nothing {
 void Register(const std::vector<Trace>& traces) {
   gcap::bench::RegisterAll<Scratch>("gcap", traces);
   gcap::bench::RegisterThreads<EachItsOwn>("gcap_each");
+  gcap::bench::RegisterPairs<Pool>("gcap_pool");
   gcap::bench::RegisterAll<Nothing>("harness", traces);
 }
 

@@ -1,8 +1,8 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
-// trace.h: a trace of allocations as C++ sees it. The format is gcap_allocator_event_format's (gcap/allocator.h); a
-// line that starts with '#' is a comment. Nothing but the standard library, so that other allocators' programs can use
-// it.
+// trace.h: a trace of allocations as C++ sees it. The format is that of gcap/allocator.h (gcap_allocator_event_t);
+// a line that starts with '#' is a comment. Nothing but the standard library, so that other allocators' programs can
+// use it.
 #ifndef GCAP_BENCH_SCRATCH_TRACE_H_
 #define GCAP_BENCH_SCRATCH_TRACE_H_
 

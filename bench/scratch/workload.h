@@ -257,15 +257,20 @@ void RegisterThreads(const std::string& name) {
       ->Iterations(1);
 }
 
-// All but the traces.
 template <class Allocator>
-void RegisterTimes(const std::string& name) {
+void RegisterPairs(const std::string& name) {
   benchmark::RegisterBenchmark(("BM_Pair/" + name).c_str(), BM_Pair<Allocator>)
       ->ArgName("bytes")
       ->Arg(256)
       ->Arg(65536)
       ->Arg(16 << 20)
       ->MinTime(kMinSeconds);
+}
+
+// All but the traces.
+template <class Allocator>
+void RegisterTimes(const std::string& name) {
+  RegisterPairs<Allocator>(name);
   benchmark::RegisterBenchmark(("BM_Mixed/" + name).c_str(), BM_Mixed<Allocator>)
       ->ArgName("live")
       ->Arg(16)

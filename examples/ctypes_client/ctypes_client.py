@@ -6,12 +6,14 @@
 # function, which a replay does not call. The script takes the paths of libgcap.so and of the CUDA runtime, which may be
 # the simulator's stand-in. It prints:
 #
+#     options other than the defaults: enable_cuda_graph=1, graph.keep_source=1
 #     run 1: EAGER (WARMING), memory holds 42, Python was called 1 times
 #     run 2: EAGER (WARMING), memory holds 42, Python was called 2 times
 #     run 3: CAPTURED, memory holds 42, Python was called 3 times
 #     run 4: REPLAYED, memory holds 42, Python was called 3 times
 #     run 5: REPLAYED, memory holds 42, Python was called 3 times
 #     graph 0 is CAPTURED, with 1 nodes, launched 3 times
+#     a call that CUDA refuses: error 1 of cudaMemsetAsync, which ctypes_client.py made
 #     a field that is not there: gcap_run_t has no field 'idd': expected one of struct_size, id, stream, work, user,
 #       buffers, bindings, num_bindings, synchronize, result
 
@@ -23,20 +25,29 @@ from ctypes import byref, c_char_p, c_int, c_size_t, c_void_p
 OUTCOMES = ["NOT_DONE", "REPLAYED", "CAPTURED", "EAGER"]  # gcap_run_outcome_t
 EAGER = OUTCOMES.index("EAGER")
 FILL, DEVICE_TO_HOST = 42, 2
+OLDEST_VERSION = 100  # 0.1.0, of which the functions here are
+MAX_TEXT_BYTES = 4096  # GCAP_OPTIONS_MAX_TEXT_BYTES
 
 
 class Failure(Exception):
-    """A status, or an error of CUDA."""
+    """A status, or an error of CUDA. `info` has the fields of gcap_status_info_t that say where it came from."""
+
+    def __init__(self, message, info=None):
+        super().__init__(message)
+        self.info = info or {}
 
 
 class Gcap:
     """libgcap.so. A function that returns a status raises its message."""
 
-    NO_STATUS = {"gcap_status_message": c_char_p, "gcap_status_free": None, "gcap_why_eager_name": c_char_p,
-                 "gcap_graph_state_name": c_char_p, "gcap_graph_manager_read_info": None}
+    NO_STATUS = {"gcap_version": c_int, "gcap_status_message": c_char_p, "gcap_status_read_info": None,
+                 "gcap_status_free": None, "gcap_why_eager_name": c_char_p, "gcap_graph_state_name": c_char_p,
+                 "gcap_graph_manager_read_info": None}
 
     def __init__(self, path):
         self.library = ctypes.CDLL(path)
+        if self.gcap_version() < OLDEST_VERSION:
+            sys.exit(f"{path} is version {self.gcap_version()} of gcap: expected {OLDEST_VERSION} or newer")
 
     def __getattr__(self, name):
         function = getattr(self.library, name)
@@ -49,8 +60,11 @@ class Gcap:
         if status is None:
             return
         message = self.gcap_status_message(c_void_p(status)).decode()
+        read = Struct(self, "gcap_status_info_t")
+        self.gcap_status_read_info(c_void_p(status), read.pointer)
+        info = {"cuda_error": read["cuda_error"], "file": read.text("file"), "cuda_call": read.text("cuda_call")}
         self.gcap_status_free(c_void_p(status))
-        raise Failure(message)
+        raise Failure(message, info)
 
 
 class Struct:
@@ -76,6 +90,9 @@ class Struct:
         offset, size = self.place(field)
         return int.from_bytes(ctypes.string_at(self.address + offset, size), sys.byteorder)
 
+    def text(self, field):
+        return ctypes.string_at(self[field]).decode()
+
     def __setitem__(self, field, value):
         offset, size = self.place(field)
         ctypes.memmove(self.address + offset, int(value).to_bytes(size, sys.byteorder), size)
@@ -86,12 +103,20 @@ def check_cuda(error):
         raise Failure(f"CUDA answered {error}")
 
 
+def options_in_force(gcap, options):
+    text = ctypes.create_string_buffer(MAX_TEXT_BYTES)
+    gcap.gcap_options_get(options.pointer, None, text, c_size_t(MAX_TEXT_BYTES))
+    return text.value.decode().splitlines()
+
+
 def make_runtime(gcap):
     """A runtime that captures. Options are key and text, as in a configuration."""
     options = Struct(gcap, "gcap_options_t")
     keys = (c_char_p * 2)(b"enable_cuda_graph", b"graph.keep_source")
     values = (c_char_p * 2)(b"1", b"1")
     gcap.gcap_options_parse(options.pointer, keys, values, c_size_t(2))
+    defaults = options_in_force(gcap, Struct(gcap, "gcap_options_t"))
+    print("options other than the defaults:", ", ".join(sorted(set(options_in_force(gcap, options)) - set(defaults))))
     runtime = c_void_p()
     gcap.gcap_runtime_create(options.pointer, byref(runtime))
     return runtime
@@ -132,6 +157,22 @@ def show_graph(gcap, runtime):
     print(f"graph 0 is {state}, with {info['nodes']} nodes, launched {info['replays']} times")
 
 
+def show_refusal(gcap, runtime, cuda):
+    @ctypes.CFUNCTYPE(c_void_p, c_void_p, c_void_p)
+    def work(_, resources):
+        stream = Struct(gcap, "gcap_run_resources_t", resources)["cuda_stream"]
+        error = cuda.cudaMemsetAsync(None, FILL, c_size_t(4), c_void_p(stream))
+        return gcap.library.gcap_status_from_cuda(error, b"cudaMemsetAsync", b"ctypes_client.py", 0)
+
+    run = Struct(gcap, "gcap_run_t")
+    run["work"] = ctypes.cast(work, c_void_p).value
+    try:
+        gcap.gcap_runtime_run(runtime, run.pointer)
+    except Failure as failure:
+        info = failure.info
+        print(f"a call that CUDA refuses: error {info['cuda_error']} of {info['cuda_call']}, which {info['file']} made")
+
+
 def show_mistake(gcap):
     try:
         Struct(gcap, "gcap_run_t")["idd"] = 1
@@ -149,6 +190,7 @@ def main():
     runtime = make_runtime(gcap)
     show_runs(gcap, cuda, runtime, device)
     show_graph(gcap, runtime)
+    show_refusal(gcap, runtime, cuda)
     show_mistake(gcap)
     gcap.gcap_runtime_destroy(runtime)
     check_cuda(cuda.cudaFree(device))

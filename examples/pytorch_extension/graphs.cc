@@ -74,7 +74,7 @@ gcap::status OpenPool(c10::DeviceIndex device) {
     return cudaStreamGetCaptureInfo(stream, &active, &other) == cudaSuccess &&
            active == cudaStreamCaptureStatusActive && other == capture;
   });
-  gcap::status kept = gcap_capture_retain(scope, ReleasePool, pool.get());
+  gcap::status kept = gcap_capture_retain(scope, ReleasePool, /*bytes=*/nullptr, pool.get());
   if (!kept.ok()) {
     ClosePool(pool.get(), false);
     ReleasePool(pool.release());

@@ -430,6 +430,11 @@ def part_allocator(work, rounds):
         library.gcap_torch_get_stats(0, ctypes.byref(answer))
         return answer
 
+    def summary():
+        text = ctypes.create_string_buffer(library.gcap_torch_describe(0, None, 0) + 1)
+        library.gcap_torch_describe(0, text, ctypes.c_size_t(len(text)))
+        return text.value.decode()
+
     def training():
         losses = train(torch)
         if not losses[-1] < losses[0]:
@@ -489,7 +494,7 @@ def part_allocator(work, rounds):
         library.gcap_torch_trim(0)
         # The last tensors of other checks may be in tracebacks.
         if in_use != 0 and not failures:
-            raise AssertionError(f"{in_use} bytes are in use")
+            raise AssertionError(f"{in_use} bytes are in use:\n{summary()}")
         return f"{stats().held_bytes} bytes are held after a trim"
 
     check("training, as with PyTorch's allocator", training)

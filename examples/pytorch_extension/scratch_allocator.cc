@@ -223,4 +223,8 @@ void gcap_torch_get_stats(int device, GcapTorchStats* out_stats) {
   *out_stats = {stats.requested_in_use_bytes, stats.total_allocated_bytes, stats.num_allocs, stats.num_extensions};
 }
 
+int gcap_torch_describe(int device, char* out_text, size_t text_bytes) {
+  return gcap_scratch_describe(ArenaOf(device).scratch(), out_text, text_bytes);
+}
+
 void gcap_torch_trim(int device) { LogFailure(ArenaOf(device).Trim()); }

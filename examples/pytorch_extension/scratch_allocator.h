@@ -9,6 +9,7 @@
 #include <cuda_runtime_api.h>
 #include <sys/types.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <utility>
@@ -39,6 +40,8 @@ __attribute__((visibility("default"))) void gcap_torch_end_pool(int device, Gcap
 __attribute__((visibility("default"))) void gcap_torch_release_pool(int device, GcapTorchPool pool);
 
 __attribute__((visibility("default"))) void gcap_torch_get_stats(int device, GcapTorchStats* out_stats);
+// What torch.cuda.memory_summary says of PyTorch's allocator, as gcap_scratch_describe: also which tensors live.
+__attribute__((visibility("default"))) int gcap_torch_describe(int device, char* out_text, size_t text_bytes);
 // Waits for the streams, and gives what is idle back to the driver. Not during a capture.
 __attribute__((visibility("default"))) void gcap_torch_trim(int device);
 }

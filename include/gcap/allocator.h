@@ -15,9 +15,12 @@
 extern "C" {
 #endif
 
-// Counters under ONNX Runtime's arena statistics names. An allocator reports 0 for a counter that it does not have.
+// What an allocator is, and its counters, under ONNX Runtime's arena statistics names. An allocator reports 0 for a
+// counter that it does not have.
 typedef struct gcap_allocator_stats {
   size_t struct_size;               // set by gcap_allocator_get_stats and gcap_scratch_get_stats
+  int device_id;                    // -1: host memory
+  size_t alignment;                 // of every block; bytes, a power of two
   uint64_t limit_bytes;             // Limit; 0: none
   uint64_t in_use_bytes;            // InUse: allocated now, as rounded by the allocator
   uint64_t requested_in_use_bytes;  // RequestedInUse: allocated now, as requested
@@ -95,57 +98,26 @@ typedef enum gcap_allocator_event_kind {
   GCAP_ALLOCATOR_EVENT_TRIM,
 } gcap_allocator_event_kind_t;
 
-// A request to an allocator that succeeded. A request that failed is not reported.
+// A request to a scratch that succeeded (gcap_scratch_options_t.on_event). A request that failed is not reported. A
+// trace (arena.trace_file of gcap_options_t) is a file of events in the order of `sequence`, a line each:
+//   a <block> <bytes> <stream>  an allocation; <stream> is 0 for none, else a number that identifies the stream
+//   r <block> <bytes>           a reserve
+//   f <block>                   a free of the block that the line with that number allocated
+//   t                           a trim
 typedef struct gcap_allocator_event {
   gcap_allocator_event_kind_t kind;
   uint64_t sequence;      // rises from 1; some numbers may be missing
   uint64_t block;         // the sequence number of the block's allocation; 0 for a trim
   size_t bytes;           // as requested, also in a free; 0 for a trim
   void* ptr;              // NULL for a trim
-  gcap_stream_t* stream;  // of gcap_allocator_alloc_on_stream, else NULL
+  gcap_stream_t* stream;  // of an allocation for a stream, else NULL
 } gcap_allocator_event_t;
-
-typedef struct gcap_counting_allocator_options {
-  size_t struct_size;  // set by gcap_counting_allocator_options_init
-  size_t limit_bytes;  // most bytes live at a time; 0, the default: no limit
-  // Optional. Called on the requesting thread with no lock held, so on several threads at once: sort events by
-  // `sequence` to put them into order. The callback runs after the request is done, so it may call gcap. It also runs
-  // on capturing threads.
-  void (*on_event)(void* user, const gcap_allocator_event_t* event);
-  void* user;
-} gcap_counting_allocator_options_t;
-
-// Sets the size and the defaults.
-static inline void gcap_counting_allocator_options_init(gcap_counting_allocator_options_t* options) {
-  memset(options, 0, sizeof(*options));
-  options->struct_size = sizeof(*options);
-}
-
-// Creates an allocator that decorates `upstream`: it passes every request on, counts, enforces a limit, and reports
-// events. Device, alignment and capture rules are those of `upstream`. Free memory through the allocator that gave it.
-// `options` NULL: the defaults.
-// Lifetime: `upstream` stays the caller's and outlives the decorator. Memory live at the end still belongs to
-//           `upstream`.
-//   RESOURCE_EXHAUSTED  no host memory
-// Requests to the decorator fail with RESOURCE_EXHAUSTED beyond the limit, and the message has the bytes requested, in
-// use and allowed; with LIBRARY_ERROR if `upstream` gives memory that is in use; and as requests to `upstream` fail.
-GCAP_API gcap_status_t gcap_counting_allocator_create(gcap_allocator_t* upstream,
-                                                      const gcap_counting_allocator_options_t* options,
-                                                      gcap_allocator_t** out_allocator) GCAP_NODISCARD;
-
-// Writes the event as one line of a trace, without a newline. As snprintf: returns the line's length and truncates the
-// line if there is no room. A trace is a file of such lines in the order of `sequence`:
-//   a <block> <bytes> <stream>  an allocation; <stream> is 0 for none, else a number that identifies the stream
-//   r <block> <bytes>           a reserve
-//   f <block>                   a free of the block that the line with that number allocated
-//   t                           a trim
-GCAP_API int gcap_allocator_event_format(const gcap_allocator_event_t* event, char* out_line, size_t line_bytes);
 
 // Ends the allocator. NULL is fine. The caller must have freed all memory; the implementation says what becomes of
 // memory that is still live.
 GCAP_API void gcap_allocator_destroy(gcap_allocator_t* allocator);
 
-// Allocates `bytes` bytes, aligned to gcap_allocator_alignment. 0 bytes give NULL and success.
+// Allocates `bytes` bytes, aligned to gcap_allocator_stats_t.alignment. 0 bytes give NULL and success.
 //   INVALID_ARGUMENT     a size that overflows when rounded up to the alignment
 //   RESOURCE_EXHAUSTED   no memory; the message has the bytes requested
 //   LIBRARY_ERROR        the implementation returned success but no memory
@@ -179,15 +151,12 @@ GCAP_API gcap_status_t gcap_allocator_free(gcap_allocator_t* allocator, void* pt
 // Also what the implementation returns.
 GCAP_API gcap_status_t gcap_allocator_trim(gcap_allocator_t* allocator) GCAP_NODISCARD;
 
-// The allocator's counters; all zero if the implementation has none.
+// The allocator's device, alignment and counters; the latter are all zero if the implementation has none.
 GCAP_API void gcap_allocator_read_stats(gcap_allocator_t* allocator, gcap_allocator_stats_t* out_stats);
 static inline void gcap_allocator_get_stats(gcap_allocator_t* allocator, gcap_allocator_stats_t* out_stats) {
   out_stats->struct_size = sizeof(*out_stats);
   gcap_allocator_read_stats(allocator, out_stats);
 }
-
-GCAP_API int gcap_allocator_device(const gcap_allocator_t* allocator);        // -1: host memory
-GCAP_API size_t gcap_allocator_alignment(const gcap_allocator_t* allocator);  // bytes, a power of two
 
 #ifdef __cplusplus
 }  // extern "C"

@@ -34,7 +34,7 @@ typedef struct gcap_allocator_ops {
   // Optional, since 1. Absent: nothing happens.
   gcap_status_t (*trim)(void* self);
   // `*out_stats` belongs to the library. On entry its struct_size says how many bytes may be written, and all other
-  // fields are zero. The library ignores what the function writes to struct_size.
+  // fields are zero. The library ignores what the function writes to struct_size, device_id and alignment.
   void (*get_stats)(void* self, gcap_allocator_stats_t* out_stats);
   void (*destroy)(void* self);
 } gcap_allocator_ops_t;

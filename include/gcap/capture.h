@@ -74,9 +74,6 @@ typedef struct gcap_retained gcap_retained_t;
 // Runs the releases in reverse order and frees `retained`. NULL is fine.
 GCAP_API void gcap_retained_release(gcap_retained_t* retained);
 
-// The bytes that the entries of gcap_capture_retain_bytes hold now; 0 for NULL.
-GCAP_API size_t gcap_retained_bytes(const gcap_retained_t* retained);
-
 // Ends the capture. Returns its graph, and what must live as long as the graph's executables; the caller owns both.
 // `*out_retained` is NULL if nothing was retained. Whatever the outcome, the scope is gone, the stream is usable, the
 // thread's last error is clear, and each close step (see gcap_capture_on_close) has run once.
@@ -137,18 +134,13 @@ GCAP_API gcap_status_t gcap_capture_on_close(gcap_capture_t* capture, void (*clo
 
 // Keeps something for the graph's life, such as a host buffer that a captured copy reads at each replay:
 // `release(user)` runs when the graph's owner calls gcap_retained_release, or at the end of a failed capture.
+// `bytes(user)` says how much memory is kept now, for gcap_graph_info_t.bytes and the budget of a graph manager; NULL:
+// none. A graph manager calls `bytes` on any thread, without a lock, and on several threads at once; `release` comes
+// after the last call of `bytes`.
 //   RESOURCE_EXHAUSTED   no memory for the entry; `release` was not called
 //   FAILED_PRECONDITION  as gcap_capture_on_close; `release` was not called
 GCAP_API gcap_status_t gcap_capture_retain(gcap_capture_t* capture, void (*release)(void* user),
-                                           void* user) GCAP_NODISCARD;
-
-// As gcap_capture_retain, for memory: gcap_retained_bytes calls `bytes(user)` each time. `bytes` NULL: 0 bytes. A graph
-// manager calls `bytes` on any thread, without a lock, and on several threads at once; `release` comes after the last
-// call of `bytes`.
-//   RESOURCE_EXHAUSTED   no memory for the entry; `release` was not called
-//   FAILED_PRECONDITION  as gcap_capture_on_close; `release` was not called
-GCAP_API gcap_status_t gcap_capture_retain_bytes(gcap_capture_t* capture, void (*release)(void* user),
-                                                 size_t (*bytes)(void* user), void* user) GCAP_NODISCARD;
+                                           size_t (*bytes)(void* user), void* user) GCAP_NODISCARD;
 
 // One call in a scope's ledger. The ledger records, on the scope's thread between begin and end, the calls made through
 // GCAP_CUDA, the library calls of gcap's ops, and what GCAP_CAPTURE_NOTE adds. `operation` is the text of the call,

@@ -68,7 +68,12 @@ class [[nodiscard]] status {
   bool ok() const noexcept { return status_ == nullptr; }
   gcap_code_t code() const noexcept { return gcap_status_code(status_); }
   const char* message() const noexcept { return gcap_status_message(status_); }  // lives as long as the status
-  gcap_status_t get() const noexcept { return status_; }                         // borrowed, for gcap_status_*
+  gcap_status_info_t info() const noexcept {  // where the failure came from; its texts live as long as the status
+    gcap_status_info_t found;
+    gcap_status_get_info(status_, &found);
+    return found;
+  }
+  gcap_status_t get() const noexcept { return status_; }  // borrowed, for gcap_status_*
   // For a function that takes ownership, such as gcap_graph_manager_end_run.
   [[nodiscard]] gcap_status_t release() noexcept { return std::exchange(status_, nullptr); }
 

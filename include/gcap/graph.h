@@ -23,7 +23,7 @@ extern "C" {
 //           refused while a run is open, also an eager one that warms up, and not waited for: the work of the open run
 //           may itself wait for that thread. So threads that share a manager hold a lock of their own over each run; a
 //           runtime has a manager for each thread, and takes turns where they share one.
-// Callbacks: work, on_evict, close steps, releases, `bytes` of gcap_capture_retain_bytes and the log sink run without a
+// Callbacks: work, on_evict, close steps, releases, `bytes` of gcap_capture_retain and the log sink run without a
 //           lock of the manager, and may call it. FAILED_PRECONDITION: a run that is begun or ended while this thread
 //           begins or ends one of the manager (in on_evict no run is open any more), a release of the id that is being
 //           captured, and destroy in every callback.

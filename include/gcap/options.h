@@ -17,7 +17,8 @@
 extern "C" {
 #endif
 
-#define GCAP_OPTIONS_MAX_PATH_BYTES 256  // with the zero at its end
+#define GCAP_OPTIONS_MAX_PATH_BYTES 256   // with the zero at its end
+#define GCAP_OPTIONS_MAX_TEXT_BYTES 4096  // of all options as a text, likewise
 
 // Which threads share streams and graphs.
 typedef enum gcap_graph_scope {
@@ -81,8 +82,8 @@ typedef struct gcap_options {
   // each graph counts with an equal part of the reservation. The memory returns to the arena with the last graph.
   bool share_graph_memory;
   // arena.trace_file, default none: a file to which the runtime writes a line for each allocation, free and trim of the
-  // arena (gcap_allocator_event_format). Every call then takes the arena's slow path, and a slow disk slows all
-  // threads. Each runtime needs a file of its own: a regular file that another runtime writes is refused.
+  // arena (gcap_allocator_event_t). Every call then takes the arena's slow path, and a slow disk slows all threads.
+  // Each runtime needs a file of its own: a regular file that another runtime writes is refused.
   char trace_file[GCAP_OPTIONS_MAX_PATH_BYTES];
   // arena.initial_chunk_size_bytes, arena.initial_growth_chunk_size_bytes, arena.max_power_of_two_extend_bytes,
   // arena.max_dead_bytes_per_chunk, arena.max_mem (memory_limit_bytes), arena.extend_strategy (0: ahead, 1: as
@@ -147,16 +148,13 @@ GCAP_API gcap_status_t gcap_options_parse_for_ep(gcap_options_t* options, const 
 GCAP_API gcap_status_t gcap_options_check(const gcap_options_t* options) GCAP_NODISCARD;
 
 // Writes the value of a key that is in force: what follows from other options is so. `key` is as in gcap_options_parse.
+// NULL: all options, a line "key=value" each, which gcap_options_parse reads again as the same. There, a key that was
+// accepted at its default alone is left out, and so is user_compute_stream if there is none.
 //   INVALID_ARGUMENT    an unknown key, or `options` was not initialized
-//   RESOURCE_EXHAUSTED  the value and its zero need more than `text_bytes`, GCAP_OPTIONS_MAX_PATH_BYTES at most;
-//                       `out_text` is empty
+//   RESOURCE_EXHAUSTED  the text and its zero need more than `text_bytes`; `out_text` is empty. A value needs
+//                       GCAP_OPTIONS_MAX_PATH_BYTES at most, all options GCAP_OPTIONS_MAX_TEXT_BYTES
 GCAP_API gcap_status_t gcap_options_get(const gcap_options_t* options, const char* key, char* out_text,
                                         size_t text_bytes) GCAP_NODISCARD;
-
-// Writes all options in force, a line "key=value" each, which gcap_options_parse reads again as the same. A key that
-// was accepted at its default alone is left out, and so is user_compute_stream if there is none. As snprintf: truncates
-// the text if there is no room, and returns the length of the whole text; -1 if `options` was not initialized.
-GCAP_API int gcap_options_to_string(const gcap_options_t* options, char* out_text, size_t text_bytes);
 
 #ifdef __cplusplus
 }  // extern "C"

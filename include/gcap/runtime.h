@@ -59,9 +59,22 @@ GCAP_API gcap_status_t gcap_runtime_create(const gcap_options_t* options, gcap_r
 //                        nobody freed before the graph ended
 GCAP_API gcap_status_t gcap_runtime_destroy(gcap_runtime_t* runtime) GCAP_NODISCARD;
 
-// False if all threads share one stream: see use_unified_stream and graph_scope in gcap_options_t.
-GCAP_API bool gcap_runtime_supports_concurrent_runs(const gcap_runtime_t* runtime);
-GCAP_API bool gcap_runtime_is_graph_capture_enabled(const gcap_runtime_t* runtime);
+// What a runtime is.
+typedef struct gcap_runtime_info {
+  size_t struct_size;  // set by gcap_runtime_get_info
+  // False if all threads share one stream: see use_unified_stream and graph_scope in gcap_options_t.
+  bool supports_concurrent_runs;
+  bool is_graph_capture_enabled;
+  bool copies_in_default_stream;  // the option do_copy_in_default_stream
+} gcap_runtime_info_t;
+
+// Reads what the runtime is. Programs call gcap_runtime_get_info, which sets the size.
+GCAP_API void gcap_runtime_read_info(const gcap_runtime_t* runtime, gcap_runtime_info_t* out_info);
+static inline void gcap_runtime_get_info(const gcap_runtime_t* runtime, gcap_runtime_info_t* out_info) {
+  out_info->struct_size = sizeof(*out_info);
+  gcap_runtime_read_info(runtime, out_info);
+}
+
 // The scratch of gcap_run_resources_t; NULL if there is none.
 GCAP_API gcap_scratch_t* gcap_runtime_scratch(gcap_runtime_t* runtime);
 
@@ -106,22 +119,26 @@ GCAP_API gcap_status_t gcap_runtime_plan(gcap_runtime_t* runtime, const gcap_run
 
 // Opens a run of the calling thread. The thread's stream may be capturing on return. The stream's device must be
 // current from this call until the run's end. Without `enable_cuda_graph` every run is eager. Scratch that is allocated
-// for the thread's stream belongs to the run (gcap_scratch_begin_run): what the work neither frees nor keeps is freed
-// at the run's end, and a warning names it. `*out_kind` says how the run is to be executed. A run with run->buffers:
+// for the thread's stream belongs to the run: what the work neither frees nor keeps (gcap_scratch_keep) is freed at the
+// run's end, and a warning names it. `*out_kind` says how the run is to be executed. A run with run->buffers:
 // `out_addresses[count]` is where the work finds each of them, and a rehearsal is ended and begun again; neither is
 // NULL. Else both may be NULL.
 //   INVALID_ARGUMENT     run->stream is set: a runtime has a stream for each thread
 //   FAILED_PRECONDITION  the table of the runtime does not move buffers, or does not check bindings, which the run has
-//   others               as gcap_graph_manager_begin_run and gcap_scratch_begin_run; or of the table
+//   RESOURCE_EXHAUSTED   no host memory
+//   others               as gcap_graph_manager_begin_run; or of the table
 GCAP_API gcap_status_t gcap_runtime_begin_run(gcap_runtime_t* runtime, const gcap_run_t* run,
                                               gcap_graph_run_kind_t* out_kind, void** out_addresses) GCAP_NODISCARD;
 
 // Ends a run that gcap_runtime_begin_run opened; call it also after the work failed. `run`: that of the begin; NULL: of
 // the defaults. `run_status` is the outcome of the work, NULL for success. The call takes ownership of `run_status`,
-// and the returned status includes that outcome. With run->synchronize the results are complete on return.
+// and the returned status includes that outcome. With run->synchronize the results are complete on return. The end
+// frees the scratch that the work left, also what a debug option cannot look at or fill, as in a capture that was
+// broken. A block that could not be freed stays live: the end of a later run frees it, or gcap_scratch_free.
 //   CAPTURE_INVALIDATED  the run was captured and the capture failed: nothing was executed; run again
+//   INTERNAL             with arena.red_zones: something wrote outside of a block of scratch that the work left
 //   others               `run_status` itself, if the run was eager and its work failed; or as
-//                        gcap_graph_manager_end_run, gcap_scratch_end_run and gcap_stream_end_run; or of the table
+//                        gcap_graph_manager_end_run, gcap_stream_end_run and gcap_scratch_free; or of the table
 GCAP_API gcap_status_t gcap_runtime_end_run(gcap_runtime_t* runtime, const gcap_run_t* run,
                                             gcap_status_t run_status) GCAP_NODISCARD;
 
@@ -211,12 +228,9 @@ GCAP_API bool gcap_runtime_can_copy(const gcap_runtime_t* runtime, gcap_memory_t
 GCAP_API gcap_status_t gcap_runtime_copy_tensors(gcap_runtime_t* runtime, const gcap_copy_t* copies,
                                                  size_t count) GCAP_NODISCARD;
 
-// The option do_copy_in_default_stream.
-GCAP_API bool gcap_runtime_copies_in_default_stream(const gcap_runtime_t* runtime);
-
 // Makes a stream for the host on the runtime's device, such as one for copies. If all threads share one stream
-// (gcap_runtime_supports_concurrent_runs is false), gives another wrapper of that stream, of ownership USER: there is
-// one stream for all. The host ends it with gcap_stream_destroy, before the runtime.
+// (gcap_runtime_info_t.supports_concurrent_runs is false), gives another wrapper of that stream, of ownership USER:
+// there is one stream for all. The host ends it with gcap_stream_destroy, before the runtime.
 //   UNIMPLEMENTED  the table has no create_stream
 //   others         as gcap_stream_create, gcap_stream_wrap and gcap_runtime_read_resources; or of the table
 GCAP_API gcap_status_t gcap_runtime_create_stream(gcap_runtime_t* runtime, gcap_stream_t** out_stream) GCAP_NODISCARD;

@@ -42,8 +42,9 @@ typedef struct gcap_scratch_options {
   // Records this many of the last calls, so that a message about an address says who allocated and freed that address,
   // and when. Default 0; 1,000 is plenty, 2^20 is the maximum.
   size_t recorded_operations;
-  // Optional. Called for each allocation, free and trim of this scratch, as gcap_counting_allocator_options_t.on_event
-  // is. No sequence number is missing.
+  // Optional. Called for each allocation, free and trim of this scratch, on the requesting thread with no lock held, so
+  // on several threads at once: sort events by `sequence` to put them into order. No number is missing. The callback
+  // runs after the request is done, so it may call gcap. It also runs on capturing threads.
   void (*on_event)(void* user, const gcap_allocator_event_t* event);
   void* user;
   // No cache of ours, for an upstream that caches itself. Each allocation is one request to upstream of its size,
@@ -118,8 +119,8 @@ GCAP_API gcap_status_t gcap_scratch_destroy(gcap_scratch_t* scratch) GCAP_NODISC
 //
 // If the calling thread's capture scope captures `stream` (as the origin, or forked) and no reservation is open on
 // `stream`, the call opens one. The scope closes this reservation when the scope ends, and the graph keeps it, counted
-// in gcap_retained_bytes, until the graph is released; a failed scope gives it up at once. The capture needs as much
-// free memory as its warm-up used: see gcap_scratch_reservation_prepare.
+// in gcap_graph_info_t.bytes, until the graph is released; a failed scope gives it up at once. The capture needs as
+// much free memory as its warm-up used: see gcap_scratch_reservation_prepare.
 //   RESOURCE_EXHAUSTED   memory_limit_bytes or upstream's memory is used up; the message has the breakdown of
 //                        gcap_scratch_describe, some 2 KB, so this is no answer for a hot path. Inside a reservation:
 //                        the message has the bytes that are lacking. The arena grows by these bytes at the next
@@ -145,28 +146,11 @@ GCAP_API gcap_status_t gcap_scratch_alloc(gcap_scratch_t* scratch, size_t bytes,
 //                        block stays live
 GCAP_API gcap_status_t gcap_scratch_free(gcap_scratch_t* scratch, void* ptr) GCAP_NODISCARD;
 
-// A run: the blocks that are allocated for `stream` by gcap_scratch_alloc between begin and end belong to the run. At
-// the end, those that were neither freed nor kept are freed as by gcap_scratch_free: in stream order, inside a capture
-// into the stream's reservation, with red zones and poison. For each node that left blocks, gcap_log gets one warning
-// with the node's name, the number of blocks and their bytes; of a runtime's run, unless the run failed. A kernel that
-// returns early then leaks nothing. Blocks that were allocated before the run, or without a stream, belong to no run.
-// Any thread may free a block of a run, before the end. A stream has one run at a time, and the thread that uses the
-// stream begins and ends the run. Both calls are legal inside a capture. If the stream is forgotten or destroyed first,
-// the run ends, and nothing is freed.
-//   ALREADY_EXISTS      the stream has an open run
-//   INVALID_ARGUMENT    no stream, or one of another device than upstream's
-//   RESOURCE_EXHAUSTED  no host memory
-GCAP_API gcap_status_t gcap_scratch_begin_run(gcap_scratch_t* scratch, gcap_stream_t* stream) GCAP_NODISCARD;
-// The run has ended in any case but the first two. The end also frees blocks that a debug option cannot look at or
-// fill, such as in a capture that was broken, which gcap_scratch_free refuses; the status names the node and the call.
-// A block that could not be freed stays live and belongs to no run. The next end of a run that has blocks to free, on a
-// thread that does not capture, frees it, or gcap_scratch_free, or gcap_scratch_destroy.
-//   FAILED_PRECONDITION  the stream has no open run
-//   INVALID_ARGUMENT     no stream
-//   INTERNAL             with red_zones: something wrote outside a block. The block was freed
-//   CUDA_ERROR           with red_zones or poison_on_free: the runtime refused. The block was freed
-// Also what gcap_scratch_free answers for a block that it did not free; several failures are joined.
-GCAP_API gcap_status_t gcap_scratch_end_run(gcap_scratch_t* scratch, gcap_stream_t* stream) GCAP_NODISCARD;
+// Runs. What the work of a run of a runtime (runtime.h) allocates by gcap_scratch_alloc, on the streams of the run,
+// belongs to the run. At the end of the run, what was neither freed nor kept is freed as by gcap_scratch_free: in
+// stream order, inside a capture into the stream's reservation, with red zones and poison. For each node that left
+// blocks, gcap_log gets one warning with the node's name (or "no node"), the number of blocks and their bytes, unless
+// the run failed. A kernel that returns early then leaks nothing.
 
 // Takes a live block out of its run, so that the block stays live at the run's end. From any thread; a block that
 // belongs to no run is fine, and so is NULL.
@@ -210,10 +194,8 @@ GCAP_API gcap_status_t gcap_scratch_trim(gcap_scratch_t* scratch) GCAP_NODISCARD
 
 // Counters. total_allocated_bytes is what the scratch holds from upstream; max_in_use_bytes is the peak of live blocks.
 // With several streams the peak is an upper bound: the sum of each stream's peak between two calls of this function.
-GCAP_API void gcap_scratch_read_stats(gcap_scratch_t* scratch, gcap_allocator_stats_t* out_stats);
 static inline void gcap_scratch_get_stats(gcap_scratch_t* scratch, gcap_allocator_stats_t* out_stats) {
-  out_stats->struct_size = sizeof(*out_stats);
-  gcap_scratch_read_stats(scratch, out_stats);
+  gcap_allocator_get_stats(gcap_scratch_allocator(scratch), out_stats);
 }
 
 // Writes what the scratch holds, for people, a line each: bytes live, held from upstream, free, live for named nodes
@@ -233,7 +215,7 @@ GCAP_API gcap_status_t gcap_scratch_validate(gcap_scratch_t* scratch) GCAP_NODIS
 // frees while the reservation is open joins the reservation, since work captured before the free may use the block. If
 // an earlier reservation keeps that block, both keep it. Only this stream is diverted. Work in a capture scope needs no
 // call of these functions: gcap_scratch_alloc opens a reservation for each stream of the scope. They are for a capture
-// that was begun without gcap, for graphs that share a reservation, and for labels.
+// that was begun without gcap, and for graphs that share a reservation.
 // A graph's output that is read after another graph or another replay ran is not scratch: let the kernel write it
 // elsewhere, or hold the block until the graph is released.
 // A graph manager rehearses the capture of a run with buffers. What a rehearsal reserved stays reserved for the capture
@@ -278,14 +260,8 @@ GCAP_API gcap_status_t gcap_scratch_reservation_open(gcap_scratch_t* scratch, gc
 //   ALREADY_EXISTS       the stream has an open reservation
 //   FAILED_PRECONDITION  the stream was destroyed
 GCAP_API gcap_status_t gcap_scratch_reservation_reopen(gcap_scratch_reservation_t* reservation) GCAP_NODISCARD;
-// Names the reservation's graph in reports, e.g. "graph 3". The function copies the first 31 bytes of the label. A
-// further label is listed beside the earlier ones while there is room. Labels stay listed until the memory returns to
-// the arena.
-GCAP_API void gcap_scratch_reservation_set_label(gcap_scratch_reservation_t* reservation, const char* label);
 // Ends the diversion; the memory stays with the reservation. Live blocks may be freed later.
 GCAP_API void gcap_scratch_reservation_close(gcap_scratch_reservation_t* reservation);
-// The bytes that the reservation keeps now.
-GCAP_API size_t gcap_scratch_reservation_bytes(const gcap_scratch_reservation_t* reservation);
 // Gives up one graph; no replay of that graph may be running. With the last graph the reservation ends: it closes if it
 // is open, and its memory returns to the arena, tagged with the stream. While other graphs remain, an open reservation
 // stays open. NULL is fine.

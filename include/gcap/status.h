@@ -6,6 +6,7 @@
 
 #include <cuda_runtime_api.h>
 #include <stdbool.h>
+#include <stddef.h>
 
 #include "gcap/api.h"
 
@@ -23,7 +24,7 @@ typedef enum gcap_code {
   GCAP_RESOURCE_EXHAUSTED,   // release memory, or raise a limit
   GCAP_UNAVAILABLE,          // retry later, or install something
   GCAP_CAPTURE_INVALIDATED,  // the capture failed and was undone: run eagerly
-  GCAP_CUDA_ERROR,           // a CUDA runtime call failed; see gcap_status_cuda_error
+  GCAP_CUDA_ERROR,           // a CUDA runtime call failed; see gcap_status_get_info
   GCAP_LIBRARY_ERROR,        // cuBLASLt or cuDNN failed; the message has its code
   GCAP_UNIMPLEMENTED,        // this build or device cannot do it
   GCAP_INTERNAL,             // a bug in gcap
@@ -65,14 +66,26 @@ GCAP_API gcap_status_t gcap_status_from_cuda(cudaError_t error, const char* call
     if (gcap_status_tmp_ != NULL) return gcap_status_tmp_; \
   } while (0)
 
-// NULL has the code GCAP_OK, the message "OK", no CUDA error, the file "" and the line 0.
+// NULL has the code GCAP_OK and the message "OK".
 GCAP_API gcap_code_t gcap_status_code(gcap_status_t status);
-GCAP_API const char* gcap_code_name(gcap_code_t code);              // "INVALID_ARGUMENT"
-GCAP_API const char* gcap_status_message(gcap_status_t status);     // lives as long as the status
-GCAP_API cudaError_t gcap_status_cuda_error(gcap_status_t status);  // cudaSuccess if the cause was not a CUDA call
-GCAP_API const char* gcap_status_cuda_call(gcap_status_t status);   // "" if the cause was not a CUDA call
-GCAP_API const char* gcap_status_file(gcap_status_t status);
-GCAP_API int gcap_status_line(gcap_status_t status);
+GCAP_API const char* gcap_code_name(gcap_code_t code);           // "INVALID_ARGUMENT"
+GCAP_API const char* gcap_status_message(gcap_status_t status);  // lives as long as the status
+
+// Where a failure came from. The texts live as long as the status.
+typedef struct gcap_status_info {
+  size_t struct_size;      // set by gcap_status_get_info
+  cudaError_t cuda_error;  // cudaSuccess if the cause was not a CUDA call
+  const char* cuda_call;   // the text of the CUDA call; "" if the cause was not a CUDA call
+  const char* file;        // where the status was made; "" for NULL
+  int line;                // 0 for NULL
+} gcap_status_info_t;
+
+// Reads where the failure came from; NULL came from nowhere. Programs call gcap_status_get_info, which sets the size.
+GCAP_API void gcap_status_read_info(gcap_status_t status, gcap_status_info_t* out_info);
+static inline void gcap_status_get_info(gcap_status_t status, gcap_status_info_t* out_info) {
+  out_info->struct_size = sizeof(*out_info);
+  gcap_status_read_info(status, out_info);
+}
 
 // Joins a later failure to the first: the result has the code and call of `first`, and both messages. Consumes both
 // arguments; either may be NULL. Any number of failures may be joined: the first message is always whole, later ones

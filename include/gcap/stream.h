@@ -86,7 +86,6 @@ GCAP_API gcap_stream_t* gcap_stream_from_handle(cudaStream_t handle);
 
 GCAP_API cudaStream_t gcap_stream_handle(const gcap_stream_t* stream);
 GCAP_API int gcap_stream_device(const gcap_stream_t* stream);
-GCAP_API gcap_stream_ownership_t gcap_stream_ownership(const gcap_stream_t* stream);
 
 // Blocks until all work issued so far is done, then runs the deferred releases.
 //   FAILED_PRECONDITION  the stream is capturing (or its capture was invalidated and not ended yet); or the calling

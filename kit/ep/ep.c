@@ -15,7 +15,10 @@
 #include "lib/internal/check_argument.h"
 
 static bool supports_concurrent_runs(const gcap_ep_ops_t* ops) {
-  return ops->runtime != NULL ? gcap_runtime_supports_concurrent_runs(ops->runtime) : ops->supports_concurrent_runs;
+  if (ops->runtime == NULL) return ops->supports_concurrent_runs;
+  gcap_runtime_info_t info;
+  gcap_runtime_get_info(ops->runtime, &info);
+  return info.supports_concurrent_runs;
 }
 
 gcap_status_t gcap_ep_create(const gcap_ep_ops_t* ops, gcap_ep_t** out_ep) {
@@ -74,9 +77,16 @@ gcap_status_t gcap_ep_trim(gcap_ep_t* ep) {
   return scratch != NULL ? gcap_scratch_trim(scratch) : NULL;
 }
 
+static bool captures(const gcap_ep_t* ep) {
+  if (ep->ops.runtime == NULL) return false;
+  gcap_runtime_info_t info;
+  gcap_runtime_get_info(ep->ops.runtime, &info);
+  return info.is_graph_capture_enabled;
+}
+
 // Counts one session more, unless graphs allow one alone and there is, or was, one.
 static bool claim(gcap_ep_t* ep) {
-  if (ep->ops.runtime == NULL || !gcap_runtime_is_graph_capture_enabled(ep->ops.runtime)) {
+  if (!captures(ep)) {
     atomic_fetch_add(&ep->num_sessions, 1);
     return true;
   }

@@ -8,7 +8,7 @@
 
 gcap_status_t gcap_hold_give_to_capture(gcap_hold_t* hold, gcap_capture_t* capture) {
   gcap_hold_take(hold);
-  gcap_status_t status = gcap_capture_retain(capture, gcap_hold_let_go, hold);
+  gcap_status_t status = gcap_capture_retain(capture, gcap_hold_let_go, /*bytes=*/NULL, hold);
   if (status != NULL) gcap_hold_let_go(hold);
   return status;
 }

@@ -168,26 +168,19 @@ gcap_status_t gcap_io_binding_bind_output(gcap_io_binding_t* binding, const char
   return bind_named(binding, /*is_input=*/false, name, tensor, memory);
 }
 
-static void clear(gcap_io_binding_t* entered, int first, int end) {
+static void clear(gcap_io_binding_t* entered) {
   GCAP_AT_SCOPE_END(gcap_io_binding_leave) gcap_io_binding_t* binding = entered;
-  for (int i = first; i < end; ++i) {
+  for (int i = 0; i < binding->num_slots; ++i) {
     binding->slots[i].is_bound = false;
     binding->slots[i].staging = NULL;
     free_unused(binding, i);
   }
 }
 
-gcap_status_t gcap_io_binding_clear_inputs(gcap_io_binding_t* binding) {
+gcap_status_t gcap_io_binding_clear(gcap_io_binding_t* binding) {
   GCAP_RETURN_IF_NULL(binding);
   GCAP_RETURN_IF_ERROR(enter_outside_capture(binding, __func__));
-  clear(binding, 0, binding->num_inputs);
-  return NULL;
-}
-
-gcap_status_t gcap_io_binding_clear_outputs(gcap_io_binding_t* binding) {
-  GCAP_RETURN_IF_NULL(binding);
-  GCAP_RETURN_IF_ERROR(enter_outside_capture(binding, __func__));
-  clear(binding, binding->num_inputs, binding->num_slots);
+  clear(binding);
   return NULL;
 }
 

@@ -213,24 +213,15 @@ gcap_status_t gcap_session_warm_up_bound(gcap_session_t* session, const gcap_run
   return run_bound(session, &known, binding);
 }
 
-// --- Waits ----------------------------------------------------------------------------------------------------------
+// --- The wait --------------------------------------------------------------------------------------------------------
 
-static gcap_status_t synchronize(gcap_io_binding_t* binding, const char* function) {
-  GCAP_RETURN_IF_ERROR(gcap_check_thread_not_capturing(function));
-  GCAP_RETURN_IF_ERROR(gcap_io_binding_enter(binding, function));
+gcap_status_t gcap_io_binding_synchronize(gcap_io_binding_t* binding) {
+  GCAP_RETURN_IF_NULL(binding);
+  GCAP_RETURN_IF_ERROR(gcap_check_thread_not_capturing(__func__));
+  GCAP_RETURN_IF_ERROR(gcap_io_binding_enter(binding, __func__));
   GCAP_AT_SCOPE_END(gcap_io_binding_leave) gcap_io_binding_t* entered = binding;
   gcap_session_begin_turns(&entered->session->parts);
   gcap_status_t status = wait_for_eps(&entered->session->parts);
   gcap_session_end_turns(&entered->session->parts);
   return status;
-}
-
-gcap_status_t gcap_io_binding_synchronize_inputs(gcap_io_binding_t* binding) {
-  GCAP_RETURN_IF_NULL(binding);
-  return synchronize(binding, __func__);
-}
-
-gcap_status_t gcap_io_binding_synchronize_outputs(gcap_io_binding_t* binding) {
-  GCAP_RETURN_IF_NULL(binding);
-  return synchronize(binding, __func__);
 }

@@ -53,8 +53,10 @@ static void note_used(gcap_session_parts_t* parts) {
 // The first EP that captures; -1 if none does.
 static int find_capturing(const gcap_session_parts_t* parts) {
   for (size_t e = 0; e < parts->num_eps; ++e) {
-    gcap_runtime_t* runtime = parts->ep_facts[e].runtime;
-    if (runtime != NULL && gcap_runtime_is_graph_capture_enabled(runtime)) return (int)e;
+    if (parts->ep_facts[e].runtime == NULL) continue;
+    gcap_runtime_info_t info;
+    gcap_runtime_get_info(parts->ep_facts[e].runtime, &info);
+    if (info.is_graph_capture_enabled) return (int)e;
   }
   return -1;
 }

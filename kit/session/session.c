@@ -176,15 +176,20 @@ gcap_status_t gcap_session_destroy(gcap_session_t* session) {
 
 // --- Questions ------------------------------------------------------------------------------------------------------
 
-const char* gcap_session_ep_name(const gcap_session_t* session) {
+static const char* ep_name(const gcap_session_t* session) {
   return gcap_ep_name(session->parts.eps[session->parts.main_ep]);
+}
+
+void gcap_session_read_info(const gcap_session_t* session, gcap_session_info_t* out_info) {
+  static const gcap_sized_type_t type = {.name = "gcap_session_info", .bytes = sizeof(gcap_session_info_t)};
+  const gcap_session_info_t info = {
+      .struct_size = sizeof(info), .captures = session->parts.captures, .ep_name = ep_name(session)};
+  gcap_sized_write(&type, &info, out_info);
 }
 
 const char* gcap_session_node_ep_name(const gcap_session_t* session, int node) {
   return gcap_ep_name(session->parts.eps[session->parts.ep_of[node]]);
 }
-
-bool gcap_session_captures(const gcap_session_t* session) { return session->parts.captures; }
 
 static gcap_memory_t memory_of(const gcap_session_t* session, int value) {
   return gcap_session_memory_of(&session->parts, session->parts.program.slots[value].space);
@@ -204,7 +209,7 @@ gcap_status_t gcap_session_release_captured_graph(gcap_session_t* session, int g
   gcap_runtime_t* runtime = session->parts.main_runtime;
   if (runtime == NULL) {
     return GCAP_STATUS(GCAP_FAILED_PRECONDITION, "EP '%s' cannot release graph id %d: it captures no graphs",
-                       gcap_session_ep_name(session), graph_id);
+                       ep_name(session), graph_id);
   }
   gcap_session_begin_turns(&session->parts);
   gcap_status_t status = gcap_runtime_release(runtime, graph_id);

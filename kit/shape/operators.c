@@ -110,8 +110,6 @@ static int find(const char* op_type) {
   return -1;
 }
 
-bool gcap_infer_knows(const char* op_type) { return find(op_type) >= 0; }
-
 static gcap_status_t check_inputs(const gcap_node_t* node, int row, const gcap_tensor_t* inputs) {
   const int least = operators[row].min_inputs, most = operators[row].max_inputs;
   if (most == ANY_NUMBER && node->num_inputs < least) {

@@ -121,9 +121,7 @@ void gcap_allocator_read_stats(gcap_allocator_t* allocator, gcap_allocator_stats
   gcap_allocator_stats_t stats = {.struct_size = sizeof(stats)};
   if (allocator->ops.get_stats != NULL) allocator->ops.get_stats(allocator->ops.self, &stats);
   stats.struct_size = sizeof(stats);  // an implementer may have assigned a whole struct
+  stats.device_id = allocator->ops.device_id;
+  stats.alignment = allocator->ops.alignment;
   gcap_sized_write(&type, &stats, out_stats);
 }
-
-int gcap_allocator_device(const gcap_allocator_t* allocator) { return allocator->ops.device_id; }
-
-size_t gcap_allocator_alignment(const gcap_allocator_t* allocator) { return allocator->ops.alignment; }

@@ -10,6 +10,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -76,10 +77,23 @@ static void note_error(gcap_trace_file_t* file, int result) {
   if (result < 0 && file->error == 0) file->error = errno;
 }
 
+int gcap_trace_line(const gcap_allocator_event_t* event, char* out_line, size_t line_bytes) {
+  uintptr_t stream = (uintptr_t)event->stream;
+  switch (event->kind) {
+    case GCAP_ALLOCATOR_EVENT_ALLOC:
+      return snprintf(out_line, line_bytes, "a %" PRIu64 " %zu %" PRIuPTR, event->block, event->bytes, stream);
+    case GCAP_ALLOCATOR_EVENT_RESERVE:
+      return snprintf(out_line, line_bytes, "r %" PRIu64 " %zu", event->block, event->bytes);
+    case GCAP_ALLOCATOR_EVENT_FREE: return snprintf(out_line, line_bytes, "f %" PRIu64, event->block);
+    case GCAP_ALLOCATOR_EVENT_TRIM: return snprintf(out_line, line_bytes, "t");
+  }
+  return snprintf(out_line, line_bytes, "? %d", (int)event->kind);
+}
+
 void gcap_trace_file_on_event(void* user, const gcap_allocator_event_t* event) {
   gcap_trace_file_t* file = user;
   char line[96];  // a letter and three numbers of 64 bits
-  gcap_allocator_event_format(event, line, sizeof(line));
+  gcap_trace_line(event, line, sizeof(line));
   int cancel_state;
   pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
   pthread_mutex_lock(&file->mutex);

@@ -26,10 +26,8 @@ typedef struct gcap_capture_hooks {
   // Notes an operation after it was done, and what it answered, as far as that is known (else cudaSuccess); NULL when
   // the ledger is off. `operation` is copied. `stream` may be NULL: that of the scope.
   void (*note)(const char* operation, cudaError_t answer, cudaStream_t stream, const char* file, int line);
-  // gcap_capture_retain of the scope.
-  struct gcap_status* (*retain)(void (*release)(void* user), void* user);
-  // gcap_capture_retain_bytes and gcap_capture_on_close of the scope.
-  struct gcap_status* (*retain_bytes)(void (*release)(void* user), size_t (*bytes)(void* user), void* user);
+  // gcap_capture_retain and gcap_capture_on_close of the scope.
+  struct gcap_status* (*retain)(void (*release)(void* user), size_t (*bytes)(void* user), void* user);
   struct gcap_status* (*on_close)(void (*close)(void* user, bool committed), void* user);
   // Whether the stream is in the scope's capture: its origin is, and a forked stream as long as the capture is intact.
   //   CUDA_ERROR  the runtime does not say

@@ -23,7 +23,7 @@
 enum {
   kTextBytes = 65536,   // of one failure: what has more is not a name, a key or a path but somebody's data
   kJoinedBytes = 4096,  // of later failures in a message: some dozens, or one with a long story
-  kCallBytes = 256,     // of a call in the message of its failure; gcap_status_cuda_call has all of it
+  kCallBytes = 256,     // of a call in the message of its failure; gcap_status_info_t has all of it
   kLastBytes = 1024,    // of the last failure, if there were more
 };
 
@@ -197,15 +197,21 @@ const char* gcap_status_message(gcap_status_t status) {
   return is_static(status) ? without_memory_message : status->text + status->message_offset;
 }
 
-cudaError_t gcap_status_cuda_error(gcap_status_t status) { return status == NULL ? cudaSuccess : status->cuda_error; }
+static const char* cuda_call_of(gcap_status_t status) { return is_static(status) ? "" : status->text; }
 
-const char* gcap_status_cuda_call(gcap_status_t status) {
-  return status == NULL || is_static(status) ? "" : status->text;
+// A caller of a newer version finds zeros in what this one does not know.
+void gcap_status_read_info(gcap_status_t status, gcap_status_info_t* out_info) {
+  gcap_status_info_t info = {.cuda_call = "", .file = ""};
+  if (status != NULL) {
+    info.cuda_error = status->cuda_error;
+    info.cuda_call = cuda_call_of(status);
+    info.file = status->file;
+    info.line = status->line;
+  }
+  info.struct_size = out_info->struct_size;
+  memset(out_info, 0, info.struct_size);
+  memcpy(out_info, &info, info.struct_size < sizeof(info) ? info.struct_size : sizeof(info));
 }
-
-const char* gcap_status_file(gcap_status_t status) { return status == NULL ? "" : status->file; }
-
-int gcap_status_line(gcap_status_t status) { return status == NULL ? 0 : status->line; }
 
 // Adds what `later` says to the message of `status`. Without memory the message stays, and the next join counts
 // `later`.
@@ -252,8 +258,7 @@ gcap_status_t gcap_status_annotate(gcap_status_t status, gcap_code_t code, const
   char* prefix = format_text(format, args);
   va_end(args);
   gcap_status_t annotated = NULL;
-  if (prefix != NULL)
-    annotated = status_new(status, gcap_status_cuda_call(status), prefix, gcap_status_message(status));
+  if (prefix != NULL) annotated = status_new(status, cuda_call_of(status), prefix, gcap_status_message(status));
   free(prefix);
   const bool is_new = annotated != NULL && !is_static(annotated);
   if (!is_new) annotated = is_static(status) ? static_of(code) : status;  // the code is worth more than the prefix
@@ -263,7 +268,7 @@ gcap_status_t gcap_status_annotate(gcap_status_t status, gcap_code_t code, const
 }
 
 gcap_status_t gcap_status_clone(gcap_status_t status) {
-  return status == NULL ? NULL : status_new(status, gcap_status_cuda_call(status), NULL, gcap_status_message(status));
+  return status == NULL ? NULL : status_new(status, cuda_call_of(status), NULL, gcap_status_message(status));
 }
 
 void gcap_status_free(gcap_status_t status) {

@@ -41,10 +41,6 @@ static int scope_key_error;
 
 static void fail_current(gcap_status_t cause) { gcap_capture_fail(current_scope, cause); }
 
-static gcap_status_t retain_in_current(void (*release)(void* user), void* user) {
-  return gcap_capture_retain(current_scope, release, user);
-}
-
 static void note_in_current(const char* operation, cudaError_t answer, cudaStream_t stream, const char* file,
                             int line) {
   gcap_capture_t* capture = current_scope;
@@ -52,8 +48,8 @@ static void note_in_current(const char* operation, cudaError_t answer, cudaStrea
   if (capture->calls.state == cudaStreamCaptureStatusActive) gcap_capture_look_for_escape(capture, operation, stream);
 }
 
-static gcap_status_t retain_bytes_in_current(void (*release)(void* user), size_t (*bytes)(void* user), void* user) {
-  return gcap_capture_retain_bytes(current_scope, release, bytes, user);
+static gcap_status_t retain_in_current(void (*release)(void* user), size_t (*bytes)(void* user), void* user) {
+  return gcap_capture_retain(current_scope, release, bytes, user);
 }
 
 static gcap_status_t on_close_of_current(void (*close)(void* user, bool committed), void* user) {
@@ -79,9 +75,9 @@ static uint64_t work_of_current(bool* out_is_rehearsal) {
 }
 
 // Both sets of hooks, but for the ledger.
-#define HOOKS_OF_ANY_SCOPE                                                                    \
-  .fail = fail_current, .retain = retain_in_current, .retain_bytes = retain_bytes_in_current, \
-  .on_close = on_close_of_current, .captures = current_captures, .work = work_of_current
+#define HOOKS_OF_ANY_SCOPE                                                                                          \
+  .fail = fail_current, .retain = retain_in_current, .on_close = on_close_of_current, .captures = current_captures, \
+  .work = work_of_current
 
 static const gcap_capture_hooks_t hooks_without_ledger = {HOOKS_OF_ANY_SCOPE};
 static const gcap_capture_hooks_t hooks_with_ledger = {HOOKS_OF_ANY_SCOPE, .note = note_in_current};
@@ -203,11 +199,17 @@ void gcap_capture_set_work(gcap_capture_t* capture, uint64_t work, bool is_rehea
   capture->is_rehearsal = is_rehearsal;
 }
 
+static gcap_status_info_t info_of(gcap_status_t status) {
+  gcap_status_info_t info;
+  gcap_status_get_info(status, &info);
+  return info;
+}
+
 // Whether `later` is `first` on its way up, which prefixes were put before: who reports it does not know that it was
 // latched where it was made.
 static bool is_same_failure(gcap_status_t first, gcap_status_t later) {
-  if (gcap_status_line(first) != gcap_status_line(later)) return false;
-  if (strcmp(gcap_status_file(first), gcap_status_file(later)) != 0) return false;
+  const gcap_status_info_t first_info = info_of(first), later_info = info_of(later);
+  if (first_info.line != later_info.line || strcmp(first_info.file, later_info.file) != 0) return false;
   const char *first_text = gcap_status_message(first), *later_text = gcap_status_message(later);
   const size_t first_length = strlen(first_text), later_length = strlen(later_text);
   return later_length >= first_length && strcmp(later_text + later_length - first_length, first_text) == 0;
@@ -295,7 +297,7 @@ static gcap_status_t close_scope(gcap_capture_t* capture, cudaGraph_t* out_graph
     end_status = GCAP_STATUS(GCAP_INTERNAL, "cudaStreamEndCapture succeeded without a graph");
   }
   capture->has_ended = true;
-  capture->end_answer = gcap_status_cuda_error(end_status);
+  capture->end_answer = info_of(end_status).cuda_error;
   current_scope = NULL;
   (void)pthread_setspecific(scope_key, NULL);  // a key that has a value takes NULL without memory
   gcap_capture_gate_leave();
@@ -372,12 +374,8 @@ gcap_status_t gcap_capture_on_close(gcap_capture_t* capture, void (*close)(void*
   return gcap_capture_entries_push(&capture->steps, step, "a close step");
 }
 
-gcap_status_t gcap_capture_retain(gcap_capture_t* capture, void (*release)(void* user), void* user) {
-  return gcap_capture_retain_bytes(capture, release, NULL, user);
-}
-
-gcap_status_t gcap_capture_retain_bytes(gcap_capture_t* capture, void (*release)(void* user),
-                                        size_t (*bytes)(void* user), void* user) {
+gcap_status_t gcap_capture_retain(gcap_capture_t* capture, void (*release)(void* user), size_t (*bytes)(void* user),
+                                  void* user) {
   GCAP_RETURN_IF_ERROR(check_open(capture, "gcap_capture_retain"));
   GCAP_RETURN_IF_NULL(release);
   const gcap_capture_entry_t entry = {.release = release, .bytes = bytes, .user = user};

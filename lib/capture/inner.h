@@ -27,6 +27,9 @@ void gcap_capture_fail_once(gcap_capture_t* capture, gcap_status_t cause);
 // NULL stays NULL.
 gcap_retained_t* gcap_retained_share(gcap_retained_t* retained);
 
+// The sum of what `bytes` of each entry (gcap_capture_retain) answers now; 0 for NULL.
+size_t gcap_retained_bytes(const gcap_retained_t* retained);
+
 // Calls `visit` with the `user` of each entry. NULL has none.
 void gcap_retained_each(const gcap_retained_t* retained, void (*visit)(void* context, const void* user), void* context);
 

@@ -39,8 +39,14 @@ static void add_call(gcap_text_t* text, const char* relation, const gcap_capture
   gcap_text_add(text, "%s%s at %s:%d", relation, call->operation, call->file, call->line);
 }
 
+static gcap_status_info_t info_of(gcap_status_t status) {
+  gcap_status_info_t info;
+  gcap_status_get_info(status, &info);
+  return info;
+}
+
 static bool is_not_reported(gcap_status_t status) {
-  return strcmp(gcap_status_cuda_call(status), GCAP_CAPTURE_UNREPORTED) == 0;
+  return strcmp(info_of(status).cuda_call, GCAP_CAPTURE_UNREPORTED) == 0;
 }
 
 // A call that was not noted broke the capture, between the two that were. `cause` may be its failure.
@@ -50,7 +56,7 @@ static void add_break_between(gcap_text_t* text, const gcap_capture_t* capture, 
   add_call(text, ", after ", &calls->innocent);
   add_call(text, calls->innocent.operation[0] != '\0' ? " and before " : ", before ", &calls->culprit);
   add_unseen(text, capture);
-  if (is_not_reported(cause)) add_rule(text, gcap_rule_of_code((int)gcap_status_cuda_error(cause)));
+  if (is_not_reported(cause)) add_rule(text, gcap_rule_of_code((int)info_of(cause).cuda_error));
 }
 
 // What the ledger saw: the call after which the capture was broken. It is to blame if it is known to break captures, or
@@ -82,7 +88,7 @@ static void add_break(gcap_text_t* text, const gcap_capture_t* capture, gcap_sta
 // What the first failure's code tells, when the ledger is off or saw the capture go on.
 static void add_cause(gcap_text_t* text, const gcap_capture_t* capture, gcap_status_t first) {
   const gcap_capture_calls_t* calls = &capture->calls;
-  const cudaError_t code = gcap_status_cuda_error(first);
+  const cudaError_t code = info_of(first).cuda_error;
   if (code == cudaErrorStreamCaptureInvalidated) {
     gcap_text_add(
         text, "; a call that was not noted broke it%s",
@@ -95,7 +101,7 @@ static void add_cause(gcap_text_t* text, const gcap_capture_t* capture, gcap_sta
     gcap_text_add(text, "; the call is not known: wrap calls in GCAP_CUDA");
     add_call(text, "; the last one that was noted is ", gcap_capture_calls_newest(calls));
   }
-  const gcap_rule_t* rule = gcap_rule_of_call(gcap_status_cuda_call(first), (int)code);
+  const gcap_rule_t* rule = gcap_rule_of_call(info_of(first).cuda_call, (int)code);
   if (code == cudaSuccess) rule = NULL;  // not a CUDA call's failure
   add_rule(text, rule != NULL ? rule : gcap_rule_of_code((int)code));
 }
@@ -121,7 +127,7 @@ gcap_status_t gcap_capture_verdict(gcap_capture_t* capture, gcap_status_t end_st
   char chars[kTextBytes];
   gcap_text_t text;
   gcap_text_init(&text, chars, sizeof(chars));
-  if (gcap_status_cuda_error(end_status) == cudaErrorStreamCaptureUnjoined) add_unjoined(&text, &capture->members);
+  if (info_of(end_status).cuda_error == cudaErrorStreamCaptureUnjoined) add_unjoined(&text, &capture->members);
   if (broken) {
     add_break(&text, capture, cause);
   } else {

@@ -18,14 +18,9 @@ gcap_status_t gcap_refuse_forked(const char* operation) {
 
 static void ignore_failure(gcap_status_t cause) { (void)cause; }
 
-static gcap_status_t refuse_retain(void (*release)(void* user), void* user) {
-  (void)release, (void)user;
-  return gcap_refuse_forked("gcap_capture_retain");
-}
-
-static gcap_status_t refuse_retain_bytes(void (*release)(void* user), size_t (*bytes)(void* user), void* user) {
+static gcap_status_t refuse_retain(void (*release)(void* user), size_t (*bytes)(void* user), void* user) {
   (void)release, (void)bytes, (void)user;
-  return gcap_refuse_forked("gcap_capture_retain_bytes");
+  return gcap_refuse_forked("gcap_capture_retain");
 }
 
 static gcap_status_t refuse_on_close(void (*close)(void* user, bool committed), void* user) {
@@ -46,7 +41,6 @@ static uint64_t no_work(bool* out_is_rehearsal) {
 
 const gcap_capture_hooks_t gcap_forked_hooks = {.fail = ignore_failure,
                                                 .retain = refuse_retain,
-                                                .retain_bytes = refuse_retain_bytes,
                                                 .on_close = refuse_on_close,
                                                 .captures = refuse_captures,
                                                 .work = no_work};

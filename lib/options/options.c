@@ -95,48 +95,47 @@ static gcap_status_t read_in_force(const gcap_options_t* given, gcap_options_t* 
   return NULL;
 }
 
-gcap_status_t gcap_options_get(const gcap_options_t* options, const char* key, char* out_text, size_t text_bytes) {
-  GCAP_RETURN_IF_NULL(out_text);
-  if (text_bytes > 0) out_text[0] = '\0';
-  GCAP_RETURN_IF_NULL(options);
-  GCAP_RETURN_IF_NULL(key);
-  const gcap_option_prefixes_t prefixes = {.allowed = true};
-  const gcap_option_t* row = NULL;
-  GCAP_RETURN_IF_ERROR(gcap_option_table_find(&gcap_provider_option_table, &prefixes, key, &row));
-  gcap_options_t known;
-  GCAP_RETURN_IF_ERROR(read_in_force(options, &known));
-  gcap_text_t text;
-  gcap_text_init(&text, out_text, text_bytes);
+static void add_value(const gcap_options_t* known, const gcap_option_t* row, gcap_text_t* text) {
   if (gcap_option_has_field(row)) {
-    gcap_option_value_print(row->kind, (const char*)&known + row->offset, &text);
+    gcap_option_value_print(row->kind, (const char*)known + row->offset, text);
   } else {
-    gcap_text_add(&text, "0");  // nothing else is allowed
+    gcap_text_add(text, "0");  // nothing else is allowed
   }
-  if (!gcap_text_is_cut(&text)) return NULL;
-  if (text_bytes > 0) out_text[0] = '\0';
-  return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "the value of option %s has %zu bytes, out_text has room for %zu",
-                     row->key, text.length + 1, text_bytes);
 }
 
-int gcap_options_to_string(const gcap_options_t* options, char* out_text, size_t text_bytes) {
-  gcap_text_t text;
-  gcap_text_init(&text, out_text, out_text == NULL ? 0 : text_bytes);
-  gcap_options_t known;
-  gcap_status_t status =
-      options == NULL ? GCAP_STATUS(GCAP_INVALID_ARGUMENT, "options is NULL") : read_in_force(options, &known);
-  const bool is_known = status == NULL;
-  gcap_status_free(status);
-  for (size_t i = 0; is_known && i < gcap_provider_option_table.num_rows; ++i) {
+static void add_all(const gcap_options_t* known, gcap_text_t* text) {
+  for (size_t i = 0; i < gcap_provider_option_table.num_rows; ++i) {
     const gcap_option_t* row = &gcap_provider_option_table.rows[i];
     const bool is_stream = row->offset == offsetof(gcap_options_t, user_stream);
     if (!gcap_option_has_field(row)) continue;
     // Given as 0 it would say that the default stream is meant.
-    if (is_stream && known.user_stream == NULL && !known.allow_default_stream) continue;
-    gcap_text_add(&text, "%s=", row->key);
-    gcap_option_value_print(row->kind, (const char*)&known + row->offset, &text);
-    gcap_text_add(&text, "\n");
+    if (is_stream && known->user_stream == NULL && !known->allow_default_stream) continue;
+    gcap_text_add(text, "%s=", row->key);
+    add_value(known, row, text);
+    gcap_text_add(text, "\n");
   }
-  return is_known ? (int)text.length : -1;
+}
+
+gcap_status_t gcap_options_get(const gcap_options_t* options, const char* key, char* out_text, size_t text_bytes) {
+  GCAP_RETURN_IF_NULL(out_text);
+  if (text_bytes > 0) out_text[0] = '\0';
+  GCAP_RETURN_IF_NULL(options);
+  const gcap_option_prefixes_t prefixes = {.allowed = true};
+  const gcap_option_t* row = NULL;
+  if (key != NULL) {
+    GCAP_RETURN_IF_ERROR(gcap_option_table_find(&gcap_provider_option_table, &prefixes, key, &row));
+  }
+  gcap_options_t known;
+  GCAP_RETURN_IF_ERROR(read_in_force(options, &known));
+  gcap_text_t text;
+  gcap_text_init(&text, out_text, text_bytes);
+  if (row != NULL) add_value(&known, row, &text);
+  if (row == NULL) add_all(&known, &text);
+  if (!gcap_text_is_cut(&text)) return NULL;
+  if (text_bytes > 0) out_text[0] = '\0';
+  return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "the %s%s has %zu bytes, out_text has room for %zu",
+                     row != NULL ? "value of option " : "text of all options", row != NULL ? row->key : "",
+                     text.length + 1, text_bytes);
 }
 
 // --- Whether they fit together --------------------------------------------------------------------------------------

@@ -24,7 +24,7 @@
 #include "lib/internal/capture_check.h"
 #include "lib/internal/grow.h"
 #include "lib/runtime/runtime_internal.h"
-#include "lib/scratch/run.h"
+#include "lib/scratch/inner.h"
 #include "lib/stream/inner.h"
 
 typedef struct forks {

@@ -16,8 +16,7 @@
 
 #include "gcap/log.h"
 #include "lib/base/capture_hooks.h"
-#include "lib/scratch/reservation.h"
-#include "lib/scratch/run.h"
+#include "lib/scratch/inner.h"
 
 // A reservation and the graphs that have it.
 typedef struct graph_reservation {
@@ -172,7 +171,7 @@ gcap_status_t gcap_graph_memory_reserve(gcap_graph_memory_t* memory, gcap_stream
   char label[32];
   snprintf(label, sizeof(label), "graph %d", graph_id);
   gcap_scratch_reservation_set_label(reservation->scratch, label);
-  status = gcap_capture_retain_bytes(capture, release_reservation, reservation_bytes, reservation);
+  status = gcap_capture_retain(capture, release_reservation, reservation_bytes, reservation);
   if (status != NULL) {
     close_reservation(reservation, /*committed=*/false);
     release_reservation(reservation);

@@ -25,8 +25,7 @@
 #include "lib/runtime/forks.h"
 #include "lib/runtime/runtime_internal.h"
 #include "lib/runtime/thread_context.h"
-#include "lib/scratch/check_end.h"
-#include "lib/scratch/run.h"
+#include "lib/scratch/inner.h"
 #include "lib/stream/inner.h"
 
 // Blocks may outlive the thread that got them, such as a tensor that it handed to another thread. Of the stream, which

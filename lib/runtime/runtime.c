@@ -60,8 +60,6 @@ gcap_status_t gcap_runtime_destroy(gcap_runtime_t* runtime) {
 
 // --- What a runtime is ----------------------------------------------------------------------------------------------
 
-bool gcap_runtime_supports_concurrent_runs(const gcap_runtime_t* runtime) { return runtime->supports_concurrent_runs; }
-
 // Tells once that a runtime wants to capture and cannot. The warning is about the table, so the second one has no news.
 static void warn_that_it_cannot_capture(const gcap_runtime_t* runtime) {
   atomic_bool* warned = (atomic_bool*)&runtime->warned;
@@ -80,10 +78,23 @@ static bool must_not_capture(const gcap_runtime_t* runtime) {
   return true;
 }
 
-bool gcap_runtime_is_graph_capture_enabled(const gcap_runtime_t* runtime) {
+static bool is_graph_capture_enabled(const gcap_runtime_t* runtime) {
   const gcap_runtime_ops_t* ops = &runtime->ops;
   if (ops->is_graph_capture_enabled == NULL || !ops->is_graph_capture_enabled(ops->self)) return false;
   return !must_not_capture(runtime);
+}
+
+static bool copies_in_default_stream(const gcap_runtime_t* runtime) {
+  return runtime->ops.copies_in_default_stream == NULL || runtime->ops.copies_in_default_stream(runtime->ops.self);
+}
+
+void gcap_runtime_read_info(const gcap_runtime_t* runtime, gcap_runtime_info_t* out_info) {
+  static const gcap_sized_type_t type = GCAP_SIZED_TYPE(gcap_runtime_info);
+  const gcap_runtime_info_t info = {.struct_size = sizeof(info),
+                                    .supports_concurrent_runs = runtime->supports_concurrent_runs,
+                                    .is_graph_capture_enabled = is_graph_capture_enabled(runtime),
+                                    .copies_in_default_stream = copies_in_default_stream(runtime)};
+  gcap_sized_write(&type, &info, out_info);
 }
 
 static const gcap_sized_type_t resources_type = GCAP_SIZED_TYPE(gcap_run_resources);
@@ -280,10 +291,6 @@ gcap_status_t gcap_runtime_copy_tensors(gcap_runtime_t* runtime, const gcap_copy
   GCAP_RETURN_IF_NULL(copies);
   if (runtime->ops.copy_tensors != NULL) return runtime->ops.copy_tensors(runtime->ops.self, copies, count);
   return gcap_copy_refuse_memory(copies, 0, "a runtime whose table has no copy_tensors");
-}
-
-bool gcap_runtime_copies_in_default_stream(const gcap_runtime_t* runtime) {
-  return runtime->ops.copies_in_default_stream == NULL || runtime->ops.copies_in_default_stream(runtime->ops.self);
 }
 
 static gcap_status_t lacks(const char* operation, const char* member) {

@@ -108,7 +108,7 @@ static gcap_status_t issue_step(void* self, int id, gcap_run_result_t* result, g
 // --- The whole ------------------------------------------------------------------------------------------------------
 
 gcap_runtime_t* gcap_runtime_begin_turn(gcap_runtime_t* runtime) {
-  if (gcap_runtime_supports_concurrent_runs(runtime)) return NULL;
+  if (runtime->supports_concurrent_runs) return NULL;
   pthread_mutex_lock(&runtime->turns);
   return runtime;
 }

@@ -31,7 +31,7 @@ static void view_get_stats(void* self, gcap_allocator_stats_t* out_stats) { gcap
 gcap_status_t gcap_scratch_view_create(gcap_scratch_t* scratch) {
   const gcap_allocator_ops_t ops = {
       .struct_version = GCAP_ALLOCATOR_OPS_VERSION,
-      .device_id = gcap_allocator_device(scratch->upstream),
+      .device_id = scratch->device_id,
       .alignment = GCAP_SCRATCH_GRANULE_BYTES,
       .self = scratch,
       .alloc = view_alloc,
@@ -45,7 +45,3 @@ gcap_status_t gcap_scratch_view_create(gcap_scratch_t* scratch) {
 }
 
 gcap_allocator_t* gcap_scratch_allocator(gcap_scratch_t* scratch) { return scratch->view; }
-
-void gcap_scratch_read_stats(gcap_scratch_t* scratch, gcap_allocator_stats_t* out_stats) {
-  gcap_allocator_read_stats(scratch->view, out_stats);
-}

@@ -42,7 +42,7 @@ gcap_status_t gcap_scratch_debug_create(gcap_scratch_t* scratch) {
   }
   debug->red_zones = options->red_zones;
   debug->poison_on_free = options->poison_on_free;
-  debug->reader.to_host = gcap_allocator_device(scratch->upstream) < 0 ? cudaMemcpyHostToHost : cudaMemcpyDeviceToHost;
+  debug->reader.to_host = scratch->device_id < 0 ? cudaMemcpyHostToHost : cudaMemcpyDeviceToHost;
   debug->reader.record = &debug->record;
   scratch->debug = debug;
   scratch->zone_bytes = debug->red_zones ? GCAP_SCRATCH_GRANULE_BYTES : 0;

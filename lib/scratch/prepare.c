@@ -15,6 +15,7 @@
 #include "lib/internal/check_argument.h"
 #include "lib/internal/forked.h"
 #include "lib/scratch/bypass.h"
+#include "lib/scratch/inner.h"
 #include "lib/scratch/lock.h"
 #include "lib/scratch/need.h"
 #include "lib/scratch/out_of_memory.h"

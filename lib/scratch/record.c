@@ -90,8 +90,10 @@ gcap_status_t gcap_scratch_with_history(const gcap_scratch_record_t* record, con
   if (status == NULL) return NULL;
   const gcap_scratch_history_t history = gcap_scratch_history_of(record, ptr);
   if (history.text[0] == '\0') return status;
-  gcap_status_t longer = gcap_status_make(gcap_status_code(status), gcap_status_file(status), gcap_status_line(status),
-                                          "%s%s", gcap_status_message(status), history.text);
+  gcap_status_info_t info;
+  gcap_status_get_info(status, &info);
+  gcap_status_t longer = gcap_status_make(gcap_status_code(status), info.file, info.line, "%s%s",
+                                          gcap_status_message(status), history.text);
   gcap_status_free(status);
   return longer;
 }

@@ -32,6 +32,7 @@
 #include "lib/base/capture_hooks.h"
 #include "lib/internal/check_argument.h"
 #include "lib/internal/forked.h"
+#include "lib/scratch/inner.h"
 #include "lib/scratch/lock.h"
 #include "lib/scratch/streams.h"
 #include "lib/scratch/timeline.h"
@@ -388,7 +389,7 @@ gcap_status_t gcap_scratch_reservation_open_for_scope(gcap_scratch_t* scratch, g
   const gcap_capture_hooks_t* scope = gcap_thread_capture_hooks;
   gcap_scratch_reservation_t* reservation = NULL;
   GCAP_RETURN_IF_ERROR(begin(scratch, state, &reservation));
-  gcap_status_t status = scope->retain_bytes(release_with_graph, bytes_of_graph, reservation);
+  gcap_status_t status = scope->retain(release_with_graph, bytes_of_graph, reservation);
   if (status != NULL) {
     free_ended(release_locked(reservation));
     return status;

@@ -51,8 +51,6 @@ static inline gcap_scratch_reservation_t* gcap_scratch_block_reservation(const g
 //   RESOURCE_EXHAUSTED  no host memory; the scope has failed
 gcap_status_t gcap_scratch_reservation_open_for_scope(gcap_scratch_t* scratch,
                                                       gcap_scratch_stream_state_t* state) GCAP_NODISCARD;
-// As gcap_scratch_reservation_close. A capture that succeeded ends with `committed`.
-void gcap_scratch_reservation_close_with(gcap_scratch_reservation_t* reservation, bool committed);
 // Gives up what the stream's rehearsal reserved, for which no capture came.
 void gcap_scratch_drop_rehearsed(gcap_scratch_stream_state_t* state);
 // Makes a block that is in no pool the reservation's, if it is not yet.

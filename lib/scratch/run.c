@@ -20,6 +20,7 @@
 #include "gcap/log.h"
 #include "lib/internal/check_argument.h"
 #include "lib/scratch/debug.h"
+#include "lib/scratch/inner.h"
 #include "lib/scratch/lock.h"
 #include "lib/scratch/need.h"
 #include "lib/scratch/nodes.h"
@@ -70,8 +71,6 @@ static gcap_status_t begin_locked(hold_t* hold, gcap_stream_t* stream) {
 }
 
 gcap_status_t gcap_scratch_begin_run(gcap_scratch_t* scratch, gcap_stream_t* stream) {
-  GCAP_RETURN_IF_NULL(scratch);
-  GCAP_RETURN_IF_NULL(stream);
   GCAP_RETURN_IF_ERROR(gcap_check_not_forked(__func__));
   hold_t hold = lock(scratch, stream);
   gcap_status_t status = begin_locked(&hold, stream);
@@ -223,8 +222,6 @@ gcap_status_t gcap_scratch_end_run(gcap_scratch_t* scratch, gcap_stream_t* strea
 }
 
 gcap_status_t gcap_scratch_end_run_of(gcap_scratch_t* scratch, gcap_stream_t* stream, uint64_t work, bool has_failed) {
-  GCAP_RETURN_IF_NULL(scratch);
-  GCAP_RETURN_IF_NULL(stream);
   GCAP_RETURN_IF_ERROR(gcap_check_not_forked("gcap_scratch_end_run"));
   const hold_t hold = lock(scratch, stream);
   gcap_scratch_stream_state_t* state = hold.state;

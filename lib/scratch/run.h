@@ -6,15 +6,6 @@
 
 #include "lib/scratch/arena.h"
 
-// As gcap_scratch_end_run. What the run had of the stream at most is what a capture of `work` will need of it; 0: of no
-// work. The runtime's work is the graph id and 1. A run that has failed may leave blocks, so nothing is logged of them,
-// and it may have needed more.
-gcap_status_t gcap_scratch_end_run_of(gcap_scratch_t* scratch, gcap_stream_t* stream, uint64_t work,
-                                      bool has_failed) GCAP_NODISCARD;
-
-// As gcap_scratch_reservation_prepare, for a capture of `work`: what the last run of that work had.
-gcap_status_t gcap_scratch_prepare_for(gcap_scratch_t* scratch, gcap_stream_t* stream, uint64_t work) GCAP_NODISCARD;
-
 // Ends a run and frees nothing: its blocks stay live. The arena is locked.
 void gcap_scratch_drop_run(gcap_scratch_t* scratch, gcap_scratch_stream_state_t* state);
 

@@ -42,8 +42,8 @@
 #include "lib/internal/forked.h"
 #include "lib/internal/sized.h"
 #include "lib/scratch/allocator_view.h"
-#include "lib/scratch/check_end.h"
 #include "lib/scratch/debug.h"
+#include "lib/scratch/inner.h"
 #include "lib/scratch/lock.h"
 #include "lib/scratch/memory_source.h"
 #include "lib/scratch/nodes.h"
@@ -59,10 +59,13 @@
 
 GCAP_SIZED_OPTIONS(static, gcap_scratch_options);
 
-static gcap_status_t check_upstream(const gcap_allocator_t* upstream) {
-  if (gcap_allocator_alignment(upstream) >= GCAP_SCRATCH_GRANULE_BYTES) return NULL;
+static gcap_status_t check_upstream(gcap_allocator_t* upstream, int* out_device_id) {
+  gcap_allocator_stats_t stats;
+  gcap_allocator_get_stats(upstream, &stats);
+  *out_device_id = stats.device_id;
+  if (stats.alignment >= GCAP_SCRATCH_GRANULE_BYTES) return NULL;
   return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "scratch's upstream allocator aligns to %zu bytes, expected %zu or more",
-                     gcap_allocator_alignment(upstream), GCAP_SCRATCH_GRANULE_BYTES);
+                     stats.alignment, GCAP_SCRATCH_GRANULE_BYTES);
 }
 
 static gcap_status_t check_chunk(const char* name, size_t* bytes) {
@@ -92,14 +95,15 @@ gcap_status_t gcap_scratch_create(gcap_allocator_t* upstream, const gcap_scratch
   *out_scratch = NULL;
   GCAP_RETURN_IF_NULL(upstream);
   GCAP_RETURN_IF_ERROR(gcap_check_not_forked(__func__));
-  GCAP_RETURN_IF_ERROR(check_upstream(upstream));
+  int device_id = -1;
+  GCAP_RETURN_IF_ERROR(check_upstream(upstream, &device_id));
   gcap_scratch_options_t checked;
   GCAP_RETURN_IF_ERROR(gcap_scratch_options_read(options, &checked));
   GCAP_RETURN_IF_ERROR(check_options(&checked));
   gcap_scratch_t* scratch = calloc(1, sizeof(*scratch));
   if (scratch == NULL) return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory for a scratch arena");
   scratch->upstream = upstream;
-  scratch->device_id = gcap_allocator_device(upstream);
+  scratch->device_id = device_id;
   scratch->options = checked;
   gcap_status_t status = gcap_scratch_view_create(scratch);
   if (status == NULL) status = gcap_scratch_debug_create(scratch);

@@ -39,7 +39,7 @@ gcap_status_t gcap_scratch_wait_for_device(gcap_scratch_t* scratch, bool* out_wa
   if (gcap_thread_captures() || !gcap_capture_gate_try_close()) return NULL;
   const uint64_t point = ++scratch->unknown_stream.begun_point;
   const int paused = gcap_scratch_pause_lock(scratch);
-  gcap_status_t status = synchronize(gcap_allocator_device(scratch->upstream));
+  gcap_status_t status = synchronize(scratch->device_id);
   gcap_capture_gate_open();
   gcap_scratch_resume_lock(scratch, paused);
   if (status != NULL) return status;

@@ -1,7 +1,7 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
-// inner.h: what other modules use of the stream module, and users do not see: the questions of a timeline, and the
-// pool.
+// inner.h: what other modules use of the stream module, and users do not see: who made a stream, the questions of a
+// timeline, and the pool.
 #ifndef GCAP_LIB_STREAM_INNER_H_
 #define GCAP_LIB_STREAM_INNER_H_
 
@@ -14,6 +14,9 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+
+// Who made the stream, as gcap_stream_create and gcap_stream_wrap were told.
+gcap_stream_ownership_t gcap_stream_ownership(const gcap_stream_t* stream);
 
 // False for the default stream, which the runtime refuses to capture.
 bool gcap_stream_can_capture(const gcap_stream_t* stream);

@@ -144,9 +144,8 @@ static gcap_status_t issue(const gcap_matmul_t* matmul, cudaStream_t stream, ope
   return matmul->has_bias ? multiply_with_bias(matmul, stream, &p) : multiply(matmul, stream, matmul->operation, &p);
 }
 
-gcap_status_t gcap_matmul_run_with_addend(const gcap_matmul_t* matmul, gcap_stream_t* stream, const void* a,
-                                          const void* b, const void* bias, const void* addend, void* c,
-                                          void* workspace) {
+gcap_status_t gcap_matmul_run(const gcap_matmul_t* matmul, gcap_stream_t* stream, const void* a, const void* b,
+                              const void* bias, const void* addend, void* c, void* workspace) {
   GCAP_RETURN_IF_NULL(matmul);
   GCAP_RETURN_IF_NULL(stream);
   if (matmul->is_empty) return NULL;
@@ -157,9 +156,4 @@ gcap_status_t gcap_matmul_run_with_addend(const gcap_matmul_t* matmul, gcap_stre
   GCAP_RETURN_IF_ERROR(gcap_device_push(device_id, &previous));
   gcap_status_t status = issue(matmul, gcap_stream_handle(stream), operands);
   return gcap_status_join(status, gcap_device_pop(device_id, previous));
-}
-
-gcap_status_t gcap_matmul_run(const gcap_matmul_t* matmul, gcap_stream_t* stream, const void* a, const void* b,
-                              const void* bias, void* c, void* workspace) {
-  return gcap_matmul_run_with_addend(matmul, stream, a, b, bias, NULL, c, workspace);
 }

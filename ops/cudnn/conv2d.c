@@ -15,6 +15,7 @@
 #include "lib/internal/check_argument.h"
 #include "lib/internal/cuda_guard.h"
 #include "lib/internal/run_trace.h"
+#include "lib/internal/sized.h"
 #include "ops/cudnn/conv2d_plan.h"
 #include "ops/cudnn/cudnn_status.h"
 #include "ops/cudnn/cudnn_tensor.h"
@@ -123,15 +124,17 @@ void gcap_conv2d_destroy(gcap_conv2d_t* conv) {
   free(conv);
 }
 
-bool gcap_conv2d_is_direct(const gcap_conv2d_t* conv) { return conv->is_direct; }
-
-size_t gcap_conv2d_workspace_bytes(const gcap_conv2d_t* conv) {
+static size_t workspace_bytes(const gcap_conv2d_t* conv) {
   if (conv->zeros.bytes != 0) return conv->zeros.offset + conv->zeros.bytes;
   return conv->padded.bytes != 0 ? conv->padded.offset + conv->padded.bytes : conv->algorithm_bytes;
 }
 
-void gcap_conv2d_output_shape(const gcap_conv2d_t* conv, int out_shape[4]) {
-  for (int i = 0; i < 4; ++i) out_shape[i] = conv->output_shape[i];
+void gcap_conv2d_read_info(const gcap_conv2d_t* conv, gcap_conv2d_info_t* out_info) {
+  static const gcap_sized_type_t type = {.name = "gcap_conv2d_info", .bytes = sizeof(gcap_conv2d_info_t)};
+  gcap_conv2d_info_t info = {
+      .struct_size = sizeof(info), .is_direct = conv->is_direct, .workspace_bytes = workspace_bytes(conv)};
+  for (int i = 0; i < 4; ++i) info.output_shape[i] = conv->output_shape[i];
+  gcap_sized_write(&type, &info, out_info);
 }
 
 // The addresses of a run.
@@ -150,7 +153,7 @@ static gcap_status_t check_operands(const gcap_conv2d_t* conv, const operands_t*
   } else if (p->bias != NULL) {
     return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "bias is not NULL, the plan has none");
   }
-  const size_t bytes = gcap_conv2d_workspace_bytes(conv);
+  const size_t bytes = workspace_bytes(conv);
   if (bytes == 0) return NULL;
   if (p->workspace == NULL) {
     return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "workspace is NULL, the plan needs %zu bytes", bytes);

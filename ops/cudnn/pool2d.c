@@ -188,10 +188,6 @@ void gcap_pool2d_destroy(gcap_pool2d_t* pool) {
   free(pool);
 }
 
-void gcap_pool2d_output_shape(const gcap_pool2d_t* pool, int out_shape[4]) {
-  for (int i = 0; i < 4; ++i) out_shape[i] = pool->output_shape[i];
-}
-
 static gcap_status_t run_direct(const gcap_pool2d_t* pool, gcap_stream_t* stream, const void* x, void* y) {
   gcap_direct_pool_params_t params = pool->direct;
   params.x = x;

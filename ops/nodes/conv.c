@@ -123,7 +123,9 @@ gcap_status_t gcap_node_conv(const gcap_node_kernel_t* kernel, const gcap_kernel
   gcap_stream_t* stream = context->resources.stream;
   const gcap_tensor_t* y = &context->outputs[0];
   void* workspace = NULL;
-  GCAP_RETURN_IF_ERROR(gcap_node_take_workspace(context, gcap_conv2d_workspace_bytes(conv->conv), &workspace));
+  gcap_conv2d_info_t info;
+  gcap_conv2d_get_info(conv->conv, &info);
+  GCAP_RETURN_IF_ERROR(gcap_node_take_workspace(context, info.workspace_bytes, &workspace));
   gcap_status_t status = gcap_conv2d_run(conv->conv, stream, context->inputs[0].data, context->inputs[1].data,
                                          conv->has_bias ? context->inputs[2].data : NULL, y->data, workspace);
   status = gcap_node_return_workspace(context, workspace, status);

@@ -92,11 +92,10 @@ gcap_status_t gcap_node_gemm(const gcap_node_kernel_t* kernel, const gcap_kernel
   void* workspace = NULL;
   GCAP_RETURN_IF_ERROR(gcap_node_take_workspace(context, gcap_matmul_workspace_bytes(gemm->matmul), &workspace));
   const void* bias = gemm->has_bias ? context->inputs[2].data : NULL;
+  const void* addend = gemm->has_addend ? context->inputs[2].data : NULL;
   const void *a = context->inputs[0].data, *b = context->inputs[1].data;
   void* y = context->outputs[0].data;
   gcap_stream_t* stream = context->resources.stream;
-  gcap_status_t status = gemm->has_addend ? gcap_matmul_run_with_addend(gemm->matmul, stream, a, b, bias,
-                                                                        context->inputs[2].data, y, workspace)
-                                          : gcap_matmul_run(gemm->matmul, stream, a, b, bias, y, workspace);
+  gcap_status_t status = gcap_matmul_run(gemm->matmul, stream, a, b, bias, addend, y, workspace);
   return gcap_node_return_workspace(context, workspace, status);
 }

@@ -152,7 +152,7 @@ static gcap_status_t issue(const product_t* p, int64_t r, const gcap_kernel_cont
     rest /= p->size[i];
   }
   return gcap_matmul_run(p->matmul, context->resources.stream, moved(context->inputs[0].data, a, p->element_bytes),
-                         moved(context->inputs[1].data, b, p->element_bytes), /*bias=*/NULL,
+                         moved(context->inputs[1].data, b, p->element_bytes), /*bias=*/NULL, /*addend=*/NULL,
                          (void*)moved(context->outputs[0].data, r * p->c_step, p->element_bytes), workspace);
 }
 

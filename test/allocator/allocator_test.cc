@@ -12,6 +12,7 @@
 
 #include "gcap/allocator_ops.h"
 #include "gtest/gtest.h"
+#include "test/support/allocator_stats.h"
 #include "test/support/expect_status.h"
 
 namespace gcap {
@@ -108,8 +109,8 @@ TEST_F(Allocator, CopiesTheTable) {
   gcap_allocator_ops_t ops = AllOps(&recorder_);
   Create(ops);
   ops = {};
-  EXPECT_EQ(gcap_allocator_device(allocator_), 3);
-  EXPECT_EQ(gcap_allocator_alignment(allocator_), 64u);
+  EXPECT_EQ(StatsOf(allocator_).device_id, 3);
+  EXPECT_EQ(StatsOf(allocator_).alignment, 64u);
   GCAP_EXPECT_OK(gcap_allocator_alloc(allocator_, 5, &ptr_));
   EXPECT_EQ(TakeCalls(), Calls{"alloc 5"});
 }

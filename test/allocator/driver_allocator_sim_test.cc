@@ -7,6 +7,7 @@
 #include "gcap/allocator.h"
 #include "gtest/gtest.h"
 #include "test/base/device_work.h"
+#include "test/support/allocator_stats.h"
 #include "test/support/expect_status.h"
 #include "test/support/faults.h"
 #include "test/support/log_catcher.h"
@@ -14,12 +15,6 @@
 namespace gcap {
 namespace testing {
 namespace {
-
-gcap_allocator_stats_t StatsOf(gcap_allocator_t* allocator) {
-  gcap_allocator_stats_t stats;
-  gcap_allocator_get_stats(allocator, &stats);
-  return stats;
-}
 
 // Lets every call of alloc and of free fail once, and expects `num_alloc_calls` and `num_free_calls` of them.
 void WalkAllocator(gcap_allocator_t* allocator, uint64_t num_alloc_calls, uint64_t num_free_calls) {
@@ -92,7 +87,7 @@ TEST(DeviceAllocatorFaults, OfCreateLeaveNothing) {
 TEST(DeviceAllocator, AllocatesOnItsOwnDevice) {
   gcap_allocator_t* allocator = nullptr;
   GCAP_ASSERT_OK(gcap_device_allocator_create(1, &allocator));
-  EXPECT_EQ(gcap_allocator_device(allocator), 1);
+  EXPECT_EQ(StatsOf(allocator).device_id, 1);
   void* ptr = nullptr;
   GCAP_ASSERT_OK(gcap_allocator_alloc(allocator, 512, &ptr));
   cudaPointerAttributes attributes;

@@ -12,6 +12,7 @@
 #include "gcap/allocator.h"
 #include "gcap/capture.h"
 #include "gtest/gtest.h"
+#include "test/support/allocator_stats.h"
 #include "test/support/device_test.h"
 #include "test/support/expect_status.h"
 #include "test/support/log_catcher.h"
@@ -73,8 +74,8 @@ INSTANTIATE_TEST_SUITE_P(All, DriverAllocator, ::testing::ValuesIn(kMakers),
                          [](const ::testing::TestParamInfo<Maker>& info) { return info.param.name; });
 
 TEST_P(DriverAllocator, GivesAlignedMemoryThatHoldsData) {
-  EXPECT_EQ(gcap_allocator_device(allocator_), GetParam().device_id);
-  EXPECT_EQ(gcap_allocator_alignment(allocator_), 256u);
+  EXPECT_EQ(StatsOf(allocator_).device_id, GetParam().device_id);
+  EXPECT_EQ(StatsOf(allocator_).alignment, 256u);
   std::vector<char> expected(1000), actual(1000);
   for (size_t i = 0; i < expected.size(); ++i) expected[i] = static_cast<char>(i * 7);
   void* small = Alloc(1);

@@ -12,6 +12,7 @@
 #include "gcap/capture.h"
 #include "gtest/gtest.h"
 #include "test/allocator/external_callbacks.h"
+#include "test/support/allocator_stats.h"
 #include "test/support/device_test.h"
 #include "test/support/expect_status.h"
 #include "test/support/log_catcher.h"
@@ -71,8 +72,8 @@ TEST_F(ExternalAllocator, CreateNeedsAllocAndFreeTogether) {
 }
 
 TEST_F(ExternalAllocator, PassesAllocAndFreeOn) {
-  EXPECT_EQ(gcap_allocator_device(allocator_), 0);
-  EXPECT_EQ(gcap_allocator_alignment(allocator_), 256u);
+  EXPECT_EQ(StatsOf(allocator_).device_id, 0);
+  EXPECT_EQ(StatsOf(allocator_).alignment, 256u);
   void* ptr = Alloc(100);
   EXPECT_EQ(Stats().in_use_bytes, 100u);
   Free(ptr);

@@ -7,6 +7,7 @@
 
 #include "gcap/allocator.h"
 #include "gtest/gtest.h"
+#include "test/support/allocator_stats.h"
 #include "test/support/expect_status.h"
 #include "test/support/faults.h"
 #include "test/support/log_catcher.h"
@@ -72,7 +73,7 @@ TEST(PoolAllocator, OfADeviceWithoutPoolsIsUnimplemented) {
 
 TEST(PoolAllocator, AllocatesOnItsOwnDeviceAndRefusesStreamsOfAnother) {
   gcap_allocator_t* allocator = CreatePool(1);
-  EXPECT_EQ(gcap_allocator_device(allocator), 1);
+  EXPECT_EQ(StatsOf(allocator).device_id, 1);
   void* ptr = nullptr;
   GCAP_ASSERT_OK(gcap_allocator_alloc(allocator, 512, &ptr));
   cudaPointerAttributes attributes;

@@ -177,30 +177,6 @@ TEST_F(PoolAllocator, WhatItRefusesBesidesMemoryLeavesTheCaptureAlone) {
   Free(block);
 }
 
-// What a capture was refused counts for nothing, so the limit is all there again after it.
-TEST_F(PoolAllocator, UnderACountingAllocatorKeepsTheOrderOfStreamsAndTheRulesOfCaptures) {
-  gcap_counting_allocator_options_t options;
-  gcap_counting_allocator_options_init(&options);
-  options.limit_bytes = 3 * kBytes;
-  gcap_allocator_t* pool = allocator_;
-  GCAP_ASSERT_OK(gcap_counting_allocator_create(pool, &options, &allocator_));
-  ExpectFreedInOrderOf(gcap_stream_handle(stream_), AllocOn(stream_));
-  gcap_capture_t* capture = nullptr;
-  GCAP_ASSERT_OK(gcap_capture_begin(gcap_stream_handle(stream_), nullptr, &capture));
-  void* ptr = this;
-  GCAP_EXPECT_FAILS(gcap_allocator_alloc_on_stream(allocator_, kBytes, stream_, &ptr), GCAP_FAILED_PRECONDITION,
-                    "captures");
-  EXPECT_EQ(ptr, nullptr);
-  cudaGraph_t graph = nullptr;
-  gcap_retained_t* retained = nullptr;
-  GCAP_EXPECT_FAILS(gcap_capture_end(capture, &graph, &retained), GCAP_CAPTURE_INVALIDATED, "4096 bytes");
-  Free(AllocOn(stream_, 3 * kBytes));
-  EXPECT_EQ(Stats().max_in_use_bytes, 3 * kBytes);
-  gcap_allocator_destroy(allocator_);
-  allocator_ = pool;
-  EXPECT_EQ(Stats().in_use_bytes, 0u);
-}
-
 TEST_F(PoolAllocator, IsAnUpstreamForScratch) {
   gcap_scratch_t* scratch = nullptr;
   GCAP_ASSERT_OK(gcap_scratch_create(allocator_, nullptr, &scratch));

@@ -75,43 +75,6 @@ TEST(ShortMemory, ExternalBlockThatCannotBeNotedGoesBack) {
   EXPECT_GE(failed, 2) << "its place, and its note";
 }
 
-gcap_status_t GiveSame(void*, size_t, void** out_ptr) {
-  *out_ptr = memory;
-  return nullptr;
-}
-gcap_status_t CountTaken(void*, void*) {
-  ++num_frees;
-  return nullptr;
-}
-
-TEST(ShortMemory, CountedBlockInUseStaysWithItsOwner) {
-  gcap_allocator_ops_t ops = {};
-  ops.struct_version = GCAP_ALLOCATOR_OPS_VERSION;
-  ops.device_id = -1;
-  ops.alignment = 256;
-  ops.alloc = GiveSame;
-  ops.free = CountTaken;
-  gcap_allocator_t* upstream = nullptr;
-  gcap_allocator_t* counting = nullptr;
-  GCAP_ASSERT_OK(gcap_allocator_create(&ops, &upstream));
-  GCAP_ASSERT_OK(gcap_counting_allocator_create(upstream, nullptr, &counting));
-  void* owned = nullptr;
-  GCAP_ASSERT_OK(gcap_allocator_alloc(counting, 256, &owned));
-  num_frees = 0;
-  for (int lack : kLacks) {
-    void* again = nullptr;
-    const HeapFailure no_memory(lack);
-    GCAP_EXPECT_FAILS(gcap_allocator_alloc(counting, 256, &again), GCAP_LIBRARY_ERROR, "");
-    EXPECT_GE(no_memory.hits(), 1);
-    EXPECT_EQ(again, nullptr);
-  }
-  EXPECT_EQ(num_frees, 0);
-  GCAP_EXPECT_OK(gcap_allocator_free(counting, owned));
-  EXPECT_EQ(num_frees, 1);
-  gcap_allocator_destroy(counting);
-  gcap_allocator_destroy(upstream);
-}
-
 // Each allocation of each creation fails once, but for that of a pool: the simulator stops without memory.
 TEST(ShortMemory, AnAllocatorThatCannotBeMadeLeavesNothing) {
   gcap_allocator_t* upstream = nullptr;
@@ -126,7 +89,6 @@ TEST(ShortMemory, AnAllocatorThatCannotBeMadeLeavesNothing) {
         options.free = CountFree;
         return gcap_external_allocator_create(&options, out);
       },
-      [&](gcap_allocator_t** out) { return gcap_counting_allocator_create(upstream, nullptr, out); },
   };
   for (const auto& create : creations) {
     for (int round = 0; round < 2; ++round) {  // in the first, what the simulator keeps is made

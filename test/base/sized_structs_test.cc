@@ -283,23 +283,6 @@ void SizedStructs::AddAllocators(std::vector<Reader>* all) {
   pool.init = Init(gcap_pool_allocator_options_init);
   all->push_back(pool);
 
-  using Counting = gcap_counting_allocator_options_t;
-  Reader counting{"gcap_counting_allocator_options", "gcap_counting_allocator_create", {}, {}};
-  counting.good = Filled<Counting>(gcap_counting_allocator_options_init, [](Counting* o) { o->limit_bytes = 512; });
-  counting.read = [this](void* given) {
-    gcap_allocator_t* made = nullptr;
-    Outcome outcome(gcap_counting_allocator_create(device_, As<Counting>(given), &made));
-    if (!outcome.ok()) return outcome;
-    ExpectAllocates(made, 512);
-    void* memory = nullptr;
-    GCAP_EXPECT_FAILS(gcap_allocator_alloc(made, 513, &memory), GCAP_RESOURCE_EXHAUSTED, "512");
-    gcap_allocator_destroy(made);
-    return outcome;
-  };
-  counting.older_bytes = offsetof(Counting, on_event);
-  counting.init = Init(gcap_counting_allocator_options_init);
-  all->push_back(counting);
-
   using External = gcap_external_allocator_options_t;
   Reader external{"gcap_external_allocator_options", "gcap_external_allocator_create", {}, {}};
   external.good = Filled<External>(gcap_external_allocator_options_init, [](External* o) {
@@ -590,9 +573,50 @@ class WrittenStructs : public SizedStructs {
     const std::vector<Field> of_stats = {GCAP_FIELD(Stats, limit_bytes), GCAP_FIELD(Stats, in_use_bytes),
                                          GCAP_FIELD(Stats, num_allocs), GCAP_FIELD(Stats, num_shrinkages)};
     const size_t older_info = offsetof(Info, nodes), older_stats = offsetof(Stats, num_allocs);
+    using Conv = gcap_conv2d_info_t;
+    using Session = gcap_session_info_t;
+    using Runtime = gcap_runtime_info_t;
+    using Status = gcap_status_info_t;
     return {
+        {"gcap_status_info",
+         "gcap_status_read_info",
+         sizeof(Status),
+         offsetof(Status, file),
+         [](void* given) {
+           const gcap_status_t status = gcap_status_from_cuda(cudaErrorInvalidValue, "call()", "here.c", 7);
+           gcap_status_read_info(status, As<Status>(given));
+           gcap_status_free(status);
+         },
+         {GCAP_FIELD(Status, cuda_error), GCAP_FIELD(Status, line)}},
         {"gcap_graph_info", "gcap_graph_manager_read_info", sizeof(Info), older_info,
          [this](void* given) { gcap_graph_manager_read_info(manager_, kId, As<Info>(given)); }, of_info},
+        {"gcap_conv2d_info",
+         "gcap_conv2d_read_info",
+         sizeof(Conv),
+         offsetof(Conv, workspace_bytes),
+         [](void* given) {
+           gcap_conv2d_options_t options;
+           gcap_conv2d_options_init(&options);
+           options.n = options.c = options.h = options.w = options.k = options.kernel_h = options.kernel_w = 1;
+           options.direct = GCAP_CONV2D_DIRECT_ALWAYS;  // without a handle
+           gcap_conv2d_t* plan = nullptr;
+           GCAP_EXPECT_OK(gcap_conv2d_create(&options, &plan));
+           gcap_conv2d_read_info(plan, As<Conv>(given));
+           gcap_conv2d_destroy(plan);
+         },
+         {GCAP_FIELD(Conv, is_direct), GCAP_FIELD(Conv, output_shape)}},
+        {"gcap_session_info",
+         "gcap_session_read_info",
+         sizeof(Session),
+         offsetof(Session, ep_name),
+         [this](void* given) { gcap_session_read_info(rig_.session, As<Session>(given)); },
+         {GCAP_FIELD(Session, captures), GCAP_FIELD(Session, ep_name)}},
+        {"gcap_runtime_info",
+         "gcap_runtime_read_info",
+         sizeof(Runtime),
+         sizeof(size_t),  // no version ends between three flags
+         [this](void* given) { gcap_runtime_read_info(rig_.ep->runtime(), As<Runtime>(given)); },
+         {GCAP_FIELD(Runtime, supports_concurrent_runs), GCAP_FIELD(Runtime, is_graph_capture_enabled)}},
         {"gcap_run_resources",
          "gcap_runtime_read_resources",
          sizeof(Resources),
@@ -613,8 +637,9 @@ class WrittenStructs : public SizedStructs {
          {GCAP_FIELD(Result, outcome), GCAP_FIELD(Result, was_issued)}},
         {"gcap_allocator_stats", "gcap_allocator_read_stats", sizeof(Stats), older_stats,
          [this](void* given) { gcap_allocator_read_stats(device_, As<Stats>(given)); }, of_stats},
-        {"gcap_allocator_stats", "gcap_scratch_read_stats", sizeof(Stats), older_stats,
-         [this](void* given) { gcap_scratch_read_stats(scratch_, As<Stats>(given)); }, of_stats},
+        {"gcap_allocator_stats", "gcap_allocator_read_stats", sizeof(Stats), older_stats,
+         [this](void* given) { gcap_allocator_read_stats(gcap_scratch_allocator(scratch_), As<Stats>(given)); },
+         of_stats},
     };
   }
 

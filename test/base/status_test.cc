@@ -30,10 +30,10 @@ gcap_status_t ReturnEarly(gcap_status_t status, bool* went_on) {
 TEST(Status, NullIsSuccess) {
   EXPECT_EQ(gcap_status_code(nullptr), GCAP_OK);
   EXPECT_STREQ(gcap_status_message(nullptr), "OK");
-  EXPECT_EQ(gcap_status_cuda_error(nullptr), cudaSuccess);
-  EXPECT_STREQ(gcap_status_cuda_call(nullptr), "");
-  EXPECT_STREQ(gcap_status_file(nullptr), "");
-  EXPECT_EQ(gcap_status_line(nullptr), 0);
+  EXPECT_EQ(StatusInfo(nullptr).cuda_error, cudaSuccess);
+  EXPECT_STREQ(StatusInfo(nullptr).cuda_call, "");
+  EXPECT_STREQ(StatusInfo(nullptr).file, "");
+  EXPECT_EQ(StatusInfo(nullptr).line, 0);
   gcap_status_free(nullptr);
   gcap_status_ignore(nullptr);
 }
@@ -43,10 +43,10 @@ TEST(Status, CarriesCodeFormattedMessageAndPlace) {
   const int line = __LINE__ - 1;
   EXPECT_EQ(gcap_status_code(status), GCAP_NOT_FOUND);
   EXPECT_STREQ(gcap_status_message(status), "id is 7 of many");
-  EXPECT_STREQ(gcap_status_file(status), __FILE__);
-  EXPECT_EQ(gcap_status_line(status), line);
-  EXPECT_EQ(gcap_status_cuda_error(status), cudaSuccess);
-  EXPECT_STREQ(gcap_status_cuda_call(status), "");
+  EXPECT_STREQ(StatusInfo(status).file, __FILE__);
+  EXPECT_EQ(StatusInfo(status).line, line);
+  EXPECT_EQ(StatusInfo(status).cuda_error, cudaSuccess);
+  EXPECT_STREQ(StatusInfo(status).cuda_call, "");
   gcap_status_free(status);
 }
 
@@ -58,7 +58,7 @@ TEST(Status, CopiesTheTextsItIsMadeFrom) {
   std::memcpy(word, "after!", sizeof(word));
   std::memcpy(call, "cudaAfter()!", sizeof(call));
   EXPECT_STREQ(gcap_status_message(status), "before");
-  EXPECT_STREQ(gcap_status_cuda_call(cuda), "cudaBefore()");
+  EXPECT_STREQ(StatusInfo(cuda).cuda_call, "cudaBefore()");
   gcap_status_free(status);
   gcap_status_free(cuda);
 }
@@ -103,10 +103,10 @@ TEST(Status, OfCudaSuccessIsNull) { EXPECT_EQ(gcap_status_from_cuda(cudaSuccess,
 TEST(Status, OfACudaFailureNamesCallCodeAndPlace) {
   gcap_status_t status = CudaFailure();
   EXPECT_EQ(gcap_status_code(status), GCAP_CUDA_ERROR);
-  EXPECT_EQ(gcap_status_cuda_error(status), cudaErrorInvalidValue);
-  EXPECT_STREQ(gcap_status_cuda_call(status), "cudaThing(1, 2)");
-  EXPECT_STREQ(gcap_status_file(status), "there.c");
-  EXPECT_EQ(gcap_status_line(status), 7);
+  EXPECT_EQ(StatusInfo(status).cuda_error, cudaErrorInvalidValue);
+  EXPECT_STREQ(StatusInfo(status).cuda_call, "cudaThing(1, 2)");
+  EXPECT_STREQ(StatusInfo(status).file, "there.c");
+  EXPECT_EQ(StatusInfo(status).line, 7);
   for (const char* part :
        {"cudaThing(1, 2)", "cudaErrorInvalidValue", "(1)", cudaGetErrorString(cudaErrorInvalidValue)}) {
     EXPECT_NE(MessageOf(status).find(part), std::string::npos) << part << " in " << MessageOf(status);
@@ -116,8 +116,8 @@ TEST(Status, OfACudaFailureNamesCallCodeAndPlace) {
 
 TEST_F(StatusOnDevice, OfACudaFailureClearsTheLastError) {
   gcap_status_t status = GCAP_CUDA(cudaSetDevice(-1));
-  EXPECT_EQ(gcap_status_cuda_error(status), cudaErrorInvalidDevice);
-  EXPECT_STREQ(gcap_status_cuda_call(status), "cudaSetDevice(-1)");
+  EXPECT_EQ(StatusInfo(status).cuda_error, cudaErrorInvalidDevice);
+  EXPECT_STREQ(StatusInfo(status).cuda_call, "cudaSetDevice(-1)");
   EXPECT_EQ(cudaPeekAtLastError(), cudaSuccess);
   gcap_status_free(status);
 }
@@ -134,10 +134,10 @@ TEST(Status, ReturnIfErrorReturnsEarlyOnlyOnFailure) {
 TEST(Status, JoinKeepsTheFirstAndAddsTheLaterMessage) {
   gcap_status_t joined = gcap_status_join(CudaFailure(), GCAP_STATUS(GCAP_INTERNAL, "the undo failed"));
   EXPECT_EQ(gcap_status_code(joined), GCAP_CUDA_ERROR);
-  EXPECT_EQ(gcap_status_cuda_error(joined), cudaErrorInvalidValue);
-  EXPECT_STREQ(gcap_status_cuda_call(joined), "cudaThing(1, 2)");
-  EXPECT_STREQ(gcap_status_file(joined), "there.c");
-  EXPECT_EQ(gcap_status_line(joined), 7);
+  EXPECT_EQ(StatusInfo(joined).cuda_error, cudaErrorInvalidValue);
+  EXPECT_STREQ(StatusInfo(joined).cuda_call, "cudaThing(1, 2)");
+  EXPECT_STREQ(StatusInfo(joined).file, "there.c");
+  EXPECT_EQ(StatusInfo(joined).line, 7);
   const std::string message = MessageOf(joined);
   ASSERT_NE(message.find("cudaErrorInvalidValue"), std::string::npos) << message;
   EXPECT_LT(message.find("cudaErrorInvalidValue"), message.find("the undo failed")) << message;
@@ -157,10 +157,10 @@ TEST(Status, AnnotateChangesTheCodeAndPrefixesTheMessage) {
   gcap_status_t status = gcap_status_annotate(CudaFailure(), GCAP_CAPTURE_INVALIDATED, "graph id %d", 5);
   EXPECT_EQ(gcap_status_code(status), GCAP_CAPTURE_INVALIDATED);
   EXPECT_EQ(MessageOf(status).rfind("graph id 5: cudaThing(1, 2) failed", 0), 0u) << MessageOf(status);
-  EXPECT_EQ(gcap_status_cuda_error(status), cudaErrorInvalidValue);
-  EXPECT_STREQ(gcap_status_cuda_call(status), "cudaThing(1, 2)");
-  EXPECT_STREQ(gcap_status_file(status), "there.c");
-  EXPECT_EQ(gcap_status_line(status), 7);
+  EXPECT_EQ(StatusInfo(status).cuda_error, cudaErrorInvalidValue);
+  EXPECT_STREQ(StatusInfo(status).cuda_call, "cudaThing(1, 2)");
+  EXPECT_STREQ(StatusInfo(status).file, "there.c");
+  EXPECT_EQ(StatusInfo(status).line, 7);
   gcap_status_free(status);
 }
 
@@ -173,10 +173,10 @@ TEST(Status, CloneSaysTheSameAndOutlivesTheOriginal) {
   gcap_status_free(original);
   EXPECT_EQ(gcap_status_code(clone), GCAP_CUDA_ERROR);
   EXPECT_EQ(MessageOf(clone), message);
-  EXPECT_EQ(gcap_status_cuda_error(clone), cudaErrorInvalidValue);
-  EXPECT_STREQ(gcap_status_cuda_call(clone), "cudaThing(1, 2)");
-  EXPECT_STREQ(gcap_status_file(clone), "there.c");
-  EXPECT_EQ(gcap_status_line(clone), 7);
+  EXPECT_EQ(StatusInfo(clone).cuda_error, cudaErrorInvalidValue);
+  EXPECT_STREQ(StatusInfo(clone).cuda_call, "cudaThing(1, 2)");
+  EXPECT_STREQ(StatusInfo(clone).file, "there.c");
+  EXPECT_EQ(StatusInfo(clone).line, 7);
   gcap_status_free(clone);
   EXPECT_EQ(gcap_status_clone(nullptr), nullptr);
 }
@@ -193,8 +193,8 @@ TEST(Status, WithoutMemoryIsAStaticOneOfTheSameCodeThatIsFreedLikeAnyOther) {
     }
     EXPECT_EQ(gcap_status_code(status), code);
     EXPECT_NE(MessageOf(status).find("memory"), std::string::npos) << MessageOf(status);
-    EXPECT_EQ(gcap_status_cuda_error(status), cudaSuccess);
-    EXPECT_STREQ(gcap_status_cuda_call(status), "");
+    EXPECT_EQ(StatusInfo(status).cuda_error, cudaSuccess);
+    EXPECT_STREQ(StatusInfo(status).cuda_call, "");
     gcap_status_free(status);
   }
 }
@@ -229,7 +229,7 @@ TEST(Status, JoinWithoutMemoryIsTheFirst) {
     EXPECT_EQ(no_memory.hits(), 1);
   }
   EXPECT_EQ(gcap_status_code(joined), GCAP_CUDA_ERROR);
-  EXPECT_EQ(gcap_status_cuda_error(joined), cudaErrorInvalidValue);
+  EXPECT_EQ(StatusInfo(joined).cuda_error, cudaErrorInvalidValue);
   EXPECT_EQ(MessageOf(joined), message);
   // The one that was not told is counted as soon as there is memory.
   GCAP_EXPECT_FAILS(gcap_status_join(joined, GCAP_STATUS(GCAP_INTERNAL, "the last")), GCAP_CUDA_ERROR,
@@ -244,7 +244,7 @@ TEST(Status, AnnotateWithoutMemoryChangesTheCode) {
     status = gcap_status_annotate(status, GCAP_CAPTURE_INVALIDATED, "prefix");
     EXPECT_EQ(no_memory.hits(), 1);
   }
-  EXPECT_EQ(gcap_status_cuda_error(status), cudaErrorInvalidValue);
+  EXPECT_EQ(StatusInfo(status).cuda_error, cudaErrorInvalidValue);
   GCAP_EXPECT_FAILS(status, GCAP_CAPTURE_INVALIDATED, "cudaThing(1, 2) failed");
 }
 
@@ -252,7 +252,7 @@ TEST(Status, AnnotateWithoutMemoryChangesTheCode) {
 TEST(Status, OfALongCallCutsTheCallAndKeepsTheError) {
   const std::string call = "cudaThing(" + std::string(5000, 'x') + ")";
   gcap_status_t status = gcap_status_from_cuda(cudaErrorInvalidValue, call.c_str(), "there.c", 7);
-  EXPECT_EQ(gcap_status_cuda_call(status), call);
+  EXPECT_EQ(StatusInfo(status).cuda_call, call);
   EXPECT_LT(MessageOf(status).size(), 1000u);
   GCAP_EXPECT_FAILS(status, GCAP_CUDA_ERROR, "xxx... failed: cudaErrorInvalidValue (1)");
 }
@@ -349,7 +349,7 @@ TEST(Status, TextsAreOneLineWithoutControlCharacters) {
     gcap_status_free(clone);
     gcap_status_free(status);
     gcap_status_t cuda = gcap_status_from_cuda(cudaErrorInvalidValue, row.text, "there.c", 7);
-    EXPECT_STREQ(gcap_status_cuda_call(cuda), row.shown);
+    EXPECT_STREQ(StatusInfo(cuda).cuda_call, row.shown);
     EXPECT_EQ(MessageOf(cuda).find(std::string(row.shown) + " failed"), 0u) << MessageOf(cuda);
     gcap_status_free(cuda);
   }

@@ -135,7 +135,7 @@ Walked WalkEnd(bool latched, const std::function<void(const RawStream&)>& expect
     GCAP_ASSERT_OK(gcap_capture_begin(stream.get(), nullptr, &capture));
     GCAP_EXPECT_OK(gcap_capture_on_close(capture, CountClose, &closed));
     GCAP_EXPECT_OK(gcap_capture_on_close(capture, CountCommit, &committed));
-    GCAP_EXPECT_OK(gcap_capture_retain(capture, CountRelease, &released));
+    GCAP_EXPECT_OK(gcap_capture_retain(capture, CountRelease, /*bytes=*/nullptr, &released));
     GCAP_EXPECT_CUDA(job.Issue(stream.get()));
     if (latched) {
       gcap_status_ignore(GCAP_STATUS(GCAP_LIBRARY_ERROR, "latched"));
@@ -181,7 +181,7 @@ TEST_F(CaptureSim, FaultsOfAbortUndoTheCapture) {
     gcap_capture_t* capture = nullptr;
     GCAP_ASSERT_OK(gcap_capture_begin(stream.get(), nullptr, &capture));
     GCAP_EXPECT_OK(gcap_capture_on_close(capture, CountClose, &closed));
-    GCAP_EXPECT_OK(gcap_capture_retain(capture, CountRelease, &released));
+    GCAP_EXPECT_OK(gcap_capture_retain(capture, CountRelease, /*bytes=*/nullptr, &released));
     GCAP_EXPECT_CUDA(job.Issue(stream.get()));
     fault.During([capture] {
       gcap_capture_abort(capture);
@@ -203,7 +203,7 @@ TEST_F(CaptureSim, OfALostDeviceEndsInAStatusThatNamesTheErrorAndLeavesNothing) 
     gcap_capture_t* capture = nullptr;
     GCAP_ASSERT_OK(gcap_capture_begin(stream.get(), nullptr, &capture));
     GCAP_EXPECT_OK(gcap_capture_on_close(capture, CountClose, &closed));
-    GCAP_EXPECT_OK(gcap_capture_retain(capture, CountRelease, &released));
+    GCAP_EXPECT_OK(gcap_capture_retain(capture, CountRelease, /*bytes=*/nullptr, &released));
     gcap_sim_fault_t fault = {};
     fault.nth = 1;
     fault.code = cudaErrorIllegalAddress;
@@ -310,7 +310,7 @@ TEST_F(CaptureSim, WithoutMemoryAStepIsRefusedAndTheCaptureFails) {
     {
       const HeapFailure no_memory;
       GCAP_EXPECT_FAILS(step ? gcap_capture_on_close(capture, CountClose, &called)
-                             : gcap_capture_retain(capture, CountRelease, &called),
+                             : gcap_capture_retain(capture, CountRelease, /*bytes=*/nullptr, &called),
                         GCAP_RESOURCE_EXHAUSTED, "memory");
       EXPECT_EQ(no_memory.hits(), 1);
     }
@@ -327,7 +327,7 @@ TEST_F(CaptureSim, WithoutMemoryForTheRetainedListTheEndFailsAndReleases) {
   int released = 0;
   gcap_capture_t* capture = nullptr;
   GCAP_ASSERT_OK(gcap_capture_begin(stream.get(), nullptr, &capture));
-  GCAP_EXPECT_OK(gcap_capture_retain(capture, CountRelease, &released));
+  GCAP_EXPECT_OK(gcap_capture_retain(capture, CountRelease, /*bytes=*/nullptr, &released));
   cudaGraph_t graph = nullptr;
   gcap_retained_t* retained = nullptr;
   {

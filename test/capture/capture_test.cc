@@ -9,14 +9,11 @@
 
 #include "gcap/log.h"
 #include "gtest/gtest.h"
+#include "lib/capture/inner.h"
 #include "lib/internal/capture_gate.h"
 #include "test/base/device_work.h"
 #include "test/support/device_test.h"
 #include "test/support/expect_status.h"
-
-extern "C" {
-#include "lib/capture/inner.h"
-}
 
 namespace gcap {
 namespace testing {
@@ -429,7 +426,8 @@ TEST_F(Capture, EndOfNoneIsFailedPrecondition) {
 
 TEST_F(Capture, OfNoneIsRefusedOrIgnored) {
   GCAP_EXPECT_FAILS(gcap_capture_on_close(nullptr, Callback::Close, nullptr), GCAP_FAILED_PRECONDITION, "NULL");
-  GCAP_EXPECT_FAILS(gcap_capture_retain(nullptr, Callback::Release, nullptr), GCAP_FAILED_PRECONDITION, "NULL");
+  GCAP_EXPECT_FAILS(gcap_capture_retain(nullptr, Callback::Release, /*bytes=*/nullptr, nullptr),
+                    GCAP_FAILED_PRECONDITION, "NULL");
   EXPECT_EQ(gcap_capture_stream(nullptr), nullptr);
   gcap_status_t cause = GCAP_STATUS(GCAP_INTERNAL, "nobody hears it");
   gcap_capture_fail(nullptr, cause);
@@ -444,7 +442,8 @@ TEST_F(Capture, WithoutAPlaceForAnOutputOrACallbackIsInvalidArgument) {
   EXPECT_EQ(stream.CaptureStatus(), cudaStreamCaptureStatusNone);
   gcap_capture_t* capture = Begin(stream);
   GCAP_EXPECT_FAILS(gcap_capture_on_close(capture, nullptr, this), GCAP_INVALID_ARGUMENT, "close is NULL");
-  GCAP_EXPECT_FAILS(gcap_capture_retain(capture, nullptr, this), GCAP_INVALID_ARGUMENT, "release is NULL");
+  GCAP_EXPECT_FAILS(gcap_capture_retain(capture, nullptr, /*bytes=*/nullptr, this), GCAP_INVALID_ARGUMENT,
+                    "release is NULL");
   GCAP_EXPECT_FAILS(gcap_capture_end(capture, nullptr, &retained), GCAP_INVALID_ARGUMENT, "out_graph is NULL");
   GCAP_EXPECT_FAILS(gcap_capture_end(capture, &graph, nullptr), GCAP_INVALID_ARGUMENT, "out_retained is NULL");
   EXPECT_EQ(gcap_capture_current(), capture) << "it goes on";
@@ -482,7 +481,7 @@ TEST_F(Capture, AbandonedIsAbortedByTheNextBegin) {
   Callback entry = {&events_, "entry"};
   gcap_capture_t* abandoned = Begin(stream);
   GCAP_EXPECT_OK(gcap_capture_on_close(abandoned, Callback::Close, &step));
-  GCAP_EXPECT_OK(gcap_capture_retain(abandoned, Callback::Release, &entry));
+  GCAP_EXPECT_OK(gcap_capture_retain(abandoned, Callback::Release, /*bytes=*/nullptr, &entry));
   gcap_capture_t* capture = Begin(next);
   EXPECT_EQ(warnings_, 1);
   EXPECT_EQ(events_, (Events{"step undone", "entry"}));
@@ -541,8 +540,8 @@ TEST_F(Capture, RetainedEntriesOutliveItAndAreReleasedInReverseOrder) {
   Callback first = {&events_, "first"};
   Callback second = {&events_, "second"};
   gcap_capture_t* capture = Begin(stream);
-  GCAP_EXPECT_OK(gcap_capture_retain(capture, Callback::Release, &first));
-  GCAP_EXPECT_OK(gcap_capture_retain(capture, Callback::Release, &second));
+  GCAP_EXPECT_OK(gcap_capture_retain(capture, Callback::Release, /*bytes=*/nullptr, &first));
+  GCAP_EXPECT_OK(gcap_capture_retain(capture, Callback::Release, /*bytes=*/nullptr, &second));
   cudaGraph_t graph = nullptr;
   gcap_retained_t* retained = nullptr;
   GCAP_ASSERT_OK(gcap_capture_end(capture, &graph, &retained));
@@ -558,7 +557,7 @@ TEST_F(Capture, RetainedEntriesAreReleasedByTheLastOwner) {
   const RawStream stream;
   Callback entry = {&events_, "entry"};
   gcap_capture_t* capture = Begin(stream);
-  GCAP_EXPECT_OK(gcap_capture_retain(capture, Callback::Release, &entry));
+  GCAP_EXPECT_OK(gcap_capture_retain(capture, Callback::Release, /*bytes=*/nullptr, &entry));
   cudaGraph_t graph = nullptr;
   gcap_retained_t* retained = nullptr;
   GCAP_ASSERT_OK(gcap_capture_end(capture, &graph, &retained));
@@ -576,9 +575,9 @@ TEST_F(Capture, RetainedBytesAreAskedWhenTheSizeIs) {
   const auto keep = [](void*) {};
   const auto bytes = [](void* size) { return *static_cast<size_t*>(size); };
   gcap_capture_t* capture = Begin(stream);
-  GCAP_EXPECT_OK(gcap_capture_retain_bytes(capture, keep, bytes, &sizes[0]));
-  GCAP_EXPECT_OK(gcap_capture_retain(capture, keep, nullptr));
-  GCAP_EXPECT_OK(gcap_capture_retain_bytes(capture, keep, bytes, &sizes[1]));
+  GCAP_EXPECT_OK(gcap_capture_retain(capture, keep, bytes, &sizes[0]));
+  GCAP_EXPECT_OK(gcap_capture_retain(capture, keep, /*bytes=*/nullptr, nullptr));
+  GCAP_EXPECT_OK(gcap_capture_retain(capture, keep, bytes, &sizes[1]));
   cudaGraph_t graph = nullptr;
   gcap_retained_t* retained = nullptr;
   GCAP_ASSERT_OK(gcap_capture_end(capture, &graph, &retained));
@@ -596,9 +595,9 @@ TEST_F(Capture, RetainedEntriesOfAFailedOneAreReleasedAfterItsSteps) {
   Callback first = {&events_, "first"};
   Callback second = {&events_, "second"};
   gcap_capture_t* capture = Begin(stream);
-  GCAP_EXPECT_OK(gcap_capture_retain(capture, Callback::Release, &first));
+  GCAP_EXPECT_OK(gcap_capture_retain(capture, Callback::Release, /*bytes=*/nullptr, &first));
   GCAP_EXPECT_OK(gcap_capture_on_close(capture, Callback::Close, &step));
-  GCAP_EXPECT_OK(gcap_capture_retain(capture, Callback::Release, &second));
+  GCAP_EXPECT_OK(gcap_capture_retain(capture, Callback::Release, /*bytes=*/nullptr, &second));
   gcap_status_ignore(GCAP_STATUS(GCAP_LIBRARY_ERROR, "no"));
   EndBadly(capture);
   EXPECT_EQ(events_, (Events{"step undone", "second", "first"}));

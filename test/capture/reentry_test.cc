@@ -10,6 +10,7 @@
 #include "gcap/capture.h"
 #include "gcap/log.h"
 #include "gtest/gtest.h"
+#include "lib/capture/inner.h"
 #include "lib/internal/capture_gate.h"
 #include "test/base/device_work.h"
 #include "test/capture/scope_test.h"
@@ -56,7 +57,7 @@ class CaptureReentry : public ScopeTest {
         callback(capture);
       };
       if (place == kReleaseOfFailed) {
-        GCAP_EXPECT_OK(gcap_capture_retain(capture, Call, &function));
+        GCAP_EXPECT_OK(gcap_capture_retain(capture, Call, /*bytes=*/nullptr, &function));
       } else {
         GCAP_EXPECT_OK(gcap_capture_on_close(capture, CallClose, &function));
       }
@@ -82,8 +83,9 @@ TEST_F(CaptureReentry, AScopeThatEndsTakesNothingMore) {
     int calls = 0;
     const cudaStream_t streams[] = {other.get()};
     const auto no_bytes = [](void*) { return size_t{0}; };
-    GCAP_EXPECT_FAILS(gcap_capture_retain(capture, Count, &calls), GCAP_FAILED_PRECONDITION, "its end has begun");
-    GCAP_EXPECT_FAILS(gcap_capture_retain_bytes(capture, Count, no_bytes, &calls), GCAP_FAILED_PRECONDITION,
+    GCAP_EXPECT_FAILS(gcap_capture_retain(capture, Count, /*bytes=*/nullptr, &calls), GCAP_FAILED_PRECONDITION,
+                      "its end has begun");
+    GCAP_EXPECT_FAILS(gcap_capture_retain(capture, Count, no_bytes, &calls), GCAP_FAILED_PRECONDITION,
                       "its end has begun");
     GCAP_EXPECT_FAILS(gcap_capture_on_close(capture, CountClose, &calls), GCAP_FAILED_PRECONDITION,
                       "its end has begun");
@@ -181,10 +183,10 @@ TEST_F(CaptureReentry, BytesMayCallTheScopeThatIsOpen) {
   const RawStream stream;
   int released = 0;
   gcap_capture_t* capture = Begin(stream.get());
-  GCAP_EXPECT_OK(gcap_capture_retain_bytes(
+  GCAP_EXPECT_OK(gcap_capture_retain(
       capture, [](void*) {},
       [](void* count) {
-        GCAP_EXPECT_OK(gcap_capture_retain(gcap_capture_current(), Count, count));
+        GCAP_EXPECT_OK(gcap_capture_retain(gcap_capture_current(), Count, /*bytes=*/nullptr, count));
         return size_t{7};
       },
       &released));

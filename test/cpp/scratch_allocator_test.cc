@@ -106,6 +106,16 @@ class TorchAllocator : public DeviceTest {
   cudaStream_t a_ = nullptr, b_ = nullptr;
 };
 
+TEST_F(TorchAllocator, DescribesWhatLives) {
+  void* const tensor = Alloc(a_);
+  std::string text(static_cast<size_t>(gcap_torch_describe(0, nullptr, 0)) + 1, '\0');
+  EXPECT_EQ(gcap_torch_describe(0, &text[0], text.size()), static_cast<int>(text.size() - 1));
+  char address[32];
+  snprintf(address, sizeof(address), "%p", tensor);
+  EXPECT_NE(text.find(address), std::string::npos) << text;
+  Free(tensor, a_);
+}
+
 TEST_F(TorchAllocator, GivesAStreamItsMemoryAgain) {
   void* const first = Alloc(a_);
   EXPECT_EQ(reinterpret_cast<uintptr_t>(first) % 256, 0u);

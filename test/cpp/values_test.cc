@@ -31,6 +31,7 @@ TEST(Status, IsWhatACFunctionReturns) {
   status failed = NotFound();
   EXPECT_FALSE(failed.ok());
   EXPECT_STREQ(failed.message(), "no layer 3");
+  EXPECT_NE(std::string(failed.info().file).find("values_test.cc"), std::string::npos);
   none = std::move(failed);
   EXPECT_TRUE(failed.ok());
   EXPECT_EQ(none.code(), GCAP_NOT_FOUND);

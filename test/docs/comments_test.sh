@@ -64,7 +64,7 @@ expect_uncommented 'gcap_ep_create(' '/^\/\/ Makes an EP from a table/,/^GCAP_AP
 says include/gcap/kit/ep.h 'typedef struct gcap_kernel_context' 'borrowed until compute returns'
 says lib/runtime/thread_context.h 'typedef struct gcap_thread_context' 'until its thread or its set ends'
 # When runs may be concurrent.
-says include/gcap/runtime.h gcap_runtime_supports_concurrent_runs 'all threads share one stream'
+says include/gcap/runtime.h supports_concurrent_runs 'all threads share one stream'
 sed -n '/^## When runs may be concurrent/,/^## Shapes/p' "$guide" >"$TEST_TMPDIR/section"
 for word in user_compute_stream gpu_external_alloc use_ep_level_unified_stream graph.scope is_concurrent_run_supported; do
   grep -qF "$word" "$TEST_TMPDIR/section" || fail "$guide does not say what $word has to do with concurrent runs"

@@ -44,6 +44,11 @@ expect_found "is not there" $file '/^gcap_stream_create /s/[^ ]*$/examples\/gone
 expect_found "is no user" $file '/^gcap_stream_create /s/[^ ]*$/lib\/stream\/stream.c/'
 expect_found "is of the module that defines it" $file '/^gcap_session_create /s/[^ ]*$/kit\/session\/session.c/'
 expect_found "nothing inline in" $file '/^gcap_stream_create /s/[^ ]*$/inline/'
+# An enum of a function's name does not call it.
+cp "$copy/include/gcap/stream.h" "$TEST_TMPDIR/stream.h"
+sed -i '/^GCAP_API int gcap_stream_device/i GCAP_API int gcap_stream_flags(void);' "$copy/include/gcap/stream.h"
+expect_found "nothing inline in" $file '$ a gcap_stream_flags stream.h core inline'
+cp "$TEST_TMPDIR/stream.h" "$copy/include/gcap/stream.h"
 expect_found "no 'judged' line says so" $file '/^gcap_stream_create /s/[^ ]*$/end/'
 expect_found "are without a user: expected at most" $file '/^gcap_stream_create /s/[^ ]*$/none/'
 expect_found "the number falls with them" $file 's/^without a user: .*/without a user: 900/'

@@ -247,7 +247,7 @@ TEST_F(EpKernels, AskWhetherCopiesAreInTheDefaultStream) {
     GCAP_ASSERT_OK(gcap_options_parse(&options, &key, &value, 1));
     bool seen = !in_default_stream;
     Create(options, [&seen](const gcap_kernel_context_t& context) {
-      seen = gcap_runtime_copies_in_default_stream(gcap_ep_runtime(context.ep));
+      seen = RuntimeInfo(gcap_ep_runtime(context.ep)).copies_in_default_stream;
       return Copy(context.resources.stream, context.outputs[0].data, context.inputs[0].data, kBytes);
     });
     DeviceFloats x((Floats(kCount))), y((Floats(kCount)));

@@ -202,7 +202,7 @@ struct TestEpOps {
     };
     ops.synchronize = [](void* self) { return gcap_runtime_synchronize(Ep(self)->runtime_); };
     ops.is_concurrent_run_supported = [](const void* self) {
-      return gcap_runtime_supports_concurrent_runs(Ep(self)->runtime_);
+      return RuntimeInfo(Ep(self)->runtime_).supports_concurrent_runs;
     };
     if (!ep->config_.counts_runs) return ops;
     ops.begin_run = BeginRun;
@@ -212,7 +212,7 @@ struct TestEpOps {
       return gcap_runtime_replay(Ep(self)->runtime_, run, out_replayed);
     };
     ops.is_graph_capture_enabled = [](const void* self) {
-      return gcap_runtime_is_graph_capture_enabled(Ep(self)->runtime_);
+      return RuntimeInfo(Ep(self)->runtime_).is_graph_capture_enabled;
     };
     return ops;
   }

@@ -71,13 +71,13 @@ std::vector<Walk> CaptureWalks() {
   walks.push_back(StreamWalk("gcap_capture_retain", "", Begin,
                              [](S* s) {
                                return gcap_capture_retain(
-                                   s->capture, [](void*) {}, nullptr);
+                                   s->capture, [](void*) {}, /*bytes=*/nullptr, nullptr);
                              })
                       .MakesNoCall()
                       .Then<S>(Abort));
-  walks.push_back(StreamWalk("gcap_capture_retain_bytes", "", Begin,
+  walks.push_back(StreamWalk("gcap_capture_retain", "with bytes", Begin,
                              [](S* s) {
-                               return gcap_capture_retain_bytes(
+                               return gcap_capture_retain(
                                    s->capture, [](void*) {}, [](void*) -> size_t { return 1; }, nullptr);
                              })
                       .MakesNoCall()

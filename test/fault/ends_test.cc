@@ -28,6 +28,7 @@
 #include "test/support/plain_runs.h"
 #include "test/support/replays.h"
 #include "test/support/runs.h"
+#include "test/support/session_info.h"
 
 namespace gcap {
 namespace testing {
@@ -524,7 +525,7 @@ Row SessionOfACapturedStream() {
           GCAP_FAILED_PRECONDITION,
           [s] { s->raw.Begin(s->user_stream); },
           [s] { return s->EndEp(s->EndSession()); },
-          [s] { EXPECT_STREQ(gcap_session_ep_name(s->session), "runtime"); },
+          [s] { EXPECT_STREQ(SessionInfo(s->session).ep_name, "runtime"); },
           [s] {
             s->raw.End();
             s->ExpectRuns();

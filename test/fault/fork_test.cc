@@ -107,8 +107,6 @@ const Call kCalls[] = {
     {"scratch_free", [](World* w) { return gcap_scratch_free(w->resources.scratch, w->block); }},
     {"scratch_validate", [](World* w) { return gcap_scratch_validate(w->resources.scratch); }},
     {"scratch_trim", [](World* w) { return gcap_scratch_trim(w->resources.scratch); }},
-    {"scratch_begin_run", [](World* w) { return gcap_scratch_begin_run(w->resources.scratch, w->resources.stream); }},
-    {"scratch_end_run", [](World* w) { return gcap_scratch_end_run(w->resources.scratch, w->resources.stream); }},
     {"scratch_keep", [](World* w) { return gcap_scratch_keep(w->resources.scratch, w->block); }},
     {"scratch_forget_stream", [](World* w) { return gcap_scratch_forget_stream(w->resources.scratch, w->pooled); }},
     {"scratch_create",
@@ -202,7 +200,7 @@ const Call kCalls[] = {
     {"capture_retain",
      [](World* w) {
        return gcap_capture_retain(
-           gcap_capture_current(), [](void*) {}, w);
+           gcap_capture_current(), [](void*) {}, /*bytes=*/nullptr, w);
      }},
     {"capture_on_close",
      [](World* w) {

@@ -219,13 +219,6 @@ void AddPoolAllocatorWalks(std::vector<Walk>* walks) {
   walks->push_back(MemoryWalk("gcap_allocator_free", "pool", WithPoolBlock, FreeSecond).RecoversFrom(kAfterFree));
   walks->push_back(
       MemoryWalk("gcap_allocator_trim", "pool", WithPoolBlock, [](S* s) { return gcap_allocator_trim(s->second); }));
-  walks->push_back(MemoryWalk("gcap_counting_allocator_create", "", nullptr, [](S* s) {
-                     return gcap_counting_allocator_create(s->allocator, nullptr, &s->second);
-                   }).MakesNoCall());
-  walks->push_back(MemoryWalk(
-      "gcap_allocator_alloc", "counting",
-      [](S* s) { GCAP_EXPECT_OK(gcap_counting_allocator_create(s->allocator, nullptr, &s->second)); },
-      [](S* s) { return gcap_allocator_alloc(s->second, kBytes, &s->second_block); }));
 }
 
 // A graph has all that the stream used.
@@ -286,21 +279,6 @@ void ReleaseGraph(S* s) {
   s->retained = nullptr;
 }
 
-// A run that left a block.
-void WithLeftBlock(S* s) {
-  GCAP_EXPECT_OK(gcap_scratch_begin_run(s->scratch, s->stream));
-  WithScratchBlock(s);
-}
-void WithLeftDebugBlock(S* s) {
-  WithDebugScratch(s);
-  WithLeftBlock(s);
-}
-// A block is freed also when it cannot be looked at: was left live, and nobody had its address.
-gcap_status_t EndRun(S* s) {
-  s->gcap_scratch_block = nullptr;
-  return gcap_scratch_end_run(s->scratch, s->stream);
-}
-
 void AddScratchWalks(std::vector<Walk>* walks) {
   walks->push_back(MemoryWalk("gcap_scratch_create", "", WithoutScratch, [](S* s) {
                      return gcap_scratch_create(s->allocator, nullptr, &s->scratch);
@@ -323,12 +301,7 @@ void AddScratchWalks(std::vector<Walk>* walks) {
   walks->push_back(MemoryWalk("gcap_scratch_free", "in a scope, without a reservation", WithScratchBlock, FreeInScope)
                        .Then<S>(ReleaseGraph));
   walks->push_back(MemoryWalk("gcap_scratch_free", "", WithScratchBlock, FreeScratch).MakesNoCall());
-  walks->push_back(MemoryWalk("gcap_scratch_begin_run", "", WithFreeScratch, [](S* s) {
-                     return gcap_scratch_begin_run(s->scratch, s->stream);
-                   }).MakesNoCall());
-  walks->push_back(MemoryWalk("gcap_scratch_end_run", "", WithLeftBlock, EndRun).MakesNoCall());
-  walks->push_back(MemoryWalk("gcap_scratch_end_run", "debug options", WithLeftDebugBlock, EndRun));
-  walks->push_back(MemoryWalk("gcap_scratch_keep", "", WithLeftBlock, [](S* s) {
+  walks->push_back(MemoryWalk("gcap_scratch_keep", "", WithScratchBlock, [](S* s) {
                      return gcap_scratch_keep(s->scratch, s->gcap_scratch_block);
                    }).MakesNoCall());
   walks->push_back(MemoryWalk("gcap_scratch_forget_stream", "", WithFreeScratch, [](S* s) {

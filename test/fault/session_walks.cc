@@ -71,16 +71,11 @@ std::vector<Walk> SessionWalks() {
       SessionWalk("gcap_io_binding_destroy", "", Bound, [](S* s) { return s->DestroyBinding(); }).RecoversFrom({"*"}));
   walks.push_back(SessionWalk("gcap_io_binding_bind_input", "", Unbound, [](S* s) { return s->BindX(); }));
   walks.push_back(SessionWalk("gcap_io_binding_bind_output", "", Unbound, [](S* s) { return s->BindY(); }));
-  walks.push_back(SessionWalk("gcap_io_binding_clear_inputs", "", Bound, [](S* s) {
-                    return gcap_io_binding_clear_inputs(s->binding);
+  walks.push_back(SessionWalk("gcap_io_binding_clear", "", Bound, [](S* s) {
+                    return gcap_io_binding_clear(s->binding);
                   }).RecoversFrom({"*"}));
-  walks.push_back(SessionWalk("gcap_io_binding_clear_outputs", "", Bound, [](S* s) {
-                    return gcap_io_binding_clear_outputs(s->binding);
-                  }).RecoversFrom({"*"}));
-  walks.push_back(SessionWalk("gcap_io_binding_synchronize_inputs", "", Bound,
-                              [](S* s) { return gcap_io_binding_synchronize_inputs(s->binding); }));
-  walks.push_back(SessionWalk("gcap_io_binding_synchronize_outputs", "", Bound,
-                              [](S* s) { return gcap_io_binding_synchronize_outputs(s->binding); }));
+  walks.push_back(SessionWalk("gcap_io_binding_synchronize", "", Bound,
+                              [](S* s) { return gcap_io_binding_synchronize(s->binding); }));
   walks.push_back(SessionWalk("gcap_session_run_bound", "eager", Bound, RunBound));
   walks.push_back(SessionWalk("gcap_session_run_bound", "capture", BoundWarm, RunBound).RecoversFrom({"*"}));
   walks.push_back(SessionWalk("gcap_session_run_bound", "replay", BoundCaptured, RunBound));

@@ -90,7 +90,6 @@ static void make_users_streams(void) {
 static void begin(const uint8_t* data, size_t bytes) {
   fuzz_world = (fuzz_world_t){.input = {data, bytes}};
   for (int i = 0; i < FUZZ_BLOCKS; ++i) fuzz_world.blocks[i] = (fuzz_block_t){.stream = -1, .run_stream = -1};
-  for (int i = 0; i < FUZZ_ALLOCATORS; ++i) fuzz_world.allocators[i].upstream = -1;
   fuzz_world.mode = (fuzz_mode_t)fuzz_draw(3);
   gcap_sim_set_seed(fuzz_draw(256));
   gcap_log_set_sink(sink, NULL, GCAP_LOG_DEBUG);

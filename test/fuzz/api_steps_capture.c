@@ -44,7 +44,6 @@ static void begin_scope(void) {
 }
 
 static void keep_graph(cudaGraph_t graph, gcap_retained_t* retained, int stream) {
-  gcap_retained_bytes(retained);
   for (int i = 0; i < FUZZ_GRAPHS; ++i) {
     if (fuzz_world.graphs[i].graph != NULL) continue;
     fuzz_world.graphs[i] = (fuzz_graph_t){.graph = graph, .retained = retained, .stream = stream};
@@ -75,8 +74,8 @@ static void register_with(gcap_capture_t* scope) {
   ++fuzz_world.released;
   const unsigned what = fuzz_draw(3);
   gcap_status_t status = what == 0   ? gcap_capture_on_close(scope, close_step, NULL)
-                         : what == 1 ? gcap_capture_retain(scope, fuzz_release, NULL)
-                                     : gcap_capture_retain_bytes(scope, fuzz_release, fuzz_retained_bytes, NULL);
+                         : what == 1 ? gcap_capture_retain(scope, fuzz_release, /*bytes=*/NULL, NULL)
+                                     : gcap_capture_retain(scope, fuzz_release, fuzz_retained_bytes, NULL);
   if (!fuzz_ok(status)) --fuzz_world.released;
 }
 

@@ -187,7 +187,7 @@ static void run_bound(fuzz_runtime_t* slot) {
   options.synchronize = fuzz_draw(4);
   fuzz_ok(fuzz_draw(4) ? gcap_session_run_bound(slot->session, &options, slot->io_binding)
                        : gcap_session_warm_up_bound(slot->session, &options, slot->io_binding));
-  if (fuzz_draw(4) == 0) fuzz_ok(gcap_io_binding_clear_inputs(slot->io_binding));
+  if (fuzz_draw(4) == 0) fuzz_ok(gcap_io_binding_clear(slot->io_binding));
   if (fuzz_draw(2)) end_io_binding(slot);
 }
 

@@ -68,7 +68,6 @@ typedef struct fuzz_block {
 
 typedef struct fuzz_allocator {
   gcap_allocator_t* allocator;
-  int upstream;  // the allocator that it decorates, which ends after it; -1: none
   int device;
 } fuzz_allocator_t;
 

@@ -61,10 +61,10 @@ static bool went_well(gcap_status_t status) {
 // What is read back is parsed to options of the same text.
 static void read_back(const gcap_options_t* options) {
   enum { kMaxRows = 80 };
-  static char text[1 << 14], lines[1 << 14], again_text[1 << 14];
-  const int length = gcap_options_to_string(options, text, sizeof(text));
-  FUZZ_CHECK(length > 0 && length < (int)sizeof(text), "the text has %d bytes", length);
-  memcpy(lines, text, (size_t)length + 1);
+  static char text[GCAP_OPTIONS_MAX_TEXT_BYTES], lines[sizeof(text)], again_text[sizeof(text)];
+  gcap_status_t status = gcap_options_get(options, NULL, text, sizeof(text));
+  FUZZ_CHECK(status == NULL && text[0] != '\0', "%s", gcap_status_message(status));
+  memcpy(lines, text, sizeof(lines));
   const char *keys[kMaxRows], *values[kMaxRows];
   size_t count = 0;
   for (char* at = lines; *at != '\0'; ++count) {
@@ -78,9 +78,10 @@ static void read_back(const gcap_options_t* options) {
   }
   gcap_options_t again;
   gcap_options_init(&again);
-  gcap_status_t status = gcap_options_parse(&again, keys, values, count);
+  status = gcap_options_parse(&again, keys, values, count);
   FUZZ_CHECK(status == NULL, "%s", gcap_status_message(status));
-  gcap_options_to_string(&again, again_text, sizeof(again_text));
+  status = gcap_options_get(&again, NULL, again_text, sizeof(again_text));
+  FUZZ_CHECK(status == NULL, "%s", gcap_status_message(status));
   FUZZ_CHECK(strcmp(text, again_text) == 0, "%s is read back as %s", text, again_text);
 }
 

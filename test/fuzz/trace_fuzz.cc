@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "bench/scratch/trace.h"
-#include "gcap/allocator.h"
+#include "lib/allocator/trace_file.h"
 #include "test/fuzz/memory_file.h"
 
 namespace {
@@ -37,7 +37,7 @@ int LLVMFuzzerTestOneInput(const uint8_t* data, size_t bytes) {
   for (const TraceOp& op : ops) {
     const gcap_allocator_event_t event = EventOf(op);
     char line[100];
-    const int length = gcap_allocator_event_format(&event, line, sizeof(line));
+    const int length = gcap_trace_line(&event, line, sizeof(line));
     FUZZ_CHECK(length > 0 && length < static_cast<int>(sizeof(line)), "%d", length);
     TraceOp again;
     FUZZ_CHECK(gcap::bench::ParseTraceLine(line, &again), "'%s'", line);

@@ -50,7 +50,7 @@ TEST_F(GraphAudit, NamesBindingsRetainedAndTheGraphsOwnMemory) {
             void* own = nullptr;
             GCAP_RETURN_IF_ERROR(GCAP_CUDA(cudaMallocAsync(&own, kAuditBytes, stream)));
             GCAP_RETURN_IF_ERROR(gcap_capture_retain(
-                gcap_capture_current(), [](void*) {}, pageable));
+                gcap_capture_current(), [](void*) {}, /*bytes=*/nullptr, pageable));
             GCAP_RETURN_IF_ERROR(
                 GCAP_CUDA(cudaMemcpyAsync(input.get(), pageable, kAuditBytes, cudaMemcpyHostToDevice, stream)));
             GCAP_RETURN_IF_ERROR(
@@ -76,7 +76,7 @@ TEST_F(GraphAudit, APointerBesideThatOfRetainedPageableMemoryIsNobodys) {
   static char pageable[2 * kAuditBytes];
   Capture(0, [&](cudaStream_t stream) -> gcap_status_t {
     GCAP_RETURN_IF_ERROR(gcap_capture_retain(
-        gcap_capture_current(), [](void*) {}, pageable));
+        gcap_capture_current(), [](void*) {}, /*bytes=*/nullptr, pageable));
     return GCAP_CUDA(cudaMemcpyAsync(output.get(), pageable + 1, kAuditBytes, cudaMemcpyHostToDevice, stream));
   });
   EXPECT_EQ(Audit(0)[0].owner, "UNKNOWN");
@@ -89,7 +89,7 @@ TEST_F(GraphAudit, APointerIntoRetainedMemoryIsRetainedMemorys) {
   GCAP_EXPECT_CUDA(cudaMallocHost(&retained, 2 * kAuditBytes));
   const auto release = [](void* user) { GCAP_EXPECT_CUDA(cudaFreeHost(user)); };
   Capture(0, [&](cudaStream_t stream) -> gcap_status_t {
-    GCAP_RETURN_IF_ERROR(gcap_capture_retain(gcap_capture_current(), release, retained));
+    GCAP_RETURN_IF_ERROR(gcap_capture_retain(gcap_capture_current(), release, /*bytes=*/nullptr, retained));
     return Copy(stream, output.get(), static_cast<char*>(retained) + kAuditBytes);
   });
   EXPECT_EQ(Audit(0)[0].owner, "RETAINED");

@@ -41,7 +41,7 @@ class GraphBudget : public ManagerTest {
     ASSERT_EQ(Begin(id), GCAP_GRAPH_RUN_CAPTURE);
     GCAP_EXPECT_CUDA(job_->Issue(stream_->get()));
     retained_.push_back({bytes, released});
-    GCAP_EXPECT_OK(gcap_capture_retain_bytes(
+    GCAP_EXPECT_OK(gcap_capture_retain(
         gcap_capture_current(),
         [](void* entry) {
           int* count = static_cast<Retained*>(entry)->released;

@@ -62,7 +62,7 @@ class GraphEnd : public ManagerTest {
     GCAP_ASSERT_OK(BeginPlain(manager_, id, stream, &kind));
     ASSERT_EQ(kind, GCAP_GRAPH_RUN_CAPTURE);
     GCAP_EXPECT_CUDA(IssueOn(stream));
-    GCAP_EXPECT_OK(gcap_capture_retain(gcap_capture_current(), CountRelease, &released_));
+    GCAP_EXPECT_OK(gcap_capture_retain(gcap_capture_current(), CountRelease, /*bytes=*/nullptr, &released_));
     GCAP_EXPECT_OK(EndPlain(manager_, nullptr, true));
   }
   void ExpectReplays(int id) {
@@ -292,7 +292,7 @@ TEST_F(GraphEnd, UnderABudgetACaptureLooksAtTheGraphsThatAreKeptAlone) {
   for (int id = 0; id < 300; ++id) {
     ASSERT_EQ(Begin(id), GCAP_GRAPH_RUN_CAPTURE);
     GCAP_EXPECT_CUDA(job_->Issue(stream_->get()));
-    GCAP_EXPECT_OK(gcap_capture_retain_bytes(
+    GCAP_EXPECT_OK(gcap_capture_retain(
         gcap_capture_current(), [](void*) {},
         [](void*) {
           ++asked;

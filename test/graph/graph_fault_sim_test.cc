@@ -44,7 +44,7 @@ class GraphFaults : public ManagerTest {
     job_->set_input(value);
     ASSERT_EQ(Begin(id), GCAP_GRAPH_RUN_CAPTURE);
     for (int i = 0; i < times; ++i) GCAP_EXPECT_CUDA(job_->Issue(stream_->get()));
-    GCAP_EXPECT_OK(gcap_capture_retain(gcap_capture_current(), CountRelease, released));
+    GCAP_EXPECT_OK(gcap_capture_retain(gcap_capture_current(), CountRelease, /*bytes=*/nullptr, released));
   }
   void Capture(int id, int value, int* released) {
     BeginAndIssue(id, value, 1, released);
@@ -53,7 +53,7 @@ class GraphFaults : public ManagerTest {
 
   // Memory that the run's graph keeps.
   static void RetainAThird() {
-    GCAP_EXPECT_OK(gcap_capture_retain_bytes(
+    GCAP_EXPECT_OK(gcap_capture_retain(
         gcap_capture_current(), [](void*) {}, [](void*) { return kMany / 3; }, nullptr));
   }
 
@@ -244,7 +244,7 @@ TEST_F(GraphFaults, OfTheEndOfReplacedGraphsLeakWhatMayStillRunAndNothingElse) {
     gcap_graph_run_kind_t kind = GCAP_GRAPH_RUN_EAGER;
     GCAP_ASSERT_OK(BeginPlain(manager_, 0, other.get(), &kind));
     for (int i = 0; i < 2; ++i) GCAP_EXPECT_CUDA(job_->Issue(other.get()));
-    GCAP_EXPECT_OK(gcap_capture_retain(gcap_capture_current(), CountRelease, &released[1]));
+    GCAP_EXPECT_OK(gcap_capture_retain(gcap_capture_current(), CountRelease, /*bytes=*/nullptr, &released[1]));
     GCAP_EXPECT_OK(EndPlain(manager_, nullptr, /*synchronize=*/false));
     EXPECT_EQ(Info(0).reinstantiations, 1u);
     cudaGraph_t graph = nullptr;
@@ -499,7 +499,7 @@ TEST_F(GraphFaults, WithoutMemoryAnEndThatLeavesSomethingBehindKeepsItsCode) {
     CreateWithOptions();
     ASSERT_EQ(Begin(0), GCAP_GRAPH_RUN_CAPTURE);
     GCAP_EXPECT_CUDA(job_->Issue(stream_->get()));
-    GCAP_EXPECT_OK(gcap_capture_retain(gcap_capture_current(), EmptyHeap::FromReleaseOn, &heap));
+    GCAP_EXPECT_OK(gcap_capture_retain(gcap_capture_current(), EmptyHeap::FromReleaseOn, /*bytes=*/nullptr, &heap));
     EXPECT_TRUE(End().ok());
     gcap_sim_fail_nth("cudaGraphExecDestroy", 1, cudaErrorUnknown);
     gcap_status_t status = whole ? gcap_graph_manager_destroy(manager_) : gcap_graph_manager_release(manager_, 0);

@@ -66,7 +66,7 @@ TEST_F(GraphManagerSim, FaultsOfAnAbandonedRunsAbortDoNotStopTheNext) {
     int released = 0;
     Create(0);
     EXPECT_EQ(Begin(0), GCAP_GRAPH_RUN_CAPTURE);
-    GCAP_EXPECT_OK(gcap_capture_retain(gcap_capture_current(), CountRelease, &released));
+    GCAP_EXPECT_OK(gcap_capture_retain(gcap_capture_current(), CountRelease, /*bytes=*/nullptr, &released));
     GCAP_EXPECT_CUDA(job.Issue(stream_->get()));
     gcap_graph_run_kind_t kind = GCAP_GRAPH_RUN_CAPTURE;
     const Outcome outcome =
@@ -89,7 +89,7 @@ TEST_F(GraphManagerSim, FaultsOfEndRunGiveAStatusOrTheResults) {
     job.set_input(1);
     EXPECT_EQ(Begin(0), GCAP_GRAPH_RUN_CAPTURE);
     GCAP_EXPECT_CUDA(job.Issue(stream_->get()));
-    GCAP_EXPECT_OK(gcap_capture_retain(gcap_capture_current(), CountRelease, &released));
+    GCAP_EXPECT_OK(gcap_capture_retain(gcap_capture_current(), CountRelease, /*bytes=*/nullptr, &released));
     const Outcome outcome = fault.During([this] { return EndPlain(manager_, nullptr, /*synchronize=*/true); });
     EXPECT_EQ(outcome.ok(), !fault.hit() || fault.MayBeOfAMeasurement());
     EXPECT_TRUE(outcome.ok() || fault.Explains(outcome)) << outcome.message;
@@ -172,7 +172,7 @@ TEST_F(GraphManagerSim, FaultsOfReleaseReleaseOrKeepTheGraph) {
     Create(0);
     EXPECT_EQ(Begin(0), GCAP_GRAPH_RUN_CAPTURE);
     GCAP_EXPECT_CUDA(job.Issue(stream_->get()));
-    GCAP_EXPECT_OK(gcap_capture_retain(gcap_capture_current(), CountRelease, &released));
+    GCAP_EXPECT_OK(gcap_capture_retain(gcap_capture_current(), CountRelease, /*bytes=*/nullptr, &released));
     EXPECT_TRUE(End().ok());
     const Outcome outcome = fault.During([this] { return gcap_graph_manager_release(manager_, 0); });
     EXPECT_EQ(outcome.ok(), !fault.hit());
@@ -209,7 +209,7 @@ TEST_F(GraphManagerSim, FaultsOfDestroyLeakWhatMayStillRunAndNothingElse) {
     for (int id = 0; id < 3; ++id) {
       EXPECT_EQ(Begin(id), GCAP_GRAPH_RUN_CAPTURE);
       GCAP_EXPECT_CUDA(job.Issue(stream_->get()));
-      GCAP_EXPECT_OK(gcap_capture_retain(gcap_capture_current(), CountRelease, &released));
+      GCAP_EXPECT_OK(gcap_capture_retain(gcap_capture_current(), CountRelease, /*bytes=*/nullptr, &released));
       EXPECT_TRUE(End().ok());
     }
     const Outcome outcome = fault.During([this] { return gcap_graph_manager_destroy(manager_); });

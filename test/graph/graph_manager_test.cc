@@ -385,7 +385,7 @@ TEST_F(GraphManager, WhatAFailedRunRetainedIsReleasedAtOnce) {
   Create(0);
   int released = 0;
   ASSERT_EQ(Begin(0), kCapture);
-  GCAP_EXPECT_OK(gcap_capture_retain(gcap_capture_current(), CountRelease, &released));
+  GCAP_EXPECT_OK(gcap_capture_retain(gcap_capture_current(), CountRelease, /*bytes=*/nullptr, &released));
   EXPECT_FALSE(End(GCAP_STATUS(GCAP_INTERNAL, "no")).ok());
   EXPECT_EQ(released, 1);
 }
@@ -421,7 +421,7 @@ TEST_F(GraphManager, AnAbandonedCaptureIsAbortedByTheNextRunAndMayBeTriedAgain) 
   CopyJob job;
   int released = 0;
   ASSERT_EQ(Begin(0), kCapture);
-  GCAP_EXPECT_OK(gcap_capture_retain(gcap_capture_current(), CountRelease, &released));
+  GCAP_EXPECT_OK(gcap_capture_retain(gcap_capture_current(), CountRelease, /*bytes=*/nullptr, &released));
   GCAP_EXPECT_CUDA(job.Issue(stream_->get()));
   EXPECT_EQ(Begin(GCAP_GRAPH_ID_NONE), kEager);
   EXPECT_EQ(warnings_, 1);

@@ -186,7 +186,7 @@ TEST_F(GraphMoving, ARehearsalRetainsNothing) {
   int released = 0;
   const Floats input(1), output(9);
   const WorkOn work = [&](cudaStream_t stream, void* const* at) {
-    GCAP_RETURN_IF_ERROR(gcap_capture_retain(gcap_capture_current(), CountRelease, &released));
+    GCAP_RETURN_IF_ERROR(gcap_capture_retain(gcap_capture_current(), CountRelease, /*bytes=*/nullptr, &released));
     return AddOne(stream, at);
   };
   ASSERT_TRUE(RunOn(input, output, work).ok());

@@ -50,7 +50,7 @@ class Model {
     GCAP_RETURN_IF_ERROR(GCAP_CUDA(job_.Issue(stream)));
     GCAP_RETURN_IF_ERROR(GCAP_CUDA(IssueKernels(stream)));
     if (!gcap_thread_is_capturing()) return nullptr;
-    return gcap_capture_retain_bytes(
+    return gcap_capture_retain(
         gcap_capture_current(), [](void* self) { ++static_cast<Model*>(self)->released_; },
         [](void* self) { return static_cast<Model*>(self)->bytes_; }, this);
   }

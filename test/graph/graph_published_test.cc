@@ -141,7 +141,7 @@ TEST_F(Published, PyTorch193402WorkspaceFreedWithAnotherGraph) {
   Capture(0, [&](cudaStream_t stream) { return Relu(stream, input.get(), workspace->get()); });
   const auto clear = [](void* user) { static_cast<std::unique_ptr<DeviceMemory>*>(user)->reset(); };
   Capture(1, [&](cudaStream_t stream) {
-    GCAP_RETURN_IF_ERROR(gcap_capture_retain(gcap_capture_current(), clear, &workspace));
+    GCAP_RETURN_IF_ERROR(gcap_capture_retain(gcap_capture_current(), clear, /*bytes=*/nullptr, &workspace));
     return Relu(stream, input.get(), workspace->get());
   });
   ExpectReplays(0);

@@ -86,7 +86,7 @@ class GraphReentry : public ManagerTest {
     ASSERT_EQ(Begin(id), GCAP_GRAPH_RUN_CAPTURE);
     GCAP_EXPECT_CUDA(job_->Issue(stream_->get()));
     GCAP_EXPECT_OK(gcap_capture_on_close(gcap_capture_current(), Step, this));
-    GCAP_EXPECT_OK(gcap_capture_retain_bytes(gcap_capture_current(), Release, Bytes, this));
+    GCAP_EXPECT_OK(gcap_capture_retain(gcap_capture_current(), Release, Bytes, this));
   }
   void CaptureWithCallbacks(int id) {
     BeginWithCallbacks(id);
@@ -326,7 +326,7 @@ TEST_F(GraphReentry, FromAReleaseInDestroy) {
         EXPECT_FALSE(gcap_graph_manager_is_captured(manager, kReplayed));
         GCAP_EXPECT_OK(gcap_graph_manager_release_all(manager));
       },
-      nullptr));
+      /*bytes=*/nullptr, nullptr));
   EXPECT_TRUE(End().ok());
   GCAP_EXPECT_OK(gcap_graph_manager_destroy(manager_));
   manager_ = nullptr;
@@ -361,7 +361,7 @@ TEST_F(GraphReentry, BytesMayReleaseTheirGraph) {
     released = asked = 0;
     ASSERT_EQ(Begin(kScene), GCAP_GRAPH_RUN_CAPTURE);
     GCAP_EXPECT_CUDA(job_->Issue(stream_->get()));
-    GCAP_EXPECT_OK(gcap_capture_retain_bytes(
+    GCAP_EXPECT_OK(gcap_capture_retain(
         gcap_capture_current(), [](void*) { ++released; },
         [](void*) {
           if (asked++ == 0) return size_t{1};
@@ -405,7 +405,7 @@ TEST_F(GraphReentry, ReplaysHideNoGraphFromTheBudget) {
   for (newest = 0; newest < 4; ++newest) {
     ASSERT_EQ(Begin(newest), GCAP_GRAPH_RUN_CAPTURE);
     GCAP_EXPECT_CUDA(job_->Issue(stream_->get()));
-    GCAP_EXPECT_OK(gcap_capture_retain_bytes(
+    GCAP_EXPECT_OK(gcap_capture_retain(
         gcap_capture_current(), [](void*) {}, bytes, nullptr));
     EXPECT_TRUE(End().ok());
   }
@@ -490,7 +490,7 @@ TEST_F(GraphReentry, BesideOtherThreads) {
     EXPECT_EQ(kind, GCAP_GRAPH_RUN_CAPTURE);
     if (HasFailure()) break;
     GCAP_EXPECT_CUDA(job_->Issue(stream_->get()));
-    GCAP_EXPECT_OK(gcap_capture_retain_bytes(gcap_capture_current(), Release, Bytes, this));
+    GCAP_EXPECT_OK(gcap_capture_retain(gcap_capture_current(), Release, Bytes, this));
     const Outcome ended = End();
     EXPECT_TRUE(ended.ok()) << "nobody broke the capture: " << ended.message;
     ++captures;

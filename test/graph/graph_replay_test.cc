@@ -31,7 +31,8 @@ class GraphReplay : public ManagerTest {
     ASSERT_EQ(Begin(id), GCAP_GRAPH_RUN_CAPTURE);
     GCAP_EXPECT_CUDA(job.Issue(stream_->get()));
     GCAP_EXPECT_OK(gcap_capture_retain(
-        gcap_capture_current(), [](void* count) { ++*static_cast<std::atomic<int>*>(count); }, released));
+        gcap_capture_current(), [](void* count) { ++*static_cast<std::atomic<int>*>(count); }, /*bytes=*/nullptr,
+        released));
     const Outcome outcome = End();
     ASSERT_TRUE(outcome.ok()) << outcome.message;
   }

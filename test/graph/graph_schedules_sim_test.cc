@@ -51,7 +51,8 @@ struct Copy {
         },
         token)));
     return gcap_capture_retain(
-        gcap_capture_current(), [](void* user_token) { static_cast<Token*>(user_token)->alive = false; }, token);
+        gcap_capture_current(), [](void* user_token) { static_cast<Token*>(user_token)->alive = false; },
+        /*bytes=*/nullptr, token);
   }
 };
 

@@ -39,7 +39,8 @@ class GraphStreams : public ManagerTest {
     GCAP_ASSERT_OK(BeginPlain(manager_, id, stream, &kind));
     ASSERT_EQ(kind, GCAP_GRAPH_RUN_CAPTURE);
     GCAP_EXPECT_CUDA(job.Issue(stream));
-    if (released != nullptr) GCAP_EXPECT_OK(gcap_capture_retain(gcap_capture_current(), CountRelease, released));
+    if (released != nullptr)
+      GCAP_EXPECT_OK(gcap_capture_retain(gcap_capture_current(), CountRelease, /*bytes=*/nullptr, released));
     EXPECT_TRUE(End().ok());
   }
 

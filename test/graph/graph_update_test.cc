@@ -31,7 +31,8 @@ class GraphUpdate : public ManagerTest {
   void Capture(int id, const CopyJob& job, int times = 1, int* released = nullptr) {
     ASSERT_EQ(Begin(id), GCAP_GRAPH_RUN_CAPTURE);
     for (int i = 0; i < times; ++i) GCAP_EXPECT_CUDA(job.Issue(stream_->get()));
-    if (released != nullptr) GCAP_EXPECT_OK(gcap_capture_retain(gcap_capture_current(), CountRelease, released));
+    if (released != nullptr)
+      GCAP_EXPECT_OK(gcap_capture_retain(gcap_capture_current(), CountRelease, /*bytes=*/nullptr, released));
     GCAP_EXPECT_OK(EndPlain(manager_, nullptr, /*synchronize=*/false));
   }
   // A run that gives the manager occasion to look at what it has retired.
@@ -259,7 +260,7 @@ TEST_F(GraphUpdate, AFailedOneCoolsDownAndKeepsTheExecutableForTheNext) {
   Capture(0, job, 1, &released[0]);
   GCAP_EXPECT_OK(gcap_graph_manager_recapture(manager_, 0));
   ASSERT_EQ(Begin(0), GCAP_GRAPH_RUN_CAPTURE);
-  GCAP_EXPECT_OK(gcap_capture_retain(gcap_capture_current(), CountRelease, &released[1]));
+  GCAP_EXPECT_OK(gcap_capture_retain(gcap_capture_current(), CountRelease, /*bytes=*/nullptr, &released[1]));
   EXPECT_STREQ(gcap_code_name(End(GCAP_STATUS(GCAP_INTERNAL, "no")).code), "CAPTURE_INVALIDATED");
   EXPECT_EQ(State(0), "COOLING");
   EXPECT_EQ(released[1], 1);

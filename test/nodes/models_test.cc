@@ -14,6 +14,7 @@
 #include "gtest/gtest.h"
 #include "test/nodes/node_rig.h"
 #include "test/support/device_test.h"
+#include "test/support/session_info.h"
 
 namespace gcap {
 namespace testing {
@@ -237,7 +238,7 @@ TEST_P(SmallModels, ShapeNodesOnTheCpuEpAreCaptured) {
     const ModelBuilder model = ShapeModel(&axis_0);
     NodeSession session(Options());
     GCAP_ASSERT_OK(session.Create(model, cpu));
-    EXPECT_TRUE(gcap_session_captures(session.session()));
+    EXPECT_TRUE(SessionInfo(session.session()).captures);
     const std::string eps[] = {"cpu", "cpu", "cpu", "minimal"};
     for (int node = 0; node < 4; ++node) {
       EXPECT_EQ(gcap_session_node_ep_name(session.session(), node), eps[node]) << "node " << node;

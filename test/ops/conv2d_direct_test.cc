@@ -7,6 +7,7 @@
 
 #include "gcap/kit/ops/conv2d.h"
 #include "ops/kernels/direct_conv.h"
+#include "test/ops/conv2d_info.h"
 #include "test/ops/op_test.h"
 
 namespace gcap {
@@ -31,7 +32,7 @@ class Conv2dDirect : public OpTest {
   bool IsDirect(const gcap_conv2d_options_t& options) {
     gcap_conv2d_t* plan = nullptr;
     GCAP_EXPECT_OK(gcap_conv2d_create(&options, &plan));
-    const bool is_direct = plan != nullptr && gcap_conv2d_is_direct(plan);
+    const bool is_direct = plan != nullptr && InfoOf(plan).is_direct;
     gcap_conv2d_destroy(plan);
     return is_direct;
   }

@@ -11,6 +11,7 @@
 #include <memory>
 
 #include "gcap/capture.h"
+#include "test/ops/conv2d_info.h"
 #include "test/ops/op_test.h"
 #include "test/ops/typed.h"
 
@@ -164,14 +165,13 @@ class Conv2dRandom : public OpTest {
     EXPECT_TRUE(made.ok()) << made.message;
     if (plan == nullptr) return true;
     const bool direct = p->o.direct == GCAP_CONV2D_DIRECT_ALWAYS;
-    EXPECT_EQ(gcap_conv2d_is_direct(plan), direct && p->o.n != 0);
-    EXPECT_TRUE(!direct || gcap_conv2d_workspace_bytes(plan) == 0);
-    int shape[4];
-    gcap_conv2d_output_shape(plan, shape);
-    EXPECT_EQ(std::vector<int>(shape, shape + 4), p->YShape());
+    EXPECT_EQ(InfoOf(plan).is_direct, direct && p->o.n != 0);
+    EXPECT_TRUE(!direct || InfoOf(plan).workspace_bytes == 0);
+    const gcap_conv2d_info_t info = InfoOf(plan);
+    EXPECT_EQ(std::vector<int>(info.output_shape, info.output_shape + 4), p->YShape());
     TypedArray x(dtype, p->x), weight(dtype, p->weight), bias(dtype, p->bias);
     const TypedArray y(dtype, std::vector<double>(Problem::Size(p->YShape()), 7.0));
-    const DeviceFloats workspace(std::vector<float>(gcap_conv2d_workspace_bytes(plan) / sizeof(float) + 1));
+    const DeviceFloats workspace(std::vector<float>(InfoOf(plan).workspace_bytes / sizeof(float) + 1));
     const auto run = [&] {
       GCAP_EXPECT_OK(gcap_conv2d_run(plan, stream_, x.get(), weight.get(), p->o.no_bias ? nullptr : bias.get(), y.get(),
                                      workspace.get()));
@@ -252,7 +252,7 @@ TEST_F(Conv2dRandom, ASmallConvolutionIsNotSearchedFor) {
   o.search_stream = stream_, o.search_scratch = scratch_;
   gcap_conv2d_t* plan = nullptr;
   GCAP_ASSERT_OK(gcap_conv2d_create(&o, &plan));
-  EXPECT_TRUE(gcap_conv2d_is_direct(plan));
+  EXPECT_TRUE(InfoOf(plan).is_direct);
   gcap_allocator_stats_t stats;
   gcap_scratch_get_stats(scratch_, &stats);
   EXPECT_EQ(stats.total_allocated_bytes, 0u);

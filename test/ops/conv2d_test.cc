@@ -10,6 +10,7 @@
 #include <cmath>
 
 #include "gcap/capture.h"
+#include "test/ops/conv2d_info.h"
 #include "test/ops/op_test.h"
 
 namespace gcap {
@@ -108,15 +109,14 @@ struct Problem {
         device_y(std::vector<float>(size_t(s.n) * s.k * s.oh() * s.ow())) {
     GCAP_EXPECT_OK(gcap_conv2d_create(&options, &plan));
     if (plan == nullptr) return;
-    EXPECT_LE(gcap_conv2d_workspace_bytes(plan), options.max_workspace_bytes);
-    workspace =
-        std::make_unique<DeviceFloats>(std::vector<float>(gcap_conv2d_workspace_bytes(plan) / sizeof(float) + 1));
+    EXPECT_LE(InfoOf(plan).workspace_bytes, options.max_workspace_bytes);
+    workspace = std::make_unique<DeviceFloats>(std::vector<float>(InfoOf(plan).workspace_bytes / sizeof(float) + 1));
   }
   ~Problem() { gcap_conv2d_destroy(plan); }
 
   gcap_status_t Run(gcap_stream_t* stream) {
     return gcap_conv2d_run(plan, stream, device_x.get(), device_weight.get(), device_bias.get(), device_y.get(),
-                           gcap_conv2d_workspace_bytes(plan) == 0 ? nullptr : workspace->get());
+                           InfoOf(plan).workspace_bytes == 0 ? nullptr : workspace->get());
   }
   Expected Reference() const { return testing::Reference(shape, relu, x, weight, bias); }
 
@@ -136,9 +136,9 @@ TEST_F(Conv2d, EqualsTheDoubleLoopForAllShapes) {
                                         << shape.kernel_h << "x" << shape.kernel_w << ", relu " << relu << ", seed "
                                         << seed);
       Problem problem(shape, Options(shape, relu, kWorkspaceLimit), seed++);
-      int output[4];
-      gcap_conv2d_output_shape(problem.plan, output);
-      EXPECT_EQ(std::vector<int>(output, output + 4), (std::vector<int>{shape.n, shape.k, shape.oh(), shape.ow()}));
+      const gcap_conv2d_info_t info = InfoOf(problem.plan);
+      EXPECT_EQ(std::vector<int>(info.output_shape, info.output_shape + 4),
+                (std::vector<int>{shape.n, shape.k, shape.oh(), shape.ow()}));
       GCAP_ASSERT_OK(problem.Run(stream_));
       Synchronize();
       ExpectNear(problem.device_y.Get(), problem.Reference());
@@ -244,7 +244,7 @@ TEST_F(Conv2d, CreateIsUnimplementedWhenNoAlgorithmFits) {
   gcap_conv2d_options_t options = Options(kShapes[1], false, kWorkspaceLimit);
   gcap_conv2d_t* plan = nullptr;
   GCAP_ASSERT_OK(gcap_conv2d_create(&options, &plan));
-  const size_t need = gcap_conv2d_workspace_bytes(plan);
+  const size_t need = InfoOf(plan).workspace_bytes;
   gcap_conv2d_destroy(plan);
   if (need == 0) return;  // this machine's algorithm fits everywhere
   options.max_workspace_bytes = need - 1;

@@ -182,9 +182,9 @@ void ExpectRight(gcap_stream_t* stream, Problem* p, std::mt19937* generator) {
   TypedArray addend(out, p->addend, p->offset), c(out, std::vector<double>(p->c_size(), 7.0), p->offset);
   const DeviceFloats workspace(std::vector<float>(gcap_matmul_workspace_bytes(plan) / sizeof(float) + 1));
   const auto run = [&] {
-    GCAP_EXPECT_OK(gcap_matmul_run_with_addend(
-        plan, stream, a.get(), b.get(), HasBias(p->o.epilogue) ? bias.get() : nullptr,
-        p->o.addend == GCAP_MATMUL_ADDEND_NONE ? nullptr : addend.get(), c.get(), workspace.get()));
+    GCAP_EXPECT_OK(gcap_matmul_run(plan, stream, a.get(), b.get(), HasBias(p->o.epilogue) ? bias.get() : nullptr,
+                                   p->o.addend == GCAP_MATMUL_ADDEND_NONE ? nullptr : addend.get(), c.get(),
+                                   workspace.get()));
   };
   run();
   GCAP_EXPECT_OK(gcap_stream_synchronize(stream));
@@ -221,7 +221,7 @@ TEST_F(MatmulRandom, AFullAddendMayBeTheOutput) {
   const TypedArray a(p.o.dtype, p.a), b(p.o.dtype, p.b), c(p.o.dtype, p.addend);
   gcap_matmul_t* plan = nullptr;
   GCAP_ASSERT_OK(gcap_matmul_create(&p.o, &plan));
-  GCAP_EXPECT_OK(gcap_matmul_run_with_addend(plan, stream_, a.get(), b.get(), nullptr, c.get(), c.get(), nullptr));
+  GCAP_EXPECT_OK(gcap_matmul_run(plan, stream_, a.get(), b.get(), nullptr, c.get(), c.get(), nullptr));
   Synchronize();
   ExpectNear(c.Get(), p.Reference());
   gcap_matmul_destroy(plan);
@@ -241,12 +241,12 @@ TEST_F(MatmulRandom, ABetterAlignmentIsPromisedAndThenDemanded) {
   const TypedArray a(p.o.dtype, p.a), b(p.o.dtype, p.b), c(p.o.dtype, std::vector<double>(256));
   gcap_matmul_t* plan = nullptr;
   GCAP_ASSERT_OK(gcap_matmul_create(&p.o, &plan));
-  GCAP_EXPECT_OK(gcap_matmul_run(plan, stream_, a.get(), b.get(), nullptr, c.get(), nullptr));
+  GCAP_EXPECT_OK(gcap_matmul_run(plan, stream_, a.get(), b.get(), nullptr, /*addend=*/nullptr, c.get(), nullptr));
   Synchronize();
   ExpectNear(c.Get(), p.Reference());
   const void* odd = static_cast<char*>(b.get()) + 8;
-  GCAP_EXPECT_FAILS(gcap_matmul_run(plan, stream_, a.get(), odd, nullptr, c.get(), nullptr), GCAP_INVALID_ARGUMENT,
-                    "it must be 16-byte aligned");
+  GCAP_EXPECT_FAILS(gcap_matmul_run(plan, stream_, a.get(), odd, nullptr, /*addend=*/nullptr, c.get(), nullptr),
+                    GCAP_INVALID_ARGUMENT, "it must be 16-byte aligned");
   gcap_matmul_destroy(plan);
 }
 
@@ -260,7 +260,7 @@ TEST_F(MatmulRandom, NothingToComputeNeedsNoAddress) {
     gcap_matmul_t* plan = nullptr;
     GCAP_ASSERT_OK(gcap_matmul_create(&o, &plan));
     EXPECT_EQ(gcap_matmul_workspace_bytes(plan), 0u);
-    GCAP_EXPECT_OK(gcap_matmul_run(plan, stream_, nullptr, nullptr, nullptr, nullptr, nullptr));
+    GCAP_EXPECT_OK(gcap_matmul_run(plan, stream_, nullptr, nullptr, nullptr, /*addend=*/nullptr, nullptr, nullptr));
     gcap_matmul_destroy(plan);
   }
 }

@@ -110,7 +110,7 @@ struct Problem {
   gcap_status_t Run(gcap_stream_t* stream) {
     return gcap_matmul_run(plan, stream, device_a.get() + offset, device_b.get() + offset,
                            epilogue == GCAP_MATMUL_EPILOGUE_NONE ? nullptr : device_bias.get() + offset,
-                           device_c.get() + offset,
+                           /*addend=*/nullptr, device_c.get() + offset,
                            gcap_matmul_workspace_bytes(plan) == 0 ? nullptr : workspace->get());
   }
   std::vector<float> C() const { return Without(offset, device_c.Get()); }
@@ -206,7 +206,7 @@ TEST_F(Matmul, OnePlanServesManyThreadsWithABiasEach) {
         const Expected expected = Reference(shape, options.epilogue, shared.a, shared.b, bias);
         for (int run = 0; run < kRuns; ++run) {
           GCAP_EXPECT_OK(gcap_matmul_run(shared.plan, stream, shared.device_a.get(), shared.device_b.get(),
-                                         device_bias.get(), device_c.get(), nullptr));
+                                         device_bias.get(), /*addend=*/nullptr, device_c.get(), nullptr));
           GCAP_EXPECT_OK(gcap_stream_synchronize(stream));
           ExpectNear(device_c.Get(), expected);
         }
@@ -263,17 +263,24 @@ TEST_F(Matmul, RunNamesTheNullAddress) {
   const float *a = with.device_a.get(), *b = with.device_b.get(), *bias = with.device_bias.get();
   float* c = with.device_c.get();
   const auto bad = GCAP_INVALID_ARGUMENT;
-  GCAP_EXPECT_FAILS(gcap_matmul_run(nullptr, stream_, a, b, bias, c, nullptr), bad, "matmul is NULL");
-  GCAP_EXPECT_FAILS(gcap_matmul_run(with.plan, nullptr, a, b, bias, c, nullptr), bad, "stream is NULL");
-  GCAP_EXPECT_FAILS(gcap_matmul_run(with.plan, stream_, nullptr, b, bias, c, nullptr), bad, "a is NULL");
-  GCAP_EXPECT_FAILS(gcap_matmul_run(with.plan, stream_, a, nullptr, bias, c, nullptr), bad, "b is NULL");
-  GCAP_EXPECT_FAILS(gcap_matmul_run(with.plan, stream_, a, b, nullptr, c, nullptr), bad, "bias is NULL");
-  GCAP_EXPECT_FAILS(gcap_matmul_run(with.plan, stream_, a, b, bias, nullptr, nullptr), bad, "c is NULL");
-  GCAP_EXPECT_FAILS(gcap_matmul_run(without.plan, stream_, a, b, bias, c, nullptr), bad, "bias is not NULL");
-  GCAP_EXPECT_FAILS(gcap_matmul_run_with_addend(with.plan, stream_, a, b, bias, c, c, nullptr), bad,
-                    "addend is not NULL");
+  GCAP_EXPECT_FAILS(gcap_matmul_run(nullptr, stream_, a, b, bias, /*addend=*/nullptr, c, nullptr), bad,
+                    "matmul is NULL");
+  GCAP_EXPECT_FAILS(gcap_matmul_run(with.plan, nullptr, a, b, bias, /*addend=*/nullptr, c, nullptr), bad,
+                    "stream is NULL");
+  GCAP_EXPECT_FAILS(gcap_matmul_run(with.plan, stream_, nullptr, b, bias, /*addend=*/nullptr, c, nullptr), bad,
+                    "a is NULL");
+  GCAP_EXPECT_FAILS(gcap_matmul_run(with.plan, stream_, a, nullptr, bias, /*addend=*/nullptr, c, nullptr), bad,
+                    "b is NULL");
+  GCAP_EXPECT_FAILS(gcap_matmul_run(with.plan, stream_, a, b, nullptr, /*addend=*/nullptr, c, nullptr), bad,
+                    "bias is NULL");
+  GCAP_EXPECT_FAILS(gcap_matmul_run(with.plan, stream_, a, b, bias, /*addend=*/nullptr, nullptr, nullptr), bad,
+                    "c is NULL");
+  GCAP_EXPECT_FAILS(gcap_matmul_run(without.plan, stream_, a, b, bias, /*addend=*/nullptr, c, nullptr), bad,
+                    "bias is not NULL");
+  GCAP_EXPECT_FAILS(gcap_matmul_run(with.plan, stream_, a, b, bias, c, c, nullptr), bad, "addend is not NULL");
   const auto* odd = reinterpret_cast<const char*>(a) + 2;
-  GCAP_EXPECT_FAILS(gcap_matmul_run(with.plan, stream_, odd, b, bias, c, nullptr), bad, "it must be 4-byte aligned");
+  GCAP_EXPECT_FAILS(gcap_matmul_run(with.plan, stream_, odd, b, bias, /*addend=*/nullptr, c, nullptr), bad,
+                    "it must be 4-byte aligned");
 }
 
 TEST_F(Matmul, CreateIsRefusedWhileTheThreadCapturesAndFailsTheCapture) {

@@ -16,6 +16,7 @@
 #include "gcap/kit/ops/matmul.h"
 #include "gcap/kit/ops/pool2d.h"
 #include "gcap_sim.h"
+#include "test/ops/conv2d_info.h"
 #include "test/ops/fail_each_call.h"
 #include "test/ops/op_test.h"
 
@@ -132,7 +133,7 @@ TEST_F(OpsOnSim, AnExhaustiveSearchTakesAllItsMemoryFromScratch) {
   gcap_conv2d_t* plan = nullptr;
   GCAP_EXPECT_OK(gcap_conv2d_create(&options, &plan));
   gcap_sim_clear_faults();
-  EXPECT_TRUE(plan == nullptr || gcap_conv2d_workspace_bytes(plan) > 0) << "one with a workspace was tried";
+  EXPECT_TRUE(plan == nullptr || InfoOf(plan).workspace_bytes > 0) << "one with a workspace was tried";
   gcap_conv2d_destroy(plan);
   Synchronize();
   GCAP_EXPECT_OK(gcap_scratch_destroy(scratch));
@@ -275,7 +276,8 @@ class RunsOnSim : public OpsOnSim {
   }
 
   gcap_status_t Matmul() {
-    return gcap_matmul_run(matmul_, stream_, in_->get(), in_->get(), in_->get(), out_->get(), workspace_->get());
+    return gcap_matmul_run(matmul_, stream_, in_->get(), in_->get(), in_->get(), /*addend=*/nullptr, out_->get(),
+                           workspace_->get());
   }
   gcap_status_t Conv() {
     return gcap_conv2d_run(conv_, stream_, in_->get(), in_->get(), in_->get(), out_->get(), workspace_->get());
@@ -312,8 +314,8 @@ TEST_F(RunsOnSim, AMatmulsCopiesReportEachFailingCall) {
     const char* copy = addend == GCAP_MATMUL_ADDEND_ROW ? "cudaMemcpyAsync" : "cudaMemcpy2DAsync";
     FailEachCall({"cudaGetDevice", copy, "cudaMemsetAsync", "cublasLtMatmulDescSetAttribute", "cublasLtMatmul"}, {},
                  [&] {
-                   return gcap_matmul_run_with_addend(plan, stream_, nullptr, nullptr, in_->get(), in_->get(),
-                                                      out_->get(), workspace_->get());
+                   return gcap_matmul_run(plan, stream_, nullptr, nullptr, in_->get(), in_->get(), out_->get(),
+                                          workspace_->get());
                  });
     gcap_matmul_destroy(plan);
   }
@@ -377,12 +379,14 @@ TEST_F(RunsOnSim, AFailedCallFailsTheCapture) {
 
 TEST_F(RunsOnSim, WorkspaceIsRequiredAndAlignedWhenThePlanNeedsIt) {
   ASSERT_GT(gcap_matmul_workspace_bytes(matmul_), 0u);
-  ASSERT_GT(gcap_conv2d_workspace_bytes(conv_), 0u);
+  ASSERT_GT(InfoOf(conv_).workspace_bytes, 0u);
   const float* in = in_->get();
   float* out = out_->get();
   const auto bad = GCAP_INVALID_ARGUMENT;
-  GCAP_EXPECT_FAILS(gcap_matmul_run(matmul_, stream_, in, in, in, out, nullptr), bad, "workspace is NULL");
-  GCAP_EXPECT_FAILS(gcap_matmul_run(matmul_, stream_, in, in, in, out, workspace_->get() + 1), bad, "256-byte aligned");
+  GCAP_EXPECT_FAILS(gcap_matmul_run(matmul_, stream_, in, in, in, /*addend=*/nullptr, out, nullptr), bad,
+                    "workspace is NULL");
+  GCAP_EXPECT_FAILS(gcap_matmul_run(matmul_, stream_, in, in, in, /*addend=*/nullptr, out, workspace_->get() + 1), bad,
+                    "256-byte aligned");
   GCAP_EXPECT_FAILS(gcap_conv2d_run(conv_, stream_, in, in, in, out, nullptr), bad, "workspace is NULL");
   GCAP_EXPECT_FAILS(gcap_conv2d_run(conv_, stream_, in, in, in, out, workspace_->get() + 1), bad, "256-byte aligned");
 }

@@ -152,9 +152,13 @@ static gcap_status_t end_other_run(void* self, const gcap_run_t* run, gcap_statu
   return gcap_runtime_end_run(inner(self), run, status);
 }
 
-static bool is_other_enabled(const void* self) {
-  return gcap_runtime_is_graph_capture_enabled(((const test_ep_t*)self)->runtime);
+static gcap_runtime_info_t info_of(const void* self) {
+  gcap_runtime_info_t info;
+  gcap_runtime_get_info(((const test_ep_t*)self)->runtime, &info);
+  return info;
 }
+
+static bool is_other_enabled(const void* self) { return info_of(self).is_graph_capture_enabled; }
 
 static bool is_other_captured(void* self, int id) { return gcap_runtime_is_captured(inner(self), id); }
 
@@ -168,9 +172,7 @@ static gcap_status_t explain_other(void* self, int id, gcap_graph_question_t que
   return gcap_runtime_explain(inner(self), id, question);
 }
 
-static bool is_other_concurrent(const void* self) {
-  return gcap_runtime_supports_concurrent_runs(((const test_ep_t*)self)->runtime);
-}
+static bool is_other_concurrent(const void* self) { return info_of(self).supports_concurrent_runs; }
 
 static bool can_copy_other(const void* self, gcap_memory_t src, gcap_memory_t dst) {
   return gcap_runtime_can_copy(((const test_ep_t*)self)->runtime, src, dst);

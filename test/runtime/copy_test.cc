@@ -9,8 +9,11 @@
 
 #include "gcap/capture.h"
 #include "gtest/gtest.h"
+#include "lib/stream/inner.h"
 #include "test/base/device_work.h"
 #include "test/runtime/runtime_fixture.h"
+#include "test/support/allocator_stats.h"
+#include "test/support/runs.h"
 
 namespace {
 
@@ -19,6 +22,7 @@ using gcap::testing::Floats;
 using gcap::testing::Gate;
 using gcap::testing::GraphOptions;
 using gcap::testing::Outcome;
+using gcap::testing::StatsOf;
 
 constexpr gcap_memory_t kDevice = {GCAP_MEMORY_DEVICE, 0};
 constexpr gcap_memory_t kHost = {GCAP_MEMORY_HOST, 0};
@@ -233,7 +237,7 @@ TEST_F(RuntimeCopy, RefusesTensorsThatAreNotAlikeAndCopiesNothing) {
 // What a run issued, and is held up, is in the copy that came after.
 TEST_F(RuntimeCopy, InTheDefaultStreamComesAfterTheRunsOfItsThread) {
   Create(GraphOptions());
-  EXPECT_TRUE(gcap_runtime_copies_in_default_stream(runtime_));
+  EXPECT_TRUE(RuntimeInfo(runtime_).copies_in_default_stream);
   DeviceFloats x({1, 2}), y({0, 0});
   Gate gate;
   const auto hold_and_copy = [&](const gcap_run_resources_t& run) {
@@ -256,7 +260,7 @@ TEST_F(RuntimeCopy, OutsideTheDefaultStreamDoesNotWaitForRuns) {
   gcap_options_t options = GraphOptions();
   options.do_copy_in_default_stream = false;
   Create(options);
-  EXPECT_FALSE(gcap_runtime_copies_in_default_stream(runtime_));
+  EXPECT_FALSE(RuntimeInfo(runtime_).copies_in_default_stream);
   DeviceFloats x({1, 2}), y({0, 0}), other({3, 4});
   Gate gate;
   const auto hold_and_copy = [&](const gcap_run_resources_t& run) {
@@ -393,7 +397,7 @@ TEST_F(RuntimeCopy, AllocatorsAreFoundByTheKindOfMemory) {
   GCAP_ASSERT_OK(gcap_runtime_get_allocator(runtime_, GCAP_MEMORY_DEVICE, &device));
   EXPECT_EQ(device, Resources().allocator);
   GCAP_ASSERT_OK(gcap_runtime_get_allocator(runtime_, GCAP_MEMORY_PINNED, &pinned));
-  EXPECT_EQ(gcap_allocator_device(pinned), -1);
+  EXPECT_EQ(StatsOf(pinned).device_id, -1);
   GCAP_ASSERT_OK(gcap_runtime_get_allocator(runtime_, GCAP_MEMORY_PINNED, &again));
   EXPECT_EQ(again, pinned);
   void* block = nullptr;

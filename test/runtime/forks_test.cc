@@ -12,6 +12,7 @@
 
 #include "gcap/capture.h"
 #include "gtest/gtest.h"
+#include "lib/scratch/inner.h"
 #include "test/base/device_work.h"
 #include "test/runtime/runtime_fixture.h"
 #include "test/support/log_catcher.h"

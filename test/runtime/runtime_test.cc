@@ -23,8 +23,10 @@
 #include "gtest/gtest.h"
 #include "lib/stream/inner.h"
 #include "test/runtime/runtime_fixture.h"
+#include "test/support/allocator_stats.h"
 #include "test/support/log_catcher.h"
 #include "test/support/replays.h"
+#include "test/support/runs.h"
 
 namespace {
 
@@ -33,6 +35,7 @@ using gcap::testing::Floats;
 using gcap::testing::GraphOptions;
 using gcap::testing::LogCatcher;
 using gcap::testing::Outcome;
+using gcap::testing::StatsOf;
 
 using Runtime = gcap::testing::RuntimeTest;
 
@@ -363,19 +366,19 @@ TEST_F(Runtime, StreamIsTheThreadsOwnAndMemoryIsShared) {
   EXPECT_EQ(Resources().stream, mine.stream);
   EXPECT_EQ(mine.scratch, gcap_runtime_scratch(runtime_));
   ASSERT_NE(mine.allocator, nullptr);
-  EXPECT_EQ(gcap_allocator_device(mine.allocator), 0);
+  EXPECT_EQ(StatsOf(mine.allocator).device_id, 0);
   std::thread([&] {
     const gcap_run_resources_t theirs = Resources();
     EXPECT_NE(theirs.stream, mine.stream);
     EXPECT_EQ(theirs.scratch, mine.scratch);
     EXPECT_EQ(theirs.allocator, mine.allocator);
   }).join();
-  EXPECT_TRUE(gcap_runtime_supports_concurrent_runs(runtime_));
+  EXPECT_TRUE(RuntimeInfo(runtime_).supports_concurrent_runs);
 }
 
 TEST_F(Runtime, RunsWarmUpThenCaptureThenReplay) {
   Create(GraphOptions(2));
-  EXPECT_TRUE(gcap_runtime_is_graph_capture_enabled(runtime_));
+  EXPECT_TRUE(RuntimeInfo(runtime_).is_graph_capture_enabled);
   DeviceFloats x({1, 2, 3}), y({0, 0, 0});
   const auto copy = [&](const gcap_run_resources_t& run) { return Copy(run, x, y); };
   const Floats contents[] = {{1, 2, 3}, {4, 5, 6}, {7, 8, 9}};
@@ -465,7 +468,7 @@ TEST_F(Runtime, NoGraphIdAndDisabledGraphsAreNeverCaptured) {
   } rows[] = {{GraphOptions(0), GCAP_GRAPH_ID_NONE}, {disabled, 0}};
   for (const auto& row : rows) {
     Create(row.options);
-    EXPECT_EQ(gcap_runtime_is_graph_capture_enabled(runtime_), row.options.enable_cuda_graph);
+    EXPECT_EQ(RuntimeInfo(runtime_).is_graph_capture_enabled, row.options.enable_cuda_graph);
     DeviceFloats x({1}), y({0});
     for (int i = 0; i < 4; ++i) {
       EXPECT_TRUE(Run(row.id, [&](const gcap_run_resources_t& run) {
@@ -848,7 +851,7 @@ TEST_F(Runtime, UserStreamIsUsedSharedAndLeftAlone) {
   options.has_user_stream = true;
   options.user_stream = user_stream;
   Create(options);
-  EXPECT_FALSE(gcap_runtime_supports_concurrent_runs(runtime_));
+  EXPECT_FALSE(RuntimeInfo(runtime_).supports_concurrent_runs);
   const gcap_run_resources_t resources = Resources();
   EXPECT_EQ(gcap_stream_handle(resources.stream), user_stream);
   EXPECT_EQ(gcap_stream_ownership(resources.stream), GCAP_STREAM_USER);

@@ -12,7 +12,9 @@
 
 #include "gcap/runtime.h"
 #include "gtest/gtest.h"
+#include "lib/stream/inner.h"
 #include "test/runtime/runtime_fixture.h"
+#include "test/support/runs.h"
 
 namespace gcap {
 namespace testing {
@@ -68,7 +70,7 @@ TEST_F(SharedRuntime, ConcurrentRunsAreOfferedWhereThreadsShareNothing) {
                       {ExternalMemory(), true}};
   for (const Row& row : rows) {
     Create(Parsed(GraphOptions(1), row.given));
-    EXPECT_EQ(gcap_runtime_supports_concurrent_runs(runtime_), !row.shared);
+    EXPECT_EQ(RuntimeInfo(runtime_).supports_concurrent_runs, !row.shared);
     const gcap_run_resources_t mine = Resources();
     EXPECT_EQ(gcap_stream_ownership(mine.stream), GCAP_STREAM_OWNED);
     std::thread([&] { EXPECT_EQ(Resources().stream == mine.stream, row.shared); }).join();
@@ -178,7 +180,7 @@ TEST_F(ScopeOfGraphs, AUserStreamWithExternalMemoryCapturesAndReplays) {
   auto pairs = ExternalMemory();
   pairs.emplace_back("user_compute_stream", Number(stream));
   Create(Parsed(GraphOptions(1), pairs));
-  EXPECT_FALSE(gcap_runtime_supports_concurrent_runs(runtime_));
+  EXPECT_FALSE(RuntimeInfo(runtime_).supports_concurrent_runs);
   EXPECT_EQ(gcap_stream_handle(Resources().stream), stream);
   EXPECT_EQ(CallsOfAll(), 2 * kIds);
   EXPECT_EQ(Memory::overlaps, 0);

@@ -3,6 +3,7 @@
 // A runtime from a table of somebody else's: what gcap_runtime_create_from refuses, what absent members default to,
 // what reaches the members, and tables and runs of other versions. Nothing here is on a device.
 
+#include <algorithm>
 #include <cstddef>
 #include <cstring>
 #include <functional>
@@ -187,11 +188,11 @@ TEST_F(RuntimeOfTable, AbsentMembersHaveDefaults) {
   recorder_.resources.allocator = reinterpret_cast<gcap_allocator_t*>(&recorder_);  // is not followed
   recorder_.resources.scratch = reinterpret_cast<gcap_scratch_t*>(&recorder_);
   Create(Least(&recorder_));
-  EXPECT_FALSE(gcap_runtime_supports_concurrent_runs(runtime_));
-  EXPECT_FALSE(gcap_runtime_is_graph_capture_enabled(runtime_));
+  EXPECT_FALSE(RuntimeInfo(runtime_).supports_concurrent_runs);
+  EXPECT_FALSE(RuntimeInfo(runtime_).is_graph_capture_enabled);
   EXPECT_FALSE(gcap_runtime_is_captured(runtime_, 3));
   EXPECT_FALSE(gcap_runtime_can_copy(runtime_, kHost, kDevice));
-  EXPECT_TRUE(gcap_runtime_copies_in_default_stream(runtime_));
+  EXPECT_TRUE(RuntimeInfo(runtime_).copies_in_default_stream);
   EXPECT_EQ(AskAll(), std::vector<gcap_code_t>({GCAP_OK, GCAP_OK, GCAP_OK, GCAP_OK, GCAP_OK, GCAP_FAILED_PRECONDITION,
                                                 GCAP_OK, GCAP_INVALID_ARGUMENT, GCAP_UNIMPLEMENTED, GCAP_UNIMPLEMENTED,
                                                 GCAP_UNIMPLEMENTED, GCAP_UNIMPLEMENTED}));
@@ -226,11 +227,11 @@ TEST_F(RuntimeOfTable, CallsReachTheMembersWithTheirArguments) {
                    "release", "explain", "copy_tensors", "create_stream", "get_allocator", "fork", "join"}));
   for (bool answer : {true, false}) {
     recorder_.answer = answer;
-    EXPECT_EQ(gcap_runtime_is_graph_capture_enabled(runtime_), answer);
+    EXPECT_EQ(RuntimeInfo(runtime_).is_graph_capture_enabled, answer);
     EXPECT_EQ(gcap_runtime_is_captured(runtime_, 11), answer);
     EXPECT_EQ(recorder_.id, 11);
     EXPECT_EQ(gcap_runtime_can_copy(runtime_, kHost, kDevice), answer);
-    EXPECT_EQ(gcap_runtime_copies_in_default_stream(runtime_), !answer);
+    EXPECT_EQ(RuntimeInfo(runtime_).copies_in_default_stream, !answer);
     bool replayed = !answer;
     GCAP_EXPECT_OK(TryReplay(runtime_, 12, /*synchronize=*/answer, &replayed));
     EXPECT_EQ(replayed, answer);
@@ -269,8 +270,8 @@ TEST_F(RuntimeOfTable, AbsentEndRunSynchronizesWhenAsked) {
 TEST_F(RuntimeOfTable, ConcurrentRunsAreAskedForOnce) {
   Create(Full(&recorder_));
   recorder_.answer = false;
-  EXPECT_TRUE(gcap_runtime_supports_concurrent_runs(runtime_));
-  EXPECT_EQ(recorder_.calls, Names({"is_concurrent_run_supported"}));
+  EXPECT_TRUE(RuntimeInfo(runtime_).supports_concurrent_runs);
+  EXPECT_EQ(std::count(recorder_.calls.begin(), recorder_.calls.end(), "is_concurrent_run_supported"), 1);
 }
 
 TEST_F(RuntimeOfTable, WhatTheTableDoesNotFollowIsRefused) {
@@ -320,7 +321,7 @@ TEST_F(RuntimeOfTable, RefusalOfDestroyLeavesTheRuntimeWholeAndALeakDoesNot) {
   for (gcap_code_t refusal : {GCAP_FAILED_PRECONDITION, GCAP_CUDA_ERROR, GCAP_INTERNAL}) {
     recorder_.code = refusal;
     GCAP_EXPECT_FAILS(gcap_runtime_destroy(runtime_), refusal, "destroy was told to fail");
-    EXPECT_TRUE(gcap_runtime_supports_concurrent_runs(runtime_));
+    EXPECT_TRUE(RuntimeInfo(runtime_).supports_concurrent_runs);
   }
   recorder_.code = GCAP_LEAKED;
   GCAP_EXPECT_FAILS(gcap_runtime_destroy(runtime_), GCAP_LEAKED, "destroy was told to fail");
@@ -341,7 +342,7 @@ TEST_F(RuntimeOfTable, ThatSaysThatItCapturesAndCannotRunsWithoutCapture) {
     const LogCatcher log;
     Create(ops);
     for (int run = 0; run < 2; ++run) {
-      EXPECT_FALSE(gcap_runtime_is_graph_capture_enabled(runtime_));
+      EXPECT_FALSE(RuntimeInfo(runtime_).is_graph_capture_enabled);
       recorder_.run.id = GCAP_GRAPH_ID_NONE;
       GCAP_EXPECT_OK(BeginRun(runtime_, 3));
       EXPECT_EQ(recorder_.run.id, GCAP_GRAPH_ID_NONE);
@@ -373,7 +374,7 @@ TEST_F(RuntimeOfTable, AShorterTableLacksTheMembersAfterItsEnd) {
   ops.struct_size = offsetof(gcap_runtime_ops_t, begin_run);
   Create(ops);
   GCAP_EXPECT_OK(BeginRun(runtime_, 3));
-  EXPECT_FALSE(gcap_runtime_supports_concurrent_runs(runtime_));
+  EXPECT_FALSE(RuntimeInfo(runtime_).supports_concurrent_runs);
   EXPECT_FALSE(gcap_runtime_is_captured(runtime_, 3));
   EXPECT_TRUE(recorder_.calls.empty());
 }

@@ -280,7 +280,8 @@ TEST_F(ThreadContexts, GraphsAreReleasedBeforeOnEnd) {
     gcap_graph_manager_t* graphs = gcap_thread_context_graphs(context);
     gcap_graph_run_kind_t kind;
     GCAP_ASSERT_OK(BeginPlain(graphs, 0, gcap_stream_handle(gcap_thread_context_stream(context)), &kind));
-    GCAP_EXPECT_OK(gcap_capture_retain(gcap_capture_current(), ReleaseRetained, &seen.retained_released));
+    GCAP_EXPECT_OK(
+        gcap_capture_retain(gcap_capture_current(), ReleaseRetained, /*bytes=*/nullptr, &seen.retained_released));
     GCAP_EXPECT_OK(EndPlain(graphs, nullptr, /*synchronize=*/false));
     EXPECT_EQ(seen.retained_released, 0);
   }).join();

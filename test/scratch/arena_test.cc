@@ -14,6 +14,7 @@
 #include "gcap/options.h"
 #include "gcap/scratch.h"
 #include "gtest/gtest.h"
+#include "test/support/allocator_stats.h"
 #include "test/support/device_test.h"
 #include "test/support/expect_status.h"
 
@@ -102,7 +103,7 @@ TEST_F(DeviceAllocator, IsArena) {
   Free(Alloc(1));
   EXPECT_EQ(Stats().num_extensions, 1u);
   EXPECT_EQ(Stats().total_allocated_bytes, kMiB);
-  EXPECT_EQ(gcap_allocator_device(allocator_), 0);
+  EXPECT_EQ(StatsOf(allocator_).device_id, 0);
 }
 
 TEST_F(DeviceAllocator, CudaMemoryIsValid) {
@@ -343,7 +344,7 @@ class PinnedAllocator : public Arena {
 
 TEST_F(PinnedAllocator, IsArena) {
   void* ptr = Alloc(100);
-  EXPECT_EQ(gcap_allocator_device(allocator_), -1);
+  EXPECT_EQ(StatsOf(allocator_).device_id, -1);
   static_cast<char*>(ptr)[99] = 1;
   EXPECT_EQ(Stats().total_allocated_bytes, kMiB);
   Free(ptr);

@@ -15,7 +15,9 @@
 #include "gcap/allocator_ops.h"
 #include "gcap/log.h"
 #include "gtest/gtest.h"
+#include "lib/scratch/inner.h"
 #include "test/scratch/scratch_test_support.h"
+#include "test/support/allocator_stats.h"
 
 namespace gcap {
 namespace testing {
@@ -27,8 +29,8 @@ class Calling {
   explicit Calling(gcap_allocator_t* below) : below_(below) {
     gcap_allocator_ops_t ops = {};
     ops.struct_version = GCAP_ALLOCATOR_OPS_VERSION;
-    ops.device_id = gcap_allocator_device(below);
-    ops.alignment = gcap_allocator_alignment(below);
+    ops.device_id = StatsOf(below).device_id;
+    ops.alignment = StatsOf(below).alignment;
     ops.self = this;
     ops.alloc = [](void* self, size_t bytes, void** out) {
       Run(static_cast<Calling*>(self)->on_alloc);

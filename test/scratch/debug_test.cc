@@ -16,6 +16,7 @@
 #include "gcap/capture.h"
 #include "gcap/scratch.h"
 #include "gtest/gtest.h"
+#include "lib/scratch/inner.h"
 #include "test/support/device_test.h"
 #include "test/support/expect_status.h"
 

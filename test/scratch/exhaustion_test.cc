@@ -12,6 +12,7 @@
 
 #include "gcap/capture.h"
 #include "gcap/log.h"
+#include "lib/scratch/inner.h"
 #include "lib/stream/inner.h"
 #include "test/scratch/other_capture.h"
 #include "test/scratch/scratch_test_support.h"

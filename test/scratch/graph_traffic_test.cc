@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "gtest/gtest.h"
+#include "lib/scratch/inner.h"
 #include "lib/scratch/test_hooks.h"
 #include "test/scratch/chain_graph.h"
 #include "test/support/device_test.h"

@@ -14,6 +14,7 @@
 
 #include "gcap/capture.h"
 #include "gtest/gtest.h"
+#include "lib/scratch/inner.h"
 #include "test/scratch/chain_graph.h"
 #include "test/scratch/scratch_test_support.h"
 #include "test/support/held_thread.h"

@@ -13,6 +13,7 @@
 #include "gcap/capture.h"
 #include "gtest/gtest.h"
 #include "lib/internal/memory_source.h"
+#include "lib/scratch/inner.h"
 #include "test/scratch/scratch_test_support.h"
 #include "test/support/log_catcher.h"
 

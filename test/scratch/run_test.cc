@@ -12,6 +12,8 @@
 
 #include "gcap/capture.h"
 #include "gtest/gtest.h"
+#include "lib/capture/inner.h"
+#include "lib/scratch/inner.h"
 #include "test/base/heap_failure.h"
 #include "test/scratch/scratch_test_support.h"
 #include "test/support/log_catcher.h"
@@ -177,8 +179,6 @@ TEST_F(Run, IsBegunAndEndedInTurns) {
   GCAP_EXPECT_FAILS(gcap_scratch_begin_run(scratch_, a_), GCAP_ALREADY_EXISTS, "open run");
   EXPECT_EQ(End(a_), "");
   GCAP_EXPECT_FAILS(gcap_scratch_end_run(scratch_, a_), GCAP_FAILED_PRECONDITION, "no open run");
-  GCAP_EXPECT_FAILS(gcap_scratch_begin_run(scratch_, nullptr), GCAP_INVALID_ARGUMENT, "NULL");
-  GCAP_EXPECT_FAILS(gcap_scratch_end_run(scratch_, nullptr), GCAP_INVALID_ARGUMENT, "NULL");
 }
 
 TEST_F(Run, ASecondBeginChangesNothing) {

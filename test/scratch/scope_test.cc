@@ -13,6 +13,8 @@
 #include "gcap/capture.h"
 #include "gcap/graph.h"
 #include "gtest/gtest.h"
+#include "lib/capture/inner.h"
+#include "lib/scratch/inner.h"
 #include "test/base/heap_failure.h"
 #include "test/scratch/scratch_test_support.h"
 #include "test/support/device_floats.h"

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "gtest/gtest.h"
+#include "lib/scratch/inner.h"
 #include "test/base/heap_failure.h"
 #include "test/scratch/scratch_test_support.h"
 

@@ -20,6 +20,7 @@
 
 #include "gcap/log.h"
 #include "gtest/gtest.h"
+#include "lib/scratch/inner.h"
 #include "lib/stream/inner.h"
 #include "test/scratch/scratch_test_support.h"
 

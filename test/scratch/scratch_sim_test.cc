@@ -11,6 +11,7 @@
 #include "gcap/scratch.h"
 #include "gcap_sim.h"
 #include "gtest/gtest.h"
+#include "lib/scratch/inner.h"
 #include "test/base/device_work.h"
 #include "test/support/expect_status.h"
 #include "test/support/faults.h"

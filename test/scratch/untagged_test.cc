@@ -10,8 +10,10 @@
 #include <vector>
 
 #include "gcap/capture.h"
+#include "lib/scratch/inner.h"
 #include "test/scratch/other_capture.h"
 #include "test/scratch/scratch_test_support.h"
+#include "test/support/allocator_stats.h"
 
 namespace gcap {
 namespace testing {
@@ -60,8 +62,8 @@ class UntaggedScratch : public ScratchTest {
 };
 
 TEST_F(UntaggedScratch, ViewIsAnAllocatorOfTheSameDevice) {
-  EXPECT_EQ(gcap_allocator_device(view()), 0);
-  EXPECT_EQ(gcap_allocator_alignment(view()), kGranule);
+  EXPECT_EQ(StatsOf(view()).device_id, 0);
+  EXPECT_EQ(StatsOf(view()).alignment, kGranule);
   void* ptr = nullptr;
   GCAP_EXPECT_OK(gcap_allocator_alloc_on_stream(view(), 100, a_, &ptr));
   gcap_allocator_stats_t stats;

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "lib/scratch/arena.h"
+#include "lib/scratch/inner.h"
 #include "lib/scratch/region.h"
 #include "lib/scratch/reservation.h"
 #include "lib/scratch/streams.h"

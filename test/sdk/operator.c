@@ -35,7 +35,7 @@ int main(void) {
   options.k = 2;
   TRY(gcap_stream_cublaslt_handle(stream, &options.handle));
   TRY(gcap_matmul_create(&options, &matmul));
-  TRY(gcap_matmul_run(matmul, stream, x, x, /*bias=*/NULL, product, /*workspace=*/NULL));
+  TRY(gcap_matmul_run(matmul, stream, x, x, /*bias=*/NULL, /*addend=*/NULL, product, /*workspace=*/NULL));
   TRY(gcap_stream_synchronize(stream));
   TRY(GCAP_CUDA(cudaMemcpy(&output, product, sizeof(output), cudaMemcpyDeviceToHost)));
 

@@ -67,7 +67,7 @@ TEST_F(IoBindingSim, StagingMemoryThatCannotBeFreedIsTriedAgain) {
   ExpectRightRun();
   LogCatcher log;
   gcap_sim_fail_nth("cudaFree", 1, cudaErrorInvalidValue);
-  GCAP_EXPECT_OK(gcap_io_binding_clear_inputs(binding_));
+  GCAP_EXPECT_OK(gcap_io_binding_clear(binding_));
   gcap_sim_fail_nth(nullptr, 0, cudaSuccess);
   EXPECT_NE(log.text().find("24 bytes of staging memory cannot be freed"), std::string::npos) << log.text();
   ExpectRightRun();

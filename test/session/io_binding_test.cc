@@ -101,9 +101,9 @@ TEST_F(IoBinding, CpuInputIsBoundAndTheOutputStaysOnTheDevice) {
   DeviceFloats y(Floats(6, 77.0f));
   GCAP_ASSERT_OK(BindX(x.data(), kHost));
   GCAP_ASSERT_OK(BindY(y.get(), kDevice));
-  GCAP_EXPECT_OK(gcap_io_binding_synchronize_inputs(binding_));
+  GCAP_EXPECT_OK(gcap_io_binding_synchronize(binding_));
   GCAP_ASSERT_OK(Run(GCAP_GRAPH_ID_NONE, /*synchronize=*/false));
-  GCAP_EXPECT_OK(gcap_io_binding_synchronize_outputs(binding_));
+  GCAP_EXPECT_OK(gcap_io_binding_synchronize(binding_));
   EXPECT_EQ(y.Get(), ChainOf(Counted(1)));
 }
 
@@ -232,10 +232,9 @@ TEST_F(IoBinding, WhatIsNotBoundIsNamedByTheRun) {
   GCAP_EXPECT_FAILS(Run(), GCAP_INVALID_ARGUMENT, "output 'y' is not bound");
   GCAP_ASSERT_OK(BindY(y.data(), kHost));
   GCAP_ASSERT_OK(Run());
-  GCAP_EXPECT_OK(gcap_io_binding_clear_inputs(binding_));
+  GCAP_EXPECT_OK(gcap_io_binding_clear(binding_));
   GCAP_EXPECT_FAILS(Run(), GCAP_INVALID_ARGUMENT, "input 'x' is not bound");
   GCAP_ASSERT_OK(BindX(x.data(), kHost));
-  GCAP_EXPECT_OK(gcap_io_binding_clear_outputs(binding_));
   GCAP_EXPECT_FAILS(Run(), GCAP_INVALID_ARGUMENT, "output 'y' is not bound");
 }
 
@@ -260,7 +259,7 @@ gcap_io_binding_t* used_binding = nullptr;
 std::string use_outcome;
 void UseBinding() {
   use_outcome = Outcome(gcap_io_binding_destroy(used_binding)).message + "; " +
-                Outcome(gcap_io_binding_clear_inputs(used_binding)).message + "; " +
+                Outcome(gcap_io_binding_clear(used_binding)).message + "; " +
                 Outcome(gcap_session_run_bound(nullptr, nullptr, used_binding)).message;
 }
 
@@ -278,7 +277,7 @@ TEST_F(IoBinding, UseInsideItsOwnRunIsRefused) {
   GCAP_EXPECT_OK(gcap_session_run_bound(rig.session, &options, used_binding));
   EXPECT_EQ(y, ChainOf(Counted(1)));
   EXPECT_NE(use_outcome.find("gcap_io_binding_destroy: the binding is in use"), std::string::npos) << use_outcome;
-  EXPECT_NE(use_outcome.find("gcap_io_binding_clear_inputs: the binding is in use"), std::string::npos) << use_outcome;
+  EXPECT_NE(use_outcome.find("gcap_io_binding_clear: the binding is in use"), std::string::npos) << use_outcome;
   GCAP_EXPECT_OK(gcap_io_binding_destroy(used_binding));
 }
 
@@ -349,7 +348,7 @@ TEST_F(IoBinding, RunWithoutSynchronizeRefusesPageableOutputsAndFillsPinnedOnes)
   for (int run = 0; run < 4; ++run) {
     x.Set(Counted(static_cast<float>(run)));
     GCAP_ASSERT_OK(Run(0, /*synchronize=*/false));
-    GCAP_EXPECT_OK(gcap_io_binding_synchronize_outputs(binding_));
+    GCAP_EXPECT_OK(gcap_io_binding_synchronize(binding_));
     EXPECT_EQ(y.Get(), ChainOf(Counted(static_cast<float>(run))));
   }
   EXPECT_EQ(rig_->ep->Info(0).captures, 1u);
@@ -390,13 +389,11 @@ TEST_F(IoBinding, ClearWhileARunGoesOnTakesNothingFromIt) {
   GCAP_ASSERT_OK(BindY(y.get(), kPinned));
   GCAP_ASSERT_OK(Run(GCAP_GRAPH_ID_NONE, /*synchronize=*/false));
   const uint64_t held = InUse(ep());
-  GCAP_EXPECT_OK(gcap_io_binding_clear_inputs(binding_));
-  GCAP_EXPECT_OK(gcap_io_binding_clear_outputs(binding_));
+  GCAP_EXPECT_OK(gcap_io_binding_clear(binding_));
   EXPECT_EQ(InUse(ep()), held) << "nobody has waited for the run";
-  GCAP_EXPECT_OK(gcap_io_binding_synchronize_outputs(binding_));
+  GCAP_EXPECT_OK(gcap_io_binding_synchronize(binding_));
   EXPECT_EQ(y.Get(), ChainOf(Counted(8)));
-  GCAP_EXPECT_OK(gcap_io_binding_clear_inputs(binding_));
-  GCAP_EXPECT_OK(gcap_io_binding_clear_outputs(binding_));
+  GCAP_EXPECT_OK(gcap_io_binding_clear(binding_));
   EXPECT_LE(InUse(ep()), held - 48) << "it is freed when it is looked for again";
 }
 
@@ -448,8 +445,7 @@ TEST_F(IoBinding, StagingMemoryLastsAsLongAsItsGraphAndNoLonger) {
   const uint64_t bound = InUse(ep());
   EXPECT_GE(bound, before + 48);
   GCAP_ASSERT_OK(Run(GCAP_GRAPH_ID_NONE));
-  GCAP_EXPECT_OK(gcap_io_binding_clear_inputs(binding_));
-  GCAP_EXPECT_OK(gcap_io_binding_clear_outputs(binding_));
+  GCAP_EXPECT_OK(gcap_io_binding_clear(binding_));
   EXPECT_EQ(InUse(ep()), before) << "no graph has it";
   GCAP_ASSERT_OK(BindX(x.data(), kHost));
   GCAP_ASSERT_OK(BindY(y.data(), kHost));
@@ -650,10 +646,8 @@ TEST_F(IoBindingInCapture, OnlyRunsMayBeCalledThere) {
   GCAP_ASSERT_OK(gcap_capture_begin(stream_, nullptr, &capture));
   GCAP_EXPECT_FAILS(BindX(x.data(), kHost), GCAP_FAILED_PRECONDITION, "gcap_io_binding_bind_input");
   GCAP_EXPECT_FAILS(BindY(x.data(), kHost), GCAP_FAILED_PRECONDITION, "gcap_io_binding_bind_output");
-  GCAP_EXPECT_FAILS(gcap_io_binding_clear_inputs(binding_), GCAP_FAILED_PRECONDITION, "gcap_io_binding_clear_inputs");
-  GCAP_EXPECT_FAILS(gcap_io_binding_clear_outputs(binding_), GCAP_FAILED_PRECONDITION, "clear_outputs");
-  GCAP_EXPECT_FAILS(gcap_io_binding_synchronize_inputs(binding_), GCAP_FAILED_PRECONDITION, "synchronize_inputs");
-  GCAP_EXPECT_FAILS(gcap_io_binding_synchronize_outputs(binding_), GCAP_FAILED_PRECONDITION, "synchronize_outputs");
+  GCAP_EXPECT_FAILS(gcap_io_binding_clear(binding_), GCAP_FAILED_PRECONDITION, "gcap_io_binding_clear");
+  GCAP_EXPECT_FAILS(gcap_io_binding_synchronize(binding_), GCAP_FAILED_PRECONDITION, "gcap_io_binding_synchronize");
   GCAP_EXPECT_FAILS(gcap_io_binding_create(rig_->session, &other), GCAP_FAILED_PRECONDITION, "gcap_io_binding_create");
   GCAP_EXPECT_FAILS(gcap_io_binding_destroy(binding_), GCAP_FAILED_PRECONDITION, "gcap_io_binding_destroy");
   GCAP_EXPECT_FAILS(gcap_session_warm_up_bound(rig_->session, nullptr, binding_), GCAP_FAILED_PRECONDITION,

@@ -17,6 +17,7 @@
 #include "test/session/session_test.h"
 #include "test/support/device_test.h"
 #include "test/support/runs.h"
+#include "test/support/session_info.h"
 
 namespace {
 
@@ -25,6 +26,7 @@ using gcap::testing::Floats;
 using gcap::testing::GraphOptions;
 using gcap::testing::ModelBuilder;
 using gcap::testing::Outcome;
+using gcap::testing::SessionInfo;
 using gcap::testing::Tensor;
 using gcap::testing::TestEp;
 using gcap::testing::TestEpConfig;
@@ -88,8 +90,8 @@ TEST_F(SessionCreate, FirstEpThatSupportsANodeTakesIt) {
   EXPECT_TRUE(Create(m.Model()).ok());
   EXPECT_STREQ(gcap_session_node_ep_name(session_, 0), "half");
   EXPECT_STREQ(gcap_session_node_ep_name(session_, 1), "whole");
-  EXPECT_STREQ(gcap_session_ep_name(session_), "half");
-  EXPECT_FALSE(gcap_session_captures(session_));
+  EXPECT_STREQ(SessionInfo(session_).ep_name, "half");
+  EXPECT_FALSE(SessionInfo(session_).captures);
   EXPECT_EQ(half->live_kernels(), 1);
   EXPECT_EQ(whole->live_kernels(), 1);
   EXPECT_EQ(late->live_kernels(), 0);

@@ -9,6 +9,7 @@
 #include "gcap/kit/session.h"
 #include "gtest/gtest.h"
 #include "test/session/session_test.h"
+#include "test/support/allocator_stats.h"
 #include "test/support/device_test.h"
 
 namespace {
@@ -19,6 +20,7 @@ using gcap::testing::DeviceFloats;
 using gcap::testing::DeviceTest;
 using gcap::testing::Floats;
 using gcap::testing::GraphOptions;
+using gcap::testing::StatsOf;
 
 class SessionDevice : public DeviceTest, public ::testing::WithParamInterface<std::tuple<int, bool>> {
  protected:
@@ -49,7 +51,7 @@ TEST_P(SessionDevice, CapturesAndReplaysWithOtherInputs) {
   gcap_run_resources_t resources;
   GCAP_ASSERT_OK(gcap_runtime_get_resources(rig.ep->runtime(), &resources));
   EXPECT_EQ(gcap_stream_device(resources.stream), device());
-  EXPECT_EQ(gcap_allocator_device(resources.allocator), device());
+  EXPECT_EQ(StatsOf(resources.allocator).device_id, device());
   DeviceFloats x(Floats(6)), y(Floats(6));
   for (int run = 1; run <= 6; ++run) {
     rig.ExpectRightRun(&x, &y, 10.0f * static_cast<float>(run));

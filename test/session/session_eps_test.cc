@@ -13,6 +13,7 @@
 #include "test/session/session_test.h"
 #include "test/support/device_test.h"
 #include "test/support/log_catcher.h"
+#include "test/support/session_info.h"
 
 namespace gcap {
 namespace testing {
@@ -85,7 +86,7 @@ TEST_F(SessionEps, ShapeNodesAreMovedToTheHostAndComputedOnce) {
   const Outcome created = Create(ShapeModel());
   ASSERT_TRUE(created.ok()) << created.message;
   EXPECT_EQ(EpOf(0) + " " + EpOf(1) + " " + EpOf(2) + " " + EpOf(3), "device host host device");
-  EXPECT_STREQ(gcap_session_ep_name(session_), "device");
+  EXPECT_STREQ(SessionInfo(session_).ep_name, "device");
   DeviceFloats x({1, 2, 3, 4, 5, 6}), y(Floats(6));
   for (int run = 0; run < 3; ++run) GCAP_ASSERT_OK(Run(x.get(), {2, 3}, y.get(), {3, 2}));
   EXPECT_EQ(y.Get(), Floats({2, 3, 4, 5, 6, 1}));
@@ -122,7 +123,7 @@ TEST_F(SessionEps, GraphWithShapeNodesIsCapturedIfThePolicyAllows) {
   HostEp* host = Host();
   const Outcome created = Create(ShapeModel());
   ASSERT_TRUE(created.ok()) << created.message;
-  EXPECT_TRUE(gcap_session_captures(session_));
+  EXPECT_TRUE(SessionInfo(session_).captures);
   DeviceFloats x(Floats(6)), y(Floats(6));
   for (int run = 0; run < 5; ++run) {
     const float f = static_cast<float>(10 * run);
@@ -254,7 +255,7 @@ TEST_F(SessionEps, RunsEagerlyIfAskedWithOneWarning) {
   TestEp* device = Device("device", {"Rotate"}, /*captures=*/true);
   Host();
   ASSERT_TRUE(Create(ThereAndBack(), /*eagerly=*/true).ok());
-  EXPECT_FALSE(gcap_session_captures(session_));
+  EXPECT_FALSE(SessionInfo(session_).captures);
   DeviceFloats x({1, 2, 3, 4, 5, 6}), y(Floats(6));
   for (int run = 0; run < 4; ++run) {
     y.Set(Floats(6));
@@ -403,7 +404,7 @@ TEST_F(SessionEps, ModelOfTheHostAloneRuns) {
   m.Node("Negate", "first", {x}, {a});
   m.Node("Negate", "second", {a}, {y});
   ASSERT_TRUE(Create(m).ok());
-  EXPECT_STREQ(gcap_session_ep_name(session_), "host");
+  EXPECT_STREQ(SessionInfo(session_).ep_name, "host");
   Floats in = {1, 2, 3}, out(3);
   GCAP_ASSERT_OK(Run(in.data(), {3}, out.data(), {3}));
   EXPECT_EQ(out, in);

@@ -11,6 +11,7 @@
 #include "gcap/kit/session.h"
 #include "gcap/log.h"
 #include "gtest/gtest.h"
+#include "lib/capture/inner.h"
 #include "test/session/session_test.h"
 #include "test/support/device_test.h"
 #include "test/support/log_catcher.h"

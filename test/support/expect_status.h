@@ -12,13 +12,19 @@
 namespace gcap {
 namespace testing {
 
+inline gcap_status_info_t StatusInfo(gcap_status_t status) {
+  gcap_status_info_t info;
+  gcap_status_get_info(status, &info);
+  return info;
+}
+
 // What became of a call, taken from its status, which it frees.
 struct Outcome {
   explicit Outcome(gcap_status_t status)
       : code(gcap_status_code(status)),
         message(gcap_status_message(status)),
-        cuda_error(gcap_status_cuda_error(status)),
-        cuda_call(gcap_status_cuda_call(status)) {
+        cuda_error(StatusInfo(status).cuda_error),
+        cuda_call(StatusInfo(status).cuda_call) {
     gcap_status_free(status);
   }
   bool ok() const { return code == GCAP_OK; }

@@ -31,6 +31,12 @@ inline gcap_status_t TryReplay(gcap_runtime_t* runtime, int id, bool synchronize
   return gcap_runtime_replay(runtime, &run, out_replayed);
 }
 
+inline gcap_runtime_info_t RuntimeInfo(const gcap_runtime_t* runtime) {
+  gcap_runtime_info_t info;
+  gcap_runtime_get_info(runtime, &info);
+  return info;
+}
+
 // Of the calling thread's graph; zeros if the thread has no graphs.
 inline gcap_graph_info_t GraphInfo(gcap_runtime_t* runtime, int id) {
   gcap_graph_manager_t* graphs = nullptr;
@@ -103,12 +109,12 @@ struct ForwardingOps {
     ops.replay = [](void* self, const gcap_run_t* run, bool* out_replayed) {
       return gcap_runtime_replay(To(self), run, out_replayed);
     };
-    ops.is_graph_capture_enabled = [](const void* self) { return gcap_runtime_is_graph_capture_enabled(To(self)); };
+    ops.is_graph_capture_enabled = [](const void* self) { return RuntimeInfo(To(self)).is_graph_capture_enabled; };
     ops.release = [](void* self, int id) { return gcap_runtime_release(To(self), id); };
     ops.explain = [](void* self, int id, gcap_graph_question_t question) {
       return gcap_runtime_explain(To(self), id, question);
     };
-    ops.is_concurrent_run_supported = [](const void* self) { return gcap_runtime_supports_concurrent_runs(To(self)); };
+    ops.is_concurrent_run_supported = [](const void* self) { return RuntimeInfo(To(self)).supports_concurrent_runs; };
     return ops;
   }
 };

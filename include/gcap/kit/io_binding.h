@@ -58,22 +58,15 @@ GCAP_API gcap_status_t gcap_io_binding_bind_input(gcap_io_binding_t* binding, co
 GCAP_API gcap_status_t gcap_io_binding_bind_output(gcap_io_binding_t* binding, const char* name,
                                                    const gcap_tensor_t* tensor, gcap_memory_t memory) GCAP_NODISCARD;
 
-// Unbinds all inputs.
+// Unbinds all inputs and outputs, whose data may then go, once the work of the runs is done.
 //   FAILED_PRECONDITION  the calling thread is capturing
-GCAP_API gcap_status_t gcap_io_binding_clear_inputs(gcap_io_binding_t* binding) GCAP_NODISCARD;
-// Unbinds all outputs.
-//   FAILED_PRECONDITION  the calling thread is capturing
-GCAP_API gcap_status_t gcap_io_binding_clear_outputs(gcap_io_binding_t* binding) GCAP_NODISCARD;
+GCAP_API gcap_status_t gcap_io_binding_clear(gcap_io_binding_t* binding) GCAP_NODISCARD;
 
-// Waits until no run of the calling thread reads the inputs any more: after runs without `synchronize`, their contents
-// may then be changed.
+// Waits for the calling thread's runs without `synchronize`, by waiting for its streams of the session's EPs: the
+// outputs are complete then, and the contents of the inputs may be changed.
 //   FAILED_PRECONDITION  the calling thread is capturing
 //   others               of the EP's runtime (gcap_runtime_synchronize)
-GCAP_API gcap_status_t gcap_io_binding_synchronize_inputs(gcap_io_binding_t* binding) GCAP_NODISCARD;
-// Waits until the outputs have what the calling thread's runs without `synchronize` make. It is the same wait, for all
-// work of the thread's streams of the session's EPs.
-//   errors of gcap_io_binding_synchronize_inputs
-GCAP_API gcap_status_t gcap_io_binding_synchronize_outputs(gcap_io_binding_t* binding) GCAP_NODISCARD;
+GCAP_API gcap_status_t gcap_io_binding_synchronize(gcap_io_binding_t* binding) GCAP_NODISCARD;
 
 // Runs the model once, as gcap_session_run, with what is bound. `options` NULL: the defaults. With `synchronize` the
 // results are in the outputs on return, also in host memory; without, in the order of the run's stream, and an output

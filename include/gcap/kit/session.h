@@ -90,12 +90,24 @@ GCAP_API gcap_status_t gcap_session_create(const gcap_model_t* model, gcap_ep_t*
 //                        are kept; or the EP's allocator did not take a constant back
 GCAP_API gcap_status_t gcap_session_destroy(gcap_session_t* session) GCAP_NODISCARD;
 
-// The name of the EP that captures; if none does, of the first one on a device that has a node, else of the first.
-GCAP_API const char* gcap_session_ep_name(const gcap_session_t* session);
+// What a session is.
+typedef struct gcap_session_info {
+  size_t struct_size;  // set by gcap_session_get_info
+  bool captures;       // runs become graphs
+  const char*
+      ep_name;  // of the EP that captures; if none does, of the first on a device that has a node, else the first
+} gcap_session_info_t;
+
+// Reads what the session is. The text lives as long as the session. Programs call gcap_session_get_info, which sets the
+// size.
+GCAP_API void gcap_session_read_info(const gcap_session_t* session, gcap_session_info_t* out_info);
+static inline void gcap_session_get_info(const gcap_session_t* session, gcap_session_info_t* out_info) {
+  out_info->struct_size = sizeof(*out_info);
+  gcap_session_read_info(session, out_info);
+}
+
 // The name of the EP that runs node `node` of the model.
 GCAP_API const char* gcap_session_node_ep_name(const gcap_session_t* session, int node);
-// True if runs become graphs.
-GCAP_API bool gcap_session_captures(const gcap_session_t* session);
 
 // Where the tensor of input or output number `input` or `output` is bound: device memory of the first EP that reads the
 // input there, host memory if only the host reads it; an output where it is made.

@@ -40,9 +40,6 @@ extern "C" {
 // Squeeze, Unsqueeze and the reductions take their axes as input 1, or as attribute `axes` where an earlier opset has
 // it there; Split takes `split` likewise.
 
-// True if gcap_infer_shapes knows the operator.
-GCAP_API bool gcap_infer_knows(const char* op_type);
-
 // Computes the shapes of the node's outputs, as gcap_ep_infer_shapes specifies it: `inputs[i].data` is the content of
 // input i in host memory, or NULL where it is unknown; it is read only where it decides a shape. A size that depends on
 // an unknown content stays as it is. A size that `outputs` already has must be the one that the inputs give. On failure

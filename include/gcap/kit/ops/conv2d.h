@@ -97,17 +97,25 @@ GCAP_API gcap_status_t gcap_conv2d_create(const gcap_conv2d_options_t* options,
                                           gcap_conv2d_t** out_conv) GCAP_NODISCARD;
 GCAP_API void gcap_conv2d_destroy(gcap_conv2d_t* conv);  // NULL is fine
 
-// Whether gcap's kernel does it.
-GCAP_API bool gcap_conv2d_is_direct(const gcap_conv2d_t* conv);
+// What a plan is.
+typedef struct gcap_conv2d_info {
+  size_t struct_size;      // set by gcap_conv2d_get_info
+  bool is_direct;          // gcap's kernel does the convolution
+  size_t workspace_bytes;  // at most max_workspace_bytes, and what a padded input and a bias of zeros take. 0 if direct
+  int output_shape[4];     // n, k, oh, ow; in any layout
+} gcap_conv2d_info_t;
 
-// At most max_workspace_bytes, and what a padded input and a bias of zeros take. 0 if the plan is direct.
-GCAP_API size_t gcap_conv2d_workspace_bytes(const gcap_conv2d_t* conv);
-GCAP_API void gcap_conv2d_output_shape(const gcap_conv2d_t* conv, int out_shape[4]);  // n, k, oh, ow; in any layout
+// Reads what the plan is. Programs call gcap_conv2d_get_info, which sets the size.
+GCAP_API void gcap_conv2d_read_info(const gcap_conv2d_t* conv, gcap_conv2d_info_t* out_info);
+static inline void gcap_conv2d_get_info(const gcap_conv2d_t* conv, gcap_conv2d_info_t* out_info) {
+  out_info->struct_size = sizeof(*out_info);
+  gcap_conv2d_read_info(conv, out_info);
+}
 
 // Issues the convolution on `stream`, with the stream's own handle unless the plan is direct. All addresses are device
 // memory: those of F32 aligned as floats, those of F16 and BF16 to 16 bytes. `bias` is NULL exactly if the plan has
-// none. `workspace` has gcap_conv2d_workspace_bytes bytes, 256-byte aligned, which this stream alone uses until the
-// work is done; NULL if that size is 0. If n is 0, there is nothing to do, and all addresses may be NULL.
+// none. `workspace` has gcap_conv2d_info_t.workspace_bytes bytes, 256-byte aligned, which this stream alone uses until
+// the work is done; NULL if that size is 0. If n is 0, there is nothing to do, and all addresses may be NULL.
 //   INVALID_ARGUMENT     a NULL argument, a bias that the plan lacks, or a misaligned address, named in the message
 //   FAILED_PRECONDITION  see gcap_stream_cudnn_handle
 //   LIBRARY_ERROR        cuDNN failed

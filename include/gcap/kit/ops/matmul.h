@@ -97,8 +97,9 @@ GCAP_API void gcap_matmul_destroy(gcap_matmul_t* matmul);  // NULL is fine
 // At most max_workspace_bytes, and with k = 0 what one row of zeros takes.
 GCAP_API size_t gcap_matmul_workspace_bytes(const gcap_matmul_t* matmul);
 
-// Issues the product of a plan without an addend on `stream`. All addresses are device memory and aligned as the plan
-// says; `bias` [n] is NULL exactly if the epilogue has none. `workspace` has gcap_matmul_workspace_bytes bytes,
+// Issues the product on `stream`. All addresses are device memory and aligned as the plan
+// says; `bias` [n] is NULL exactly if the epilogue has none, and `addend` if the plan has none, or beta is 0. A FULL
+// addend may be `c`; no other operand overlaps `c`. `workspace` has gcap_matmul_workspace_bytes bytes,
 // 256-byte aligned, which this stream alone uses until the work is done; NULL if that size is 0. If m, n or the batch
 // is 0, there is nothing to do, and all addresses may be NULL; if k is 0, `a` and `b` may.
 //   INVALID_ARGUMENT  a NULL argument, a bias or addend that the plan lacks, or a misaligned address, named in the
@@ -106,14 +107,7 @@ GCAP_API size_t gcap_matmul_workspace_bytes(const gcap_matmul_t* matmul);
 //   LIBRARY_ERROR     cuBLASLt failed
 //   CUDA_ERROR        the stream's device could not be made current, or a copy failed
 GCAP_API gcap_status_t gcap_matmul_run(const gcap_matmul_t* matmul, gcap_stream_t* stream, const void* a, const void* b,
-                                       const void* bias, void* c, void* workspace) GCAP_NODISCARD;
-
-// The same for a plan with an addend, which may be NULL if beta is 0. A FULL addend may be `c`; no other operand
-// overlaps `c`.
-//   INVALID_ARGUMENT, LIBRARY_ERROR, CUDA_ERROR  as gcap_matmul_run
-GCAP_API gcap_status_t gcap_matmul_run_with_addend(const gcap_matmul_t* matmul, gcap_stream_t* stream, const void* a,
-                                                   const void* b, const void* bias, const void* addend, void* c,
-                                                   void* workspace) GCAP_NODISCARD;
+                                       const void* bias, const void* addend, void* c, void* workspace) GCAP_NODISCARD;
 
 #ifdef __cplusplus
 }  // extern "C"

@@ -71,8 +71,7 @@ typedef struct gcap_pool2d gcap_pool2d_t;
 //   RESOURCE_EXHAUSTED   no host memory
 GCAP_API gcap_status_t gcap_pool2d_create(const gcap_pool2d_options_t* options,
                                           gcap_pool2d_t** out_pool) GCAP_NODISCARD;
-GCAP_API void gcap_pool2d_destroy(gcap_pool2d_t* pool);                               // NULL is fine
-GCAP_API void gcap_pool2d_output_shape(const gcap_pool2d_t* pool, int out_shape[4]);  // n, c, oh, ow; in any layout
+GCAP_API void gcap_pool2d_destroy(gcap_pool2d_t* pool);  // NULL is fine
 
 // Issues the pooling on `stream`, with the stream's own handle if cuDNN does it. `x` and `y` are device memory: F32
 // aligned as floats, F16 and BF16 to 16 bytes. If n is 0, there is nothing to do, and both may be NULL.
