@@ -5,9 +5,7 @@
 #define GCAP_LIB_GRAPH_MOVING_H_
 
 #include "gcap/graph.h"
-#include "lib/contents/contents.h"
-#include "lib/contents/relocation.h"
-#include "lib/contents/stand_ins.h"
+#include "lib/contents/inner.h"
 
 // Where a buffer was captured, which tells what may take its place.
 typedef struct gcap_graph_place {
