@@ -13,7 +13,8 @@
 //
 // A graph is moved only where this proves that a capture would have the same arguments. It cannot be moved, and
 // GCAP_GRAPH_WHY_NOT_MOVABLE names the node, the argument and the values, if
-//   - anything else differs between the captures: another word, a kernel, a grid, a number of nodes;
+//   - anything else differs between the captures: another word, a kernel, a grid, a number of nodes, the bytes that a
+//     copy reads on the host;
 //   - an argument at any byte, the range of a copy or a fill, or the source of a copy from the host, has an address in
 //     a buffer, or at its end, and that address does not move;
 //   - no argument points into a buffer, and gcap_graph_buffers_t.may_be_unused does not allow that;
@@ -62,7 +63,7 @@ GCAP_API gcap_status_t gcap_graph_manager_bind(gcap_graph_manager_t* manager, in
 // on its buffers, then on copies of them, and compares. During the second launch other bytes are where the buffers are,
 // and where they have been: at the capture, and at the last 64 other places of binds and replays since. So what the
 // graph does besides writing its buffers happens twice. Afterwards all of that memory has its bytes, and the buffers
-// have their addresses. Memory that was freed since, as the driver tells, is left alone, and a pointer to it is not
+// have their addresses. Memory of which the driver says that it was freed since is left alone, and a pointer to it is not
 // found. Buffers that are not in device memory stay in place. Takes three times that memory meanwhile.
 //
 // The caller guarantees that until the function returns nobody else uses the id, its buffers, or the memory where its
