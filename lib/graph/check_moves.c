@@ -196,10 +196,10 @@ static gcap_status_t allocate_group(const trials_t* trials, group_t* group) {
 
 static gcap_status_t allocate_area(const trials_t* trials, area_t* area) {
   void* block = NULL;
-  GCAP_RETURN_IF_ERROR(allocate(trials, 2 * area->bytes, &block));
+  gcap_status_t status = allocate(trials, 2 * area->bytes, &block);
   area->before = block;
-  area->after = area->before + area->bytes;
-  return NULL;
+  if (status == NULL) area->after = area->before + area->bytes;
+  return status;
 }
 
 static gcap_status_t begin(trials_t* trials) {
