@@ -130,6 +130,21 @@ TEST_F(StandIns, WhatACaptureMightTakeFromAnAddressIsAnotherAtOneOfThem) {
   }
 }
 
+// What lies right before the reserved range has the upper half of the range's first addresses, unless the range begins
+// with a whole one.
+TEST_F(StandIns, AStandInSharesItsUpperHalfWithNothingBesideTheRange) {
+  std::vector<gcap_moving_buffer_t> buffers = {{"", kVaried, 4096, 256, {}}};
+  for (size_t set = 0; set < GCAP_STAND_IN_SETS; ++set) {
+    gcap_stand_ins_t range = {};
+    ASSERT_NO_FATAL_FAILURE(Create(&buffers, set, /*is_memory=*/false, &range));
+    const uintptr_t before = range.base - 1, behind = range.base + range.bytes;
+    EXPECT_NE(buffers[0].stand_ins[set] >> 32, before >> 32);
+    EXPECT_NE((buffers[0].stand_ins[set] + buffers[0].bytes) >> 32, behind >> 32);
+    GCAP_EXPECT_OK(gcap_stand_ins_destroy(&range));
+  }
+  EXPECT_NE(buffers[0].stand_ins[0] >> 32, buffers[0].stand_ins[1] >> 32);
+}
+
 // A second set is left out only where one group has all that it would show.
 TEST_F(StandIns, ASecondSetIsNeededUnlessTheFirstShowsAll) {
   const auto needs = [&](std::vector<gcap_moving_buffer_t> buffers) {
