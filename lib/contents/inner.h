@@ -4,7 +4,9 @@
 //
 //     contents.h    the nodes of a graph and their arguments
 //     compare.h     how two graphs differ
+//     layout.h      how buffers lie to one another
 //     relocation.h  which words of the arguments are pointers into a buffer, and setting them in an executable
+//     left_behind.h what has an address in a buffer and does not move with the buffer
 //     stand_ins.h   second addresses for buffers
 //     audit.h       notes of whose memory the arguments point into, and a look whether it still is
 //     driver.h      the few functions of the driver that all of this needs
@@ -15,6 +17,8 @@
 #include "lib/contents/compare.h"
 #include "lib/contents/contents.h"
 #include "lib/contents/driver.h"
+#include "lib/contents/layout.h"
+#include "lib/contents/left_behind.h"
 #include "lib/contents/relocation.h"
 #include "lib/contents/stand_ins.h"
 

@@ -76,6 +76,7 @@ void CountExecution(void* control) { ++static_cast<NodeControl*>(control)->execu
 
 gcap_status_t Count(const gcap_kernel_context_t* context, NodeControl* control) {
   GCAP_RETURN_IF_ERROR(CopyInputToOutput(context));
+  if (!control->counts) return nullptr;
   return GCAP_CUDA(cudaLaunchHostFunc(gcap_stream_handle(context->resources.stream), CountExecution, control));
 }
 

@@ -197,8 +197,11 @@ void AddMoving(std::vector<Walk>* walks) {
       MovingWalk("gcap_graph_manager_run", "rehearsal and capture", nullptr, [](MovingScene* s) { return s->RunOn(0); })
           .RecoversFrom({"*"})
           .WithoutALog());
+  // A graph that cannot be moved leaves the run to its work.
   walks->push_back(MovingWalk("gcap_graph_manager_run", "replay on other buffers", RunOnFirst,
-                              [](MovingScene* s) { return s->RunOn(1); }));
+                              [](MovingScene* s) { return s->RunOn(1); })
+                       .RecoversFrom({"cudaGetDevice", "cudaThreadExchangeStreamCaptureMode", "cuCtxGetCurrent",
+                                      "cudaGraphExecMemsetNodeSetParams"}));
   walks->push_back(MovingWalk("gcap_graph_manager_check_moves", "", RunOnFirst, [](MovingScene* s) {
     return gcap_graph_manager_check_moves(s->manager, MovingScene::kId);
   }));

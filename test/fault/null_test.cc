@@ -116,7 +116,7 @@ struct Objects {
   gcap_run_resources_t resources = {};
   gcap_kernel_t kernel = {};
   gcap_graph_buffer_t buffer = {"x", x.get(), 6 * sizeof(float), 0};
-  gcap_graph_buffers_t buffers = {sizeof(buffers), &buffer, 1, GCAP_GRAPH_STAND_INS_ADDRESSES};
+  gcap_graph_buffers_t buffers = {sizeof(buffers), &buffer, 1, GCAP_GRAPH_STAND_INS_ADDRESSES, nullptr, false};
   gcap_graph_run_kind_t kind = GCAP_GRAPH_RUN_EAGER;
   void* address = nullptr;
   int axis = 0;
