@@ -23,6 +23,7 @@ typedef struct gcap_node_kernel {
   gcap_node_t* node;                // its name and attributes; not its values
   void* plan;                       // what the row's `plan` made; else NULL
   gcap_tensor_t *inputs, *outputs;  // types and shapes; no data
+  bool has_open_contents;           // an input that is read on the host is no constant, so each computation checks it
 } gcap_node_kernel_t;
 
 // What a plan is made from.
