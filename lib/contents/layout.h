@@ -26,6 +26,14 @@ typedef struct gcap_moving_buffer {
   uintptr_t stand_ins[GCAP_STAND_IN_SETS];  // 0: none yet
 } gcap_moving_buffer_t;
 
+// One pointer: the 8 bytes at `offset` of the node's arguments are the buffer's address and `distance`.
+typedef struct gcap_relocation_word {
+  size_t buffer;
+  size_t node;
+  size_t offset;
+  uintptr_t distance;
+} gcap_relocation_word_t;
+
 #define GCAP_LAYOUT_NONE ((size_t)-1)
 
 typedef struct gcap_layout_group {

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "lib/contents/compare.h"
+#include "lib/contents/driver.h"
 
 #define WORD sizeof(uintptr_t)
 

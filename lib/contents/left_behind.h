@@ -4,7 +4,8 @@
 #ifndef GCAP_LIB_CONTENTS_LEFT_BEHIND_H_
 #define GCAP_LIB_CONTENTS_LEFT_BEHIND_H_
 
-#include "lib/contents/relocation.h"
+#include "lib/contents/contents.h"
+#include "lib/contents/layout.h"
 
 // Notes what copies read on the host now, but for copies from a buffer: work may fill a table for the buffers that a
 // capture of it gets. `set`: the stand-ins at which the graph was captured, or GCAP_STAND_IN_SETS for the buffers'

@@ -22,7 +22,8 @@ typedef enum gcap_bindings {
   // Anywhere: the graph copies inputs from the run's tensors into memory of its own, and outputs back to them.
   GCAP_BINDINGS_COPY,
   // Anywhere: the graph works on the run's tensors, without a copy. A graph that cannot be moved is replayed on the
-  // tensors of its capture alone, and a run on others is eager; a warning names the node in the way.
+  // tensors of its capture alone, and a run on others is eager; a warning names the node in the way. A run on tensors
+  // that overlap or touch otherwise than in the capture is eager too (gcap/graph_buffers.h).
   GCAP_BINDINGS_RELOCATE,
 } gcap_bindings_t;
 
