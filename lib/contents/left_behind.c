@@ -3,8 +3,9 @@
 // What does not move with the buffers of a graph, and should. A capture elsewhere would have such an address too, or
 // the work keeps an address of an earlier run, which an eager run would not use: nobody can tell, so the graph stays.
 //
-// Words are tried at every byte, since structs may be packed. What a copy reads on the host is looked at as it is now,
-// which is what the first launch copies. Nothing is shared, so nothing is locked.
+// Words are tried at every byte, since structs may be packed. Of a copy or a fill the range is known, and the range
+// counts. What a copy reads on the host is looked at as it is now, which is what the first launch copies. Nothing is
+// shared, so nothing is locked.
 
 #include "lib/contents/left_behind.h"
 
@@ -13,6 +14,7 @@
 
 #include "lib/contents/compare.h"
 #include "lib/contents/driver.h"
+#include "lib/internal/memory_source.h"
 
 #define WORD sizeof(uintptr_t)
 
@@ -39,9 +41,13 @@ static inline const gcap_moving_buffer_t* find_address(const buffers_t* buffers,
     uintptr_t word;
     memcpy(&word, bytes + *at, WORD);
     if (word < buffers->least || word > buffers->most) continue;
+    const gcap_moving_buffer_t* ends_here = NULL;
     for (size_t i = 0; i < buffers->count; ++i) {
-      if (word - buffers->items[i].address <= buffers->items[i].bytes) return &buffers->items[i];
+      const size_t distance = word - buffers->items[i].address;
+      if (distance < buffers->items[i].bytes) return &buffers->items[i];
+      if (distance == buffers->items[i].bytes) ends_here = &buffers->items[i];
     }
+    if (ends_here != NULL) return ends_here;
   }
   return NULL;
 }
@@ -71,6 +77,18 @@ static gcap_status_t refuse(const gcap_contents_t* contents, const gcap_contents
                      (size_t)(buffer - buffers->items), buffer->name, (void*)buffer->address);
 }
 
+// Whether the address at the end of a buffer is that of scratch which begins there, behind the buffer, and which a
+// captured graph keeps: gcap gave the work that block, at the same address in each capture.
+static gcap_status_t is_scratch_behind(const gcap_moving_buffer_t* buffer, uintptr_t address, bool* out_is_scratch) {
+  *out_is_scratch = false;
+  if (address != buffer->address + buffer->bytes) return NULL;
+  gcap_memory_claim_t claim = {0};
+  bool found = false;
+  GCAP_RETURN_IF_ERROR(gcap_memory_find_claim(address, /*watch=*/false, &claim, &found));
+  *out_is_scratch = found && claim.keeper != 0 && claim.start == address;
+  return NULL;
+}
+
 static gcap_status_t check_part(const gcap_contents_t* contents, const gcap_contents_node_t* node, size_t part,
                                 const buffers_t* buffers, const moved_t* moved) {
   const gcap_contents_part_t* whole = &gcap_contents_parts_of(contents, node)[part];
@@ -80,6 +98,11 @@ static gcap_status_t check_part(const gcap_contents_t* contents, const gcap_cont
     const gcap_moving_buffer_t* buffer = find_address(buffers, bytes, end, &at);
     if (buffer == NULL) return NULL;
     if (is_moved(moved, at)) continue;
+    uintptr_t address;
+    memcpy(&address, bytes + at, WORD);
+    bool is_scratch = false;
+    GCAP_RETURN_IF_ERROR(is_scratch_behind(buffer, address, &is_scratch));
+    if (is_scratch) continue;
     char place[64], what[96];
     gcap_contents_write_place(contents, node, part, at - whole->offset, place, sizeof(place));
     snprintf(what, sizeof(what), "%s is", place);
@@ -137,7 +160,7 @@ static size_t list_rows(const gcap_contents_t* contents, const gcap_contents_nod
   return count;
 }
 
-// A range that begins before a buffer and goes on in it.
+// A range that shares a byte with a buffer.
 static gcap_status_t check_rows(const gcap_contents_t* contents, const gcap_contents_node_t* node, const rows_t* rows,
                                 const buffers_t* buffers, const moved_t* moved) {
   if (rows->width == 0 || rows->height == 0 || rows->depth == 0 || is_moved(moved, rows->offset)) return NULL;
@@ -221,7 +244,8 @@ gcap_status_t gcap_left_behind_note_sources(gcap_contents_t* contents, const gca
 
 static gcap_status_t check_node(const gcap_contents_t* contents, const gcap_contents_node_t* node,
                                 const buffers_t* buffers, const moved_t* moved) {
-  for (size_t part = 0; part < node->num_parts; ++part) {
+  const bool has_rows = node->type == cudaGraphNodeTypeMemcpy || node->type == cudaGraphNodeTypeMemset;
+  for (size_t part = 0; part < node->num_parts && !has_rows; ++part) {
     GCAP_RETURN_IF_ERROR(check_part(contents, node, part, buffers, moved));
   }
   rows_t rows[2], source;

@@ -328,13 +328,14 @@ TEST_F(ScratchAudit, ABindOfOneBufferSaysNothingOfTheOthers) {
   void* input = AllocZeros();
   void* output = Alloc();
   CaptureOn(0, input, output);
+  void* gap = Alloc();  // a bind of buffers that touch otherwise than in the capture is refused
   void* other = Alloc();
   Free(output);
   void* stolen = Alloc();
   ASSERT_EQ(stolen, output);
   GCAP_EXPECT_OK(gcap_graph_manager_bind(manager_, 0, 0, other));
   EXPECT_EQ(Findings(0), 1u);
-  for (void* block : {input, other, stolen}) Free(block);
+  for (void* block : {input, gap, other, stolen}) Free(block);
 }
 
 // The same of a graph that cannot be moved: its buffers stay, and the run that replays it names them.

@@ -18,7 +18,7 @@ using CheckOrder = Check;
 
 TEST_F(CheckOrder, EventsOrderStreams) {
   ExpectOne({"race on 256 bytes of device memory", "write by memset", "cudaMemsetAsync", "kernel `step`",
-             "cudaLaunchKernel", "EventsOrderStreams", "check_order_test.cc"},
+             "cudaLaunchKernel", "EventsOrderStreams"},
             [&] {
               OK(Fill(x_, a_));
               OK(cudaEventRecord(e1_, a_));
