@@ -10,6 +10,10 @@ namespace {
 
 using S = StreamScene;
 
+void Close(void*, bool) {}
+void Release(void*) {}
+size_t Bytes(void*) { return 1; }
+
 void Begin(S* s) { s->BeginCapture(); }
 
 void BeginAndIssue(S* s) {
@@ -42,51 +46,34 @@ gcap_status_t End(S* s) { return gcap_capture_end(s->capture, &s->graph, &s->ret
 
 void Abort(S* s) { gcap_capture_abort(s->capture); }
 
+// A call in an open scope that asks nothing of CUDA.
+Walk Quiet(const char* function, gcap_status_t (*act)(S*)) {
+  return StreamWalk(function, "", Begin, act).MakesNoCall().Then<S>(Abort);
+}
+
+// The ledger asks after each call whether the capture goes on; where it gets no answer, the next call or the end does.
+Walk Noted(const char* function, void (*prepare)(S*), gcap_status_t (*act)(S*)) {
+  return StreamWalk(function, "", prepare, act)
+      .RecoversFrom({"cudaStreamIsCapturing"})
+      .WithoutALog()
+      .AlwaysThen<S>(Abort);
+}
+
 }  // namespace
 
 std::vector<Walk> CaptureWalks() {
-  std::vector<Walk> walks;
-  walks.push_back(StreamWalk("gcap_capture_begin", "", nullptr, [](S* s) {
-                    return gcap_capture_begin(s->Handle(), nullptr, &s->capture);
-                  }).Then<S>(Abort));
-  walks.push_back(StreamWalk("gcap_capture_end", "", BeginAndIssue, End));
-  walks.push_back(StreamWalk("gcap_capture_end", "after a fork", BeginForkAndJoin, End));
-  // The ledger asks after each call whether the capture goes on; where it gets no answer, the next call or the end
-  // does.
-  walks.push_back(StreamWalk("gcap_capture_fork", "", Begin, Fork)
-                      .RecoversFrom({"cudaStreamIsCapturing"})
-                      .WithoutALog()
-                      .AlwaysThen<S>(Abort));
-  walks.push_back(StreamWalk("gcap_capture_join", "", BeginAndFork, Join)
-                      .RecoversFrom({"cudaStreamIsCapturing"})
-                      .WithoutALog()
-                      .AlwaysThen<S>(Abort));
-  walks.push_back(StreamWalk("gcap_capture_on_close", "", Begin,
-                             [](S* s) {
-                               return gcap_capture_on_close(
-                                   s->capture, [](void*, bool) {}, nullptr);
-                             })
-                      .MakesNoCall()
-                      .Then<S>(Abort));
-  walks.push_back(StreamWalk("gcap_capture_retain", "", Begin,
-                             [](S* s) {
-                               return gcap_capture_retain(
-                                   s->capture, [](void*) {}, nullptr);
-                             })
-                      .MakesNoCall()
-                      .Then<S>(Abort));
-  walks.push_back(StreamWalk("gcap_capture_retain_bytes", "", Begin,
-                             [](S* s) {
-                               return gcap_capture_retain_bytes(
-                                   s->capture, [](void*) {}, [](void*) -> size_t { return 1; }, nullptr);
-                             })
-                      .MakesNoCall()
-                      .Then<S>(Abort));
-  walks.push_back(StreamWalk("gcap_capture_write_events", "", Begin,
-                             [](S* s) { return gcap_capture_write_events(s->capture, "/dev/null"); })
-                      .MakesNoCall()
-                      .Then<S>(Abort));
-  return walks;
+  return {
+      StreamWalk("gcap_capture_begin", "", nullptr, ACT(gcap_capture_begin(s->Handle(), nullptr, &s->capture)))
+          .Then<S>(Abort),
+      StreamWalk("gcap_capture_end", "", BeginAndIssue, End),
+      StreamWalk("gcap_capture_end", "after a fork", BeginForkAndJoin, End),
+      Noted("gcap_capture_fork", Begin, Fork),
+      Noted("gcap_capture_join", BeginAndFork, Join),
+      Quiet("gcap_capture_on_close", ACT(gcap_capture_on_close(s->capture, Close, nullptr))),
+      Quiet("gcap_capture_retain", ACT(gcap_capture_retain(s->capture, Release, nullptr))),
+      Quiet("gcap_capture_retain_bytes", ACT(gcap_capture_retain_bytes(s->capture, Release, Bytes, nullptr))),
+      Quiet("gcap_capture_write_events", ACT(gcap_capture_write_events(s->capture, "/dev/null"))),
+  };
 }
 
 }  // namespace testing

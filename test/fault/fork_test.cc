@@ -38,10 +38,14 @@ namespace {
 
 gcap_status_t Nothing(void*, const gcap_run_resources_t*) { return nullptr; }
 gcap_status_t NothingOnStream(void*, cudaStream_t) { return nullptr; }
+void Release(void*) {}
+void Close(void*, bool) {}
 
 // What the parent has, used once, so that the thread that forks knows it.
 struct World {
   World() {
+    gcap_pool_allocator_options_init(&pool_options);
+    gcap_graph_plan_init(&made.plan);
     GCAP_EXPECT_OK(rig.Create(GraphOptions(1)));
     runtime = rig.ep->runtime();
     GCAP_EXPECT_OK(gcap_runtime_get_resources(runtime, &resources));
@@ -91,223 +95,118 @@ struct World {
   cudaStream_t raw = nullptr;
   cudaGraph_t graph = nullptr;
   gcap_graph_notes_t* notes = nullptr;
+  gcap_pool_allocator_options_t pool_options;
+  const gcap_graph_buffers_t no_buffers = {};
+  const gcap_model_t no_model = {};
+  // What calls would make.
+  void* memory = nullptr;
+  struct {
+    gcap_scratch_t* scratch;
+    gcap_scratch_reservation_t* reservation;
+    gcap_stream_t* stream;
+    gcap_notification_t* notification;
+    gcap_stream_pool_t* pool;
+    gcap_allocator_t* allocator;
+    gcap_graph_manager_t* manager;
+    gcap_runtime_t* runtime;
+    gcap_run_resources_t resources;
+    gcap_capture_t* capture;
+    cudaGraph_t graph;
+    gcap_retained_t* retained;
+    gcap_graph_run_kind_t kind;
+    gcap_graph_plan_t plan;
+    gcap_graph_notes_t* notes;
+    gcap_session_t* session;
+  } made = {};
 };
 
 struct Call {
-  const char* name;
+  const char* text;
   gcap_status_t (*make)(World* w);
 };
 
+#define CALL(...)                                                                   \
+  {                                                                                 \
+#__VA_ARGS__, [](World * w) -> gcap_status_t { return (void)w, (__VA_ARGS__); } \
+  }
+
 const Call kCalls[] = {
-    {"scratch_alloc",
-     [](World* w) {
-       void* memory = nullptr;
-       return gcap_scratch_alloc(w->resources.scratch, 1000, w->resources.stream, &memory);
-     }},
-    {"scratch_free", [](World* w) { return gcap_scratch_free(w->resources.scratch, w->block); }},
-    {"scratch_validate", [](World* w) { return gcap_scratch_validate(w->resources.scratch); }},
-    {"scratch_trim", [](World* w) { return gcap_scratch_trim(w->resources.scratch); }},
-    {"scratch_begin_run", [](World* w) { return gcap_scratch_begin_run(w->resources.scratch, w->resources.stream); }},
-    {"scratch_end_run", [](World* w) { return gcap_scratch_end_run(w->resources.scratch, w->resources.stream); }},
-    {"scratch_keep", [](World* w) { return gcap_scratch_keep(w->resources.scratch, w->block); }},
-    {"scratch_forget_stream", [](World* w) { return gcap_scratch_forget_stream(w->resources.scratch, w->pooled); }},
-    {"scratch_create",
-     [](World* w) {
-       gcap_scratch_t* scratch = nullptr;
-       return gcap_scratch_create(w->resources.allocator, nullptr, &scratch);
-     }},
-    {"reservation_open",
-     [](World* w) {
-       gcap_scratch_reservation_t* reservation = nullptr;
-       return gcap_scratch_reservation_open(w->resources.scratch, w->pooled, &reservation);
-     }},
-    {"reservation_prepare", [](World* w) { return gcap_scratch_reservation_prepare(w->resources.scratch, w->pooled); }},
-    {"reservation_reopen", [](World* w) { return gcap_scratch_reservation_reopen(w->reservation); }},
-    {"scratch_destroy", [](World* w) { return gcap_scratch_destroy(w->resources.scratch); }},
-    {"allocator_alloc",
-     [](World* w) {
-       void* memory = nullptr;
-       return gcap_allocator_alloc(w->resources.allocator, 64, &memory);
-     }},
-    {"stream_create",
-     [](World*) {
-       gcap_stream_t* stream = nullptr;
-       return gcap_stream_create(0, &stream);
-     }},
-    {"stream_wrap",
-     [](World* w) {
-       gcap_stream_t* stream = nullptr;
-       return gcap_stream_wrap(w->raw, GCAP_STREAM_USER, 0, 0, &stream);
-     }},
-    {"stream_defer",
-     [](World* w) {
-       return gcap_stream_defer(
-           w->resources.stream, [](void*) {}, nullptr);
-     }},
-    {"notification_create",
-     [](World* w) {
-       gcap_notification_t* notification = nullptr;
-       return gcap_notification_create(w->resources.stream, &notification);
-     }},
-    {"notification_record", [](World* w) { return gcap_notification_record(w->notification); }},
-    {"notification_wait", [](World* w) { return gcap_notification_wait(w->notification, w->resources.stream); }},
-    {"notification_wait_on_host", [](World* w) { return gcap_notification_wait_on_host(w->notification); }},
-    {"pool_create",
-     [](World*) {
-       gcap_stream_pool_t* pool = nullptr;
-       return gcap_stream_pool_create(0, &pool);
-     }},
-    {"pool_acquire",
-     [](World* w) {
-       gcap_stream_t* stream = nullptr;
-       return gcap_stream_pool_acquire(w->pool, &stream);
-     }},
-    {"device_allocator_create",
-     [](World*) {
-       gcap_allocator_t* allocator = nullptr;
-       return gcap_device_allocator_create(0, &allocator);
-     }},
-    {"pool_allocator_create",
-     [](World*) {
-       gcap_pool_allocator_options_t options;
-       gcap_pool_allocator_options_init(&options);
-       gcap_allocator_t* allocator = nullptr;
-       return gcap_pool_allocator_create(&options, &allocator);
-     }},
-    {"external_allocator_create",
-     [](World*) {
-       gcap_allocator_t* allocator = nullptr;
-       return gcap_external_allocator_create(nullptr, &allocator);
-     }},
-    {"allocator_create",
-     [](World*) {
-       gcap_allocator_t* allocator = nullptr;
-       return gcap_allocator_create(nullptr, &allocator);
-     }},
-    {"manager_create",
-     [](World*) {
-       gcap_graph_manager_t* manager = nullptr;
-       return gcap_graph_manager_create(nullptr, &manager);
-     }},
-    {"runtime_create",
-     [](World*) {
-       gcap_runtime_t* runtime = nullptr;
-       return gcap_runtime_create(nullptr, &runtime);
-     }},
-    {"runtime_get_resources",
-     [](World* w) {
-       gcap_run_resources_t resources;
-       return gcap_runtime_get_resources(w->runtime, &resources);
-     }},
-    {"capture_retain",
-     [](World* w) {
-       return gcap_capture_retain(
-           gcap_capture_current(), [](void*) {}, w);
-     }},
-    {"capture_on_close",
-     [](World* w) {
-       return gcap_capture_on_close(
-           gcap_capture_current(), [](void*, bool) {}, w);
-     }},
-    {"capture_fork", [](World* w) { return gcap_capture_fork(gcap_capture_current(), &w->raw, 1); }},
-    {"capture_join", [](World* w) { return gcap_capture_join(gcap_capture_current(), &w->raw, 1); }},
-    {"stream_synchronize", [](World* w) { return gcap_stream_synchronize(w->resources.stream); }},
-    {"stream_destroy", [](World* w) { return gcap_stream_destroy(w->resources.stream); }},
-    {"pool_release", [](World* w) { return gcap_stream_pool_release(w->pool, w->pooled); }},
-    {"pool_destroy", [](World* w) { return gcap_stream_pool_destroy(w->pool); }},
-    {"capture_begin",
-     [](World* w) {
-       gcap_capture_t* capture = nullptr;
-       return gcap_capture_begin(w->raw, nullptr, &capture);
-     }},
-    {"capture_end",
-     [](World*) {
-       cudaGraph_t graph = nullptr;
-       gcap_retained_t* retained = nullptr;
-       return gcap_capture_end(gcap_capture_current(), &graph, &retained);
-     }},
-    {"capture_write_events", [](World*) { return gcap_capture_write_events(gcap_capture_current(), "/dev/null"); }},
-    {"manager_run", [](World* w) { return RunPlain(w->manager, 0, w->raw, NothingOnStream, nullptr, true); }},
-    {"manager_replay", [](World* w) { return Replay(w->manager, 0, true); }},
-    {"manager_release", [](World* w) { return gcap_graph_manager_release(w->manager, 0); }},
-    {"manager_destroy", [](World* w) { return gcap_graph_manager_destroy(w->manager); }},
-    {"manager_begin_run",
-     [](World* w) {
-       gcap_graph_run_kind_t kind;
-       return BeginPlain(w->manager, 5, w->raw, &kind);
-     }},
-    {"manager_end_run", [](World* w) { return EndPlain(w->manager, nullptr, true); }},
-    {"manager_begin_run_on",
-     [](World* w) {
-       gcap_graph_run_kind_t kind;
-       const gcap_graph_buffers_t none = {};
-       return BeginPlainOn(w->manager, 5, w->raw, &none, &kind, nullptr);
-     }},
-    {"manager_recapture", [](World* w) { return gcap_graph_manager_recapture(w->manager, 0); }},
-    {"manager_explain",
-     [](World* w) { return gcap_graph_manager_explain(w->manager, 0, GCAP_GRAPH_WHY_CAPTURE_FAILED); }},
-    {"manager_dump", [](World* w) { return gcap_graph_manager_dump(w->manager, 0, "/dev/null", 0); }},
-    {"manager_audit", [](World* w) { return gcap_graph_manager_audit(w->manager, 0, nullptr, nullptr, nullptr); }},
-    {"manager_check_moves", [](World* w) { return gcap_graph_manager_check_moves(w->manager, 0); }},
-    {"manager_plan",
-     [](World* w) {
-       gcap_graph_plan_t plan;
-       gcap_graph_plan_init(&plan);
-       return gcap_graph_manager_plan(w->manager, nullptr, 0, &plan);
-     }},
-    {"notes_create",
-     [](World* w) {
-       gcap_graph_notes_t* notes = nullptr;
-       return gcap_graph_notes_create(w->graph, nullptr, nullptr, &notes);
-     }},
-    {"audit", [](World* w) { return gcap_graph_audit(w->notes, nullptr, nullptr, nullptr); }},
-    {"runtime_copy_tensors", [](World* w) { return gcap_runtime_copy_tensors(w->runtime, nullptr, 0); }},
-    {"runtime_create_stream",
-     [](World* w) {
-       gcap_stream_t* stream = nullptr;
-       return gcap_runtime_create_stream(w->runtime, &stream);
-     }},
-    {"runtime_get_allocator",
-     [](World* w) {
-       gcap_allocator_t* allocator = nullptr;
-       return gcap_runtime_get_allocator(w->runtime, GCAP_MEMORY_PINNED, &allocator);
-     }},
-    {"runtime_fork",
-     [](World* w) {
-       gcap_stream_t* stream = nullptr;
-       return gcap_runtime_fork(w->runtime, 1, &stream);
-     }},
-    {"runtime_join", [](World* w) { return gcap_runtime_join(w->runtime); }},
-    {"runtime_run", [](World* w) { return RunOnRuntime(w->runtime, 0, Nothing, nullptr, true); }},
-    {"runtime_begin_run", [](World* w) { return BeginRun(w->runtime, 0); }},
-    {"runtime_plan",
-     [](World* w) {
-       gcap_graph_plan_t plan;
-       gcap_graph_plan_init(&plan);
-       return PlanOnRuntime(w->runtime, nullptr, 0, &plan);
-     }},
-    {"runtime_end_run", [](World* w) { return EndRun(w->runtime, nullptr, true); }},
-    {"runtime_replay", [](World* w) { return TryReplay(w->runtime, 0, /*synchronize=*/true, nullptr); }},
-    {"runtime_destroy", [](World* w) { return gcap_runtime_destroy(w->runtime); }},
-    {"session_run", [](World* w) { return w->rig.Run(w->x, w->y); }},
-    {"io_binding_destroy", [](World* w) { return gcap_io_binding_destroy(w->binding); }},
-    {"session_run_bound", [](World* w) { return gcap_session_run_bound(w->rig.session, nullptr, w->binding); }},
-    {"session_create",
-     [](World*) {
-       const gcap_model_t none = {};
-       gcap_session_t* session = nullptr;
-       return gcap_session_create(&none, nullptr, 0, nullptr, &session);
-     }},
-    {"session_release_captured_graph", [](World* w) { return gcap_session_release_captured_graph(w->rig.session, 0); }},
-    {"session_warm_up", [](World* w) { return gcap_session_warm_up(w->rig.session, nullptr, 0); }},
-    {"session_plan",
-     [](World* w) {
-       gcap_graph_plan_t plan;
-       gcap_graph_plan_init(&plan);
-       return gcap_session_plan(w->rig.session, nullptr, 0, &plan);
-     }},
-    {"session_destroy", [](World* w) { return gcap_session_destroy(w->rig.session); }},
-    {"ep_destroy", [](World* w) { return gcap_ep_destroy(w->rig.ep->get()); }},
+    CALL(gcap_scratch_alloc(w->resources.scratch, 1000, w->resources.stream, &w->memory)),
+    CALL(gcap_scratch_free(w->resources.scratch, w->block)),
+    CALL(gcap_scratch_validate(w->resources.scratch)),
+    CALL(gcap_scratch_trim(w->resources.scratch)),
+    CALL(gcap_scratch_begin_run(w->resources.scratch, w->resources.stream)),
+    CALL(gcap_scratch_end_run(w->resources.scratch, w->resources.stream)),
+    CALL(gcap_scratch_keep(w->resources.scratch, w->block)),
+    CALL(gcap_scratch_forget_stream(w->resources.scratch, w->pooled)),
+    CALL(gcap_scratch_create(w->resources.allocator, nullptr, &w->made.scratch)),
+    CALL(gcap_scratch_reservation_open(w->resources.scratch, w->pooled, &w->made.reservation)),
+    CALL(gcap_scratch_reservation_prepare(w->resources.scratch, w->pooled)),
+    CALL(gcap_scratch_reservation_reopen(w->reservation)),
+    CALL(gcap_scratch_destroy(w->resources.scratch)),
+    CALL(gcap_allocator_alloc(w->resources.allocator, 64, &w->memory)),
+    CALL(gcap_stream_create(0, &w->made.stream)),
+    CALL(gcap_stream_wrap(w->raw, GCAP_STREAM_USER, 0, 0, &w->made.stream)),
+    CALL(gcap_stream_defer(w->resources.stream, Release, nullptr)),
+    CALL(gcap_notification_create(w->resources.stream, &w->made.notification)),
+    CALL(gcap_notification_record(w->notification)),
+    CALL(gcap_notification_wait(w->notification, w->resources.stream)),
+    CALL(gcap_notification_wait_on_host(w->notification)),
+    CALL(gcap_stream_pool_create(0, &w->made.pool)),
+    CALL(gcap_stream_pool_acquire(w->pool, &w->made.stream)),
+    CALL(gcap_device_allocator_create(0, &w->made.allocator)),
+    CALL(gcap_pool_allocator_create(&w->pool_options, &w->made.allocator)),
+    CALL(gcap_external_allocator_create(nullptr, &w->made.allocator)),
+    CALL(gcap_allocator_create(nullptr, &w->made.allocator)),
+    CALL(gcap_graph_manager_create(nullptr, &w->made.manager)),
+    CALL(gcap_runtime_create(nullptr, &w->made.runtime)),
+    CALL(gcap_runtime_get_resources(w->runtime, &w->made.resources)),
+    CALL(gcap_capture_retain(gcap_capture_current(), Release, w)),
+    CALL(gcap_capture_on_close(gcap_capture_current(), Close, w)),
+    CALL(gcap_capture_fork(gcap_capture_current(), &w->raw, 1)),
+    CALL(gcap_capture_join(gcap_capture_current(), &w->raw, 1)),
+    CALL(gcap_stream_synchronize(w->resources.stream)),
+    CALL(gcap_stream_destroy(w->resources.stream)),
+    CALL(gcap_stream_pool_release(w->pool, w->pooled)),
+    CALL(gcap_stream_pool_destroy(w->pool)),
+    CALL(gcap_capture_begin(w->raw, nullptr, &w->made.capture)),
+    CALL(gcap_capture_end(gcap_capture_current(), &w->made.graph, &w->made.retained)),
+    CALL(gcap_capture_write_events(gcap_capture_current(), "/dev/null")),
+    CALL(RunPlain(w->manager, 0, w->raw, NothingOnStream, nullptr, true)),
+    CALL(Replay(w->manager, 0, true)),
+    CALL(gcap_graph_manager_release(w->manager, 0)),
+    CALL(gcap_graph_manager_destroy(w->manager)),
+    CALL(BeginPlain(w->manager, 5, w->raw, &w->made.kind)),
+    CALL(EndPlain(w->manager, nullptr, true)),
+    CALL(BeginPlainOn(w->manager, 5, w->raw, &w->no_buffers, &w->made.kind, nullptr)),
+    CALL(gcap_graph_manager_recapture(w->manager, 0)),
+    CALL(gcap_graph_manager_explain(w->manager, 0, GCAP_GRAPH_WHY_CAPTURE_FAILED)),
+    CALL(gcap_graph_manager_dump(w->manager, 0, "/dev/null", 0)),
+    CALL(gcap_graph_manager_audit(w->manager, 0, nullptr, nullptr, nullptr)),
+    CALL(gcap_graph_manager_check_moves(w->manager, 0)),
+    CALL(gcap_graph_manager_plan(w->manager, nullptr, 0, &w->made.plan)),
+    CALL(gcap_graph_notes_create(w->graph, nullptr, nullptr, &w->made.notes)),
+    CALL(gcap_graph_audit(w->notes, nullptr, nullptr, nullptr)),
+    CALL(gcap_runtime_copy_tensors(w->runtime, nullptr, 0)),
+    CALL(gcap_runtime_create_stream(w->runtime, &w->made.stream)),
+    CALL(gcap_runtime_get_allocator(w->runtime, GCAP_MEMORY_PINNED, &w->made.allocator)),
+    CALL(gcap_runtime_fork(w->runtime, 1, &w->made.stream)),
+    CALL(gcap_runtime_join(w->runtime)),
+    CALL(RunOnRuntime(w->runtime, 0, Nothing, nullptr, true)),
+    CALL(BeginRun(w->runtime, 0)),
+    CALL(PlanOnRuntime(w->runtime, nullptr, 0, &w->made.plan)),
+    CALL(EndRun(w->runtime, nullptr, true)),
+    CALL(TryReplay(w->runtime, 0, /*synchronize=*/true, nullptr)),
+    CALL(gcap_runtime_destroy(w->runtime)),
+    CALL(w->rig.Run(w->x, w->y)),
+    CALL(gcap_io_binding_destroy(w->binding)),
+    CALL(gcap_session_run_bound(w->rig.session, nullptr, w->binding)),
+    CALL(gcap_session_create(&w->no_model, nullptr, 0, nullptr, &w->made.session)),
+    CALL(gcap_session_release_captured_graph(w->rig.session, 0)),
+    CALL(gcap_session_warm_up(w->rig.session, nullptr, 0)),
+    CALL(gcap_session_plan(w->rig.session, nullptr, 0, &w->made.plan)),
+    CALL(gcap_session_destroy(w->rig.session)),
+    CALL(gcap_ep_destroy(w->rig.ep->get())),
 };
 
 // In the child. Gives the number of calls that were not refused as they should be.
@@ -317,7 +216,7 @@ int CountWrong(World* world) {
   for (const Call& call : kCalls) {
     const Outcome outcome(call.make(world));
     if (outcome.code == GCAP_FAILED_PRECONDITION && outcome.Names("forked")) continue;
-    fprintf(stderr, "%s: %s: %s\n", call.name, gcap_code_name(outcome.code), outcome.message.c_str());
+    fprintf(stderr, "%s: %s: %s\n", call.text, gcap_code_name(outcome.code), outcome.message.c_str());
     ++wrong;
   }
   return wrong;

@@ -64,6 +64,8 @@ Walk MemoryWalk(const char* function, const char* variant, void (*prepare)(S*), 
   return MakeWalk<S>(function, variant, prepare, act);
 }
 
+// --- Allocators -----------------------------------------------------------------------------------------------------
+
 void WithBlock(S* s) { GCAP_EXPECT_OK(gcap_allocator_alloc(s->allocator, kBytes, &s->block)); }
 
 gcap_status_t CreatePool(S* s) {
@@ -71,86 +73,126 @@ gcap_status_t CreatePool(S* s) {
   gcap_pool_allocator_options_init(&options);
   return gcap_pool_allocator_create(&options, &s->second);
 }
+gcap_status_t CreateCounting(S* s) { return gcap_counting_allocator_create(s->allocator, nullptr, &s->second); }
+gcap_status_t CreateExternal(S* s) {
+  gcap_external_allocator_options_t options;
+  gcap_external_allocator_options_init(&options);
+  options.alloc = [](size_t) -> void* { return nullptr; };
+  options.free = [](void*) {};
+  return gcap_external_allocator_create(&options, &s->second);
+}
+gcap_status_t CreateOfTable(S* s) {
+  gcap_allocator_ops_t ops = {};
+  ops.struct_version = GCAP_ALLOCATOR_OPS_VERSION;
+  ops.device_id = -1;
+  ops.alignment = 256;
+  ops.alloc = [](void*, size_t, void**) { return gcap_status_t{}; };
+  ops.free = [](void*, void*) { return gcap_status_t{}; };
+  return gcap_allocator_create(&ops, &s->second);
+}
 
 void WithPool(S* s) { GCAP_EXPECT_OK(CreatePool(s)); }
-
+void WithCounting(S* s) { GCAP_EXPECT_OK(CreateCounting(s)); }
+gcap_status_t AllocSecond(S* s) { return gcap_allocator_alloc(s->second, kBytes, &s->second_block); }
+gcap_status_t AllocSecondOnStream(S* s) {
+  return gcap_allocator_alloc_on_stream(s->second, kBytes, s->stream, &s->second_block);
+}
 void WithPoolBlock(S* s) {
   WithPool(s);
-  GCAP_EXPECT_OK(gcap_allocator_alloc_on_stream(s->second, kBytes, s->stream, &s->second_block));
+  GCAP_EXPECT_OK(AllocSecondOnStream(s));
 }
 
-gcap_status_t FreeSecond(S* s) {
-  gcap_status_t status = gcap_allocator_free(s->second, s->second_block);
-  if (status == nullptr) s->second_block = nullptr;
+// Frees a block; a failure leaves it handed out, so End tries again.
+gcap_status_t GiveBack(gcap_status_t status, void** block) {
+  if (status == nullptr) *block = nullptr;
   return status;
 }
-
-void WithScratchBlock(S* s) {
-  GCAP_EXPECT_OK(gcap_scratch_alloc(s->scratch, kBytes, s->stream, &s->gcap_scratch_block));
+gcap_status_t Free(S* s) { return GiveBack(gcap_allocator_free(s->allocator, s->block), &s->block); }
+gcap_status_t FreeSecond(S* s) { return GiveBack(gcap_allocator_free(s->second, s->second_block), &s->second_block); }
+gcap_status_t FreeScratch(S* s) {
+  return GiveBack(gcap_scratch_free(s->scratch, s->gcap_scratch_block), &s->gcap_scratch_block);
 }
 
+std::vector<Walk> AllocatorWalks() {
+  return {
+      MemoryWalk("gcap_device_allocator_create", "", nullptr, ACT(gcap_device_allocator_create(0, &s->second))),
+      MemoryWalk("gcap_pinned_allocator_create", "", nullptr, ACT(gcap_pinned_allocator_create(&s->second)))
+          .MakesNoCall(),
+      MemoryWalk("gcap_external_allocator_create", "", nullptr, CreateExternal).MakesNoCall(),
+      MemoryWalk("gcap_allocator_create", "", nullptr, CreateOfTable).MakesNoCall(),
+      MemoryWalk("gcap_allocator_alloc", "", nullptr, ACT(gcap_allocator_alloc(s->allocator, kBytes, &s->block))),
+      MemoryWalk("gcap_allocator_alloc_on_stream", "", nullptr,
+                 ACT(gcap_allocator_alloc_on_stream(s->allocator, kBytes, s->stream, &s->block))),
+      MemoryWalk("gcap_allocator_reserve", "", nullptr, ACT(gcap_allocator_reserve(s->allocator, kBytes, &s->block))),
+      MemoryWalk("gcap_allocator_free", "", WithBlock, Free).RecoversFrom(kAfterFree),
+      MemoryWalk("gcap_allocator_trim", "", WithBlock, ACT(gcap_allocator_trim(s->allocator))).MakesNoCall(),
+      MemoryWalk("gcap_pool_allocator_create", "", nullptr, CreatePool),
+      MemoryWalk("gcap_allocator_alloc", "pool", WithPool, AllocSecond),
+      MemoryWalk("gcap_allocator_alloc_on_stream", "pool", WithPool, AllocSecondOnStream),
+      MemoryWalk("gcap_allocator_reserve", "pool", WithPool,
+                 ACT(gcap_allocator_reserve(s->second, kBytes, &s->second_block))),
+      MemoryWalk("gcap_allocator_free", "pool", WithPoolBlock, FreeSecond).RecoversFrom(kAfterFree),
+      MemoryWalk("gcap_allocator_trim", "pool", WithPoolBlock, ACT(gcap_allocator_trim(s->second))),
+      MemoryWalk("gcap_counting_allocator_create", "", nullptr, CreateCounting).MakesNoCall(),
+      MemoryWalk("gcap_allocator_alloc", "counting", WithCounting, AllocSecond),
+  };
+}
+
+// --- Scratch --------------------------------------------------------------------------------------------------------
+
+gcap_status_t Alloc(S* s) { return gcap_scratch_alloc(s->scratch, kBytes, s->stream, &s->gcap_scratch_block); }
+void WithScratchBlock(S* s) { GCAP_EXPECT_OK(Alloc(s)); }
 void WithFreeScratch(S* s) {
   WithScratchBlock(s);
-  GCAP_EXPECT_OK(gcap_scratch_free(s->scratch, s->gcap_scratch_block));
-  s->gcap_scratch_block = nullptr;
+  GCAP_EXPECT_OK(FreeScratch(s));
   GCAP_EXPECT_OK(gcap_stream_synchronize(s->stream));
 }
 
-void WithoutScratch(S* s) {
-  GCAP_EXPECT_OK(gcap_scratch_destroy(s->scratch));
-  s->scratch = nullptr;
+gcap_status_t Create(S* s) { return gcap_scratch_create(s->allocator, nullptr, &s->scratch); }
+gcap_status_t Destroy(S* s) {
+  gcap_status_t status = gcap_scratch_destroy(s->scratch);
+  if (status == nullptr) s->scratch = nullptr;
+  return status;
 }
-
-void WithDebugScratch(S* s) {
+void WithoutScratch(S* s) { GCAP_EXPECT_OK(Destroy(s)); }
+gcap_scratch_options_t NewOptions(S* s) {
   WithoutScratch(s);
   gcap_scratch_options_t options;
   gcap_scratch_options_init(&options);
+  return options;
+}
+
+void WithDebugScratch(S* s) {
+  gcap_scratch_options_t options = NewOptions(s);
   options.red_zones = options.poison_on_free = true;
   options.recorded_operations = 10;
   GCAP_EXPECT_OK(gcap_scratch_create(s->allocator, &options, &s->scratch));
   WithFreeScratch(s);
 }
-
 void WithDebugBlock(S* s) {
   WithDebugScratch(s);
   WithScratchBlock(s);
 }
 
-// Gives the block back; a failure leaves it handed out, so End tries again.
-gcap_status_t Free(S* s) {
-  gcap_status_t status = gcap_allocator_free(s->allocator, s->block);
-  if (status == nullptr) s->block = nullptr;
-  return status;
-}
-
-gcap_status_t FreeScratch(S* s) {
-  gcap_status_t status = gcap_scratch_free(s->scratch, s->gcap_scratch_block);
-  if (status == nullptr) s->gcap_scratch_block = nullptr;
-  return status;
-}
-
-// The scratch's whole first region was used by nobody knows whom.
-void WithUntaggedScratch(S* s) {
-  GCAP_EXPECT_OK(gcap_allocator_alloc(gcap_scratch_allocator(s->scratch), kRegionBytes, &s->gcap_scratch_block));
-  GCAP_EXPECT_OK(FreeScratch(s));
-}
-
+// Of nobody knows what stream.
 gcap_status_t AllocUntagged(S* s) {
   return gcap_allocator_alloc(gcap_scratch_allocator(s->scratch), kRegionBytes, &s->gcap_scratch_block);
+}
+// The scratch's whole first region was used so.
+void WithUntaggedScratch(S* s) {
+  GCAP_EXPECT_OK(AllocUntagged(s));
+  GCAP_EXPECT_OK(FreeScratch(s));
 }
 
 gcap_status_t Reserve(S* s) {
   return gcap_allocator_reserve(gcap_scratch_allocator(s->scratch), kBytes, &s->gcap_scratch_block);
 }
-
 void WithReserve(S* s) { GCAP_EXPECT_OK(Reserve(s)); }
 
 // The limit is reached, and the next large request has all to do that there is: a region is idle, one was used by its
 // stream last, and one by nobody knows whom.
 void WithoutMemory(S* s) {
-  GCAP_EXPECT_OK(gcap_scratch_destroy(s->scratch));
-  gcap_scratch_options_t options;
-  gcap_scratch_options_init(&options);
+  gcap_scratch_options_t options = NewOptions(s);
   options.extend_as_requested = true;
   options.memory_limit_bytes = 3 * kRegionBytes + kBytes;  // room for the next run
   GCAP_EXPECT_OK(gcap_scratch_create(s->allocator, &options, &s->scratch));
@@ -161,94 +203,78 @@ void WithoutMemory(S* s) {
   for (void* block : blocks) GCAP_EXPECT_OK(gcap_scratch_free(s->scratch, block));
   GCAP_EXPECT_OK(gcap_stream_synchronize(s->other));
 }
-
 gcap_status_t AllocAll(S* s) {
   return gcap_scratch_alloc(s->scratch, 3 * kRegionBytes, s->stream, &s->gcap_scratch_block);
 }
 
-gcap_status_t DestroyScratch(S* s) {
-  gcap_status_t status = gcap_scratch_destroy(s->scratch);
-  if (status == nullptr) s->scratch = nullptr;
-  return status;
+// A run that left a block.
+void WithLeftBlock(S* s) {
+  GCAP_EXPECT_OK(gcap_scratch_begin_run(s->scratch, s->stream));
+  WithScratchBlock(s);
+}
+void WithLeftDebugBlock(S* s) {
+  WithDebugScratch(s);
+  WithLeftBlock(s);
+}
+// A block is freed also when it cannot be looked at: was left live, and nobody had its address.
+gcap_status_t EndRun(S* s) {
+  s->gcap_scratch_block = nullptr;
+  return gcap_scratch_end_run(s->scratch, s->stream);
 }
 
-void AddAllocatorWalks(std::vector<Walk>* walks) {
-  walks->push_back(MemoryWalk("gcap_device_allocator_create", "", nullptr,
-                              [](S* s) { return gcap_device_allocator_create(0, &s->second); }));
-  walks->push_back(MemoryWalk("gcap_pinned_allocator_create", "", nullptr, [](S* s) {
-                     return gcap_pinned_allocator_create(&s->second);
-                   }).MakesNoCall());
-  walks->push_back(MemoryWalk("gcap_external_allocator_create", "", nullptr, [](S* s) {
-                     gcap_external_allocator_options_t options;
-                     gcap_external_allocator_options_init(&options);
-                     options.alloc = [](size_t) -> void* { return nullptr; };
-                     options.free = [](void*) {};
-                     return gcap_external_allocator_create(&options, &s->second);
-                   }).MakesNoCall());
-  walks->push_back(MemoryWalk("gcap_allocator_create", "", nullptr, [](S* s) {
-                     gcap_allocator_ops_t ops = {};
-                     ops.struct_version = GCAP_ALLOCATOR_OPS_VERSION;
-                     ops.device_id = -1;
-                     ops.alignment = 256;
-                     ops.alloc = [](void*, size_t, void**) { return gcap_status_t{}; };
-                     ops.free = [](void*, void*) { return gcap_status_t{}; };
-                     return gcap_allocator_create(&ops, &s->second);
-                   }).MakesNoCall());
-  walks->push_back(MemoryWalk("gcap_allocator_alloc", "", nullptr,
-                              [](S* s) { return gcap_allocator_alloc(s->allocator, kBytes, &s->block); }));
-  walks->push_back(MemoryWalk("gcap_allocator_alloc_on_stream", "", nullptr, [](S* s) {
-    return gcap_allocator_alloc_on_stream(s->allocator, kBytes, s->stream, &s->block);
-  }));
-  walks->push_back(MemoryWalk("gcap_allocator_reserve", "", nullptr,
-                              [](S* s) { return gcap_allocator_reserve(s->allocator, kBytes, &s->block); }));
-  walks->push_back(MemoryWalk("gcap_allocator_free", "", WithBlock, Free).RecoversFrom(kAfterFree));
-  walks->push_back(MemoryWalk("gcap_allocator_trim", "", WithBlock, [](S* s) {
-                     return gcap_allocator_trim(s->allocator);
-                   }).MakesNoCall());
+std::vector<Walk> ScratchWalks() {
+  return {
+      MemoryWalk("gcap_scratch_create", "", WithoutScratch, Create).MakesNoCall(),
+      MemoryWalk("gcap_scratch_destroy", "", WithFreeScratch, Destroy).RecoversFrom(kAfterFree),
+      MemoryWalk("gcap_scratch_alloc", "first region", nullptr, Alloc),
+      MemoryWalk("gcap_scratch_alloc", "from a region", WithFreeScratch, Alloc).MakesNoCall(),
+      MemoryWalk("gcap_scratch_alloc", "debug options", WithDebugScratch, Alloc),
+      MemoryWalk("gcap_scratch_alloc", "memory is out", WithoutMemory, AllocAll).RecoversFrom({"*"}),
+      MemoryWalk("gcap_scratch_free", "", WithScratchBlock, FreeScratch).MakesNoCall(),
+      MemoryWalk("gcap_scratch_free", "debug options", WithDebugBlock, FreeScratch),
+      MemoryWalk("gcap_scratch_begin_run", "", WithFreeScratch, ACT(gcap_scratch_begin_run(s->scratch, s->stream)))
+          .MakesNoCall(),
+      MemoryWalk("gcap_scratch_end_run", "", WithLeftBlock, EndRun).MakesNoCall(),
+      MemoryWalk("gcap_scratch_end_run", "debug options", WithLeftDebugBlock, EndRun),
+      MemoryWalk("gcap_scratch_keep", "", WithLeftBlock, ACT(gcap_scratch_keep(s->scratch, s->gcap_scratch_block)))
+          .MakesNoCall(),
+      MemoryWalk("gcap_scratch_forget_stream", "", WithFreeScratch,
+                 ACT(gcap_scratch_forget_stream(s->scratch, s->stream)))
+          .MakesNoCall(),
+      MemoryWalk("gcap_scratch_trim", "", WithFreeScratch, ACT(gcap_scratch_trim(s->scratch))).RecoversFrom(kAfterFree),
+      MemoryWalk("gcap_scratch_trim", "after a free of no stream", WithUntaggedScratch,
+                 ACT(gcap_scratch_trim(s->scratch)))
+          .RecoversFrom(kAfterFree),
+      MemoryWalk("gcap_scratch_validate", "", WithFreeScratch, ACT(gcap_scratch_validate(s->scratch))).MakesNoCall(),
+      MemoryWalk("gcap_scratch_validate", "debug options", WithDebugBlock, ACT(gcap_scratch_validate(s->scratch))),
+      // Where the wait fails it grows instead.
+      MemoryWalk("gcap_allocator_alloc", "scratch, after a wait", WithUntaggedScratch, AllocUntagged)
+          .RecoversFrom({"*"}),
+      MemoryWalk("gcap_allocator_reserve", "scratch", nullptr, Reserve),
+      MemoryWalk("gcap_allocator_free", "scratch's reserve", WithReserve, FreeScratch).RecoversFrom(kAfterFree),
+  };
 }
 
-void AddPoolAllocatorWalks(std::vector<Walk>* walks) {
-  walks->push_back(MemoryWalk("gcap_pool_allocator_create", "", nullptr, CreatePool));
-  walks->push_back(MemoryWalk("gcap_allocator_alloc", "pool", WithPool,
-                              [](S* s) { return gcap_allocator_alloc(s->second, kBytes, &s->second_block); }));
-  walks->push_back(MemoryWalk("gcap_allocator_alloc_on_stream", "pool", WithPool, [](S* s) {
-    return gcap_allocator_alloc_on_stream(s->second, kBytes, s->stream, &s->second_block);
-  }));
-  walks->push_back(MemoryWalk("gcap_allocator_reserve", "pool", WithPool,
-                              [](S* s) { return gcap_allocator_reserve(s->second, kBytes, &s->second_block); }));
-  walks->push_back(MemoryWalk("gcap_allocator_free", "pool", WithPoolBlock, FreeSecond).RecoversFrom(kAfterFree));
-  walks->push_back(
-      MemoryWalk("gcap_allocator_trim", "pool", WithPoolBlock, [](S* s) { return gcap_allocator_trim(s->second); }));
-  walks->push_back(MemoryWalk("gcap_counting_allocator_create", "", nullptr, [](S* s) {
-                     return gcap_counting_allocator_create(s->allocator, nullptr, &s->second);
-                   }).MakesNoCall());
-  walks->push_back(MemoryWalk(
-      "gcap_allocator_alloc", "counting",
-      [](S* s) { GCAP_EXPECT_OK(gcap_counting_allocator_create(s->allocator, nullptr, &s->second)); },
-      [](S* s) { return gcap_allocator_alloc(s->second, kBytes, &s->second_block); }));
-}
+// --- Scratch of captures --------------------------------------------------------------------------------------------
 
 // A graph has all that the stream used.
 void WithClosedReservation(S* s) {
-  constexpr size_t kFirstRegion = size_t{1} << 20;
-  void* block = nullptr;
-  GCAP_ASSERT_OK(gcap_scratch_alloc(s->scratch, kFirstRegion, s->stream, &block));
-  GCAP_EXPECT_OK(gcap_scratch_free(s->scratch, block));
-  GCAP_ASSERT_OK(gcap_scratch_reservation_open(s->scratch, s->stream, &s->reservation));
-  GCAP_ASSERT_OK(gcap_scratch_alloc(s->scratch, kFirstRegion, s->stream, &block));
-  GCAP_EXPECT_OK(gcap_scratch_free(s->scratch, block));
+  for (const bool reserves : {false, true}) {
+    void* block = nullptr;
+    if (reserves) GCAP_ASSERT_OK(gcap_scratch_reservation_open(s->scratch, s->stream, &s->reservation));
+    GCAP_ASSERT_OK(gcap_scratch_alloc(s->scratch, kRegionBytes, s->stream, &block));
+    GCAP_EXPECT_OK(gcap_scratch_free(s->scratch, block));
+  }
   gcap_scratch_reservation_close(s->reservation);
 }
 // A capture with what it needs reserved.
 void InCapture(S* s) {
   WithFreeScratch(s);
-  gcap_capture_t* capture = nullptr;
-  GCAP_ASSERT_OK(gcap_capture_begin(s->Handle(), nullptr, &capture));
+  s->BeginCapture();
   GCAP_ASSERT_OK(gcap_scratch_reservation_open(s->scratch, s->stream, &s->reservation));
 }
 void EndCapture(S* s) {
-  GCAP_EXPECT_OK(gcap_scratch_free(s->scratch, s->gcap_scratch_block));
-  s->gcap_scratch_block = nullptr;
+  GCAP_EXPECT_OK(FreeScratch(s));
   gcap_scratch_reservation_close(s->reservation);
   gcap_capture_abort(gcap_capture_current());
 }
@@ -286,99 +312,30 @@ void ReleaseGraph(S* s) {
   s->retained = nullptr;
 }
 
-// A run that left a block.
-void WithLeftBlock(S* s) {
-  GCAP_EXPECT_OK(gcap_scratch_begin_run(s->scratch, s->stream));
-  WithScratchBlock(s);
-}
-void WithLeftDebugBlock(S* s) {
-  WithDebugScratch(s);
-  WithLeftBlock(s);
-}
-// A block is freed also when it cannot be looked at: was left live, and nobody had its address.
-gcap_status_t EndRun(S* s) {
-  s->gcap_scratch_block = nullptr;
-  return gcap_scratch_end_run(s->scratch, s->stream);
-}
-
-void AddScratchWalks(std::vector<Walk>* walks) {
-  walks->push_back(MemoryWalk("gcap_scratch_create", "", WithoutScratch, [](S* s) {
-                     return gcap_scratch_create(s->allocator, nullptr, &s->scratch);
-                   }).MakesNoCall());
-  walks->push_back(MemoryWalk("gcap_scratch_destroy", "", WithFreeScratch, DestroyScratch).RecoversFrom(kAfterFree));
-  walks->push_back(MemoryWalk("gcap_scratch_alloc", "first region", nullptr, [](S* s) {
-    return gcap_scratch_alloc(s->scratch, kBytes, s->stream, &s->gcap_scratch_block);
-  }));
-  walks->push_back(MemoryWalk("gcap_scratch_alloc", "from a region", WithFreeScratch, [](S* s) {
-                     return gcap_scratch_alloc(s->scratch, kBytes, s->stream, &s->gcap_scratch_block);
-                   }).MakesNoCall());
-  walks->push_back(
-      MemoryWalk("gcap_scratch_alloc", "in a capture", InCapture,
-                 [](S* s) { return gcap_scratch_alloc(s->scratch, kBytes, s->stream, &s->gcap_scratch_block); })
+std::vector<Walk> ReservationWalks() {
+  const auto prepare = ACT(gcap_scratch_reservation_prepare(s->scratch, s->stream));
+  return {
+      MemoryWalk("gcap_scratch_alloc", "in a capture", InCapture, Alloc).MakesNoCall().Then<S>(EndCapture),
+      MemoryWalk("gcap_scratch_alloc", "in a scope that forks, without a reservation", WithFreeScratch,
+                 CaptureWithoutReservation)
+          .Then<S>(ReleaseGraph),
+      MemoryWalk("gcap_scratch_free", "in a scope, without a reservation", WithScratchBlock, FreeInScope)
+          .Then<S>(ReleaseGraph),
+      MemoryWalk("gcap_scratch_reservation_open", "", WithFreeScratch,
+                 ACT(gcap_scratch_reservation_open(s->scratch, s->stream, &s->reservation)))
+          .MakesNoCall(),
+      MemoryWalk("gcap_scratch_reservation_reopen", "", WithClosedReservation,
+                 ACT(gcap_scratch_reservation_reopen(s->reservation)))
           .MakesNoCall()
-          .Then<S>(EndCapture));
-  walks->push_back(MemoryWalk("gcap_scratch_alloc", "in a scope that forks, without a reservation", WithFreeScratch,
-                              CaptureWithoutReservation)
-                       .Then<S>(ReleaseGraph));
-  walks->push_back(MemoryWalk("gcap_scratch_free", "in a scope, without a reservation", WithScratchBlock, FreeInScope)
-                       .Then<S>(ReleaseGraph));
-  walks->push_back(MemoryWalk("gcap_scratch_free", "", WithScratchBlock, FreeScratch).MakesNoCall());
-  walks->push_back(MemoryWalk("gcap_scratch_begin_run", "", WithFreeScratch, [](S* s) {
-                     return gcap_scratch_begin_run(s->scratch, s->stream);
-                   }).MakesNoCall());
-  walks->push_back(MemoryWalk("gcap_scratch_end_run", "", WithLeftBlock, EndRun).MakesNoCall());
-  walks->push_back(MemoryWalk("gcap_scratch_end_run", "debug options", WithLeftDebugBlock, EndRun));
-  walks->push_back(MemoryWalk("gcap_scratch_keep", "", WithLeftBlock, [](S* s) {
-                     return gcap_scratch_keep(s->scratch, s->gcap_scratch_block);
-                   }).MakesNoCall());
-  walks->push_back(MemoryWalk("gcap_scratch_forget_stream", "", WithFreeScratch, [](S* s) {
-                     return gcap_scratch_forget_stream(s->scratch, s->stream);
-                   }).MakesNoCall());
-  walks->push_back(MemoryWalk("gcap_scratch_trim", "", WithFreeScratch, [](S* s) {
-                     return gcap_scratch_trim(s->scratch);
-                   }).RecoversFrom(kAfterFree));
-  walks->push_back(MemoryWalk("gcap_scratch_trim", "after a free of no stream", WithUntaggedScratch, [](S* s) {
-                     return gcap_scratch_trim(s->scratch);
-                   }).RecoversFrom(kAfterFree));
-  // Where the wait fails it grows instead.
-  walks->push_back(MemoryWalk("gcap_allocator_alloc", "scratch, after a wait", WithUntaggedScratch, AllocUntagged)
-                       .RecoversFrom({"*"}));
-  walks->push_back(MemoryWalk("gcap_allocator_reserve", "scratch", nullptr, Reserve));
-  walks->push_back(
-      MemoryWalk("gcap_allocator_free", "scratch's reserve", WithReserve, FreeScratch).RecoversFrom(kAfterFree));
-  walks->push_back(MemoryWalk("gcap_scratch_alloc", "memory is out", WithoutMemory, AllocAll).RecoversFrom({"*"}));
-  walks->push_back(MemoryWalk("gcap_scratch_validate", "", WithFreeScratch, [](S* s) {
-                     return gcap_scratch_validate(s->scratch);
-                   }).MakesNoCall());
-  walks->push_back(MemoryWalk("gcap_scratch_alloc", "debug options", WithDebugScratch, [](S* s) {
-    return gcap_scratch_alloc(s->scratch, kBytes, s->stream, &s->gcap_scratch_block);
-  }));
-  walks->push_back(MemoryWalk("gcap_scratch_free", "debug options", WithDebugBlock, FreeScratch));
-  walks->push_back(MemoryWalk("gcap_scratch_validate", "debug options", WithDebugBlock,
-                              [](S* s) { return gcap_scratch_validate(s->scratch); }));
-  walks->push_back(MemoryWalk("gcap_scratch_reservation_open", "", WithFreeScratch, [](S* s) {
-                     return gcap_scratch_reservation_open(s->scratch, s->stream, &s->reservation);
-                   }).MakesNoCall());
-  walks->push_back(MemoryWalk("gcap_scratch_reservation_reopen", "", WithClosedReservation,
-                              [](S* s) { return gcap_scratch_reservation_reopen(s->reservation); })
-                       .MakesNoCall()
-                       .Then<S>(CloseAndRelease));
-  walks->push_back(MemoryWalk("gcap_scratch_reservation_prepare", "nothing lacks", WithFreeScratch, [](S* s) {
-                     return gcap_scratch_reservation_prepare(s->scratch, s->stream);
-                   }).MakesNoCall());
-  walks->push_back(MemoryWalk("gcap_scratch_reservation_prepare", "grows", WithClosedReservation,
-                              [](S* s) { return gcap_scratch_reservation_prepare(s->scratch, s->stream); }));
+          .Then<S>(CloseAndRelease),
+      MemoryWalk("gcap_scratch_reservation_prepare", "nothing lacks", WithFreeScratch, prepare).MakesNoCall(),
+      MemoryWalk("gcap_scratch_reservation_prepare", "grows", WithClosedReservation, prepare),
+  };
 }
 
 }  // namespace
 
-std::vector<Walk> MemoryWalks() {
-  std::vector<Walk> walks;
-  AddAllocatorWalks(&walks);
-  AddPoolAllocatorWalks(&walks);
-  AddScratchWalks(&walks);
-  return walks;
-}
+std::vector<Walk> MemoryWalks() { return Joined({AllocatorWalks(), ScratchWalks(), ReservationWalks()}); }
 
 }  // namespace testing
 }  // namespace gcap

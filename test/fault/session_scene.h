@@ -8,6 +8,7 @@
 
 #include <memory>
 
+#include "gcap/graph_plan.h"
 #include "gcap/kit/ep.h"
 #include "gcap/kit/ep_ops.h"
 #include "gcap/kit/io_binding.h"
@@ -24,7 +25,10 @@ namespace testing {
 // Graphs are captured in an id's second run. What a walk destroys it sets to NULL.
 class SessionScene : public Scene {
  public:
-  SessionScene() : rig(std::make_unique<ChainRig>()) { GCAP_EXPECT_OK(rig->Create(GraphOptions(1))); }
+  SessionScene() : rig(std::make_unique<ChainRig>()) {
+    gcap_graph_plan_init(&plan);
+    GCAP_EXPECT_OK(rig->Create(GraphOptions(1)));
+  }
 
   void ExpectNextRunWorks() override {
     // A run whose wait failed may still go on.
@@ -93,6 +97,20 @@ class SessionScene : public Scene {
   gcap_ep_t* ep = nullptr;  // what a walk makes
   gcap_runtime_t* runtime = nullptr;
   gcap_io_binding_t* binding = nullptr;
+  // What calls fill in, and nobody looks at.
+  gcap_options_t options;
+  gcap_run_options_t run_options;
+  gcap_run_t run;
+  gcap_run_resources_t resources = {};
+  gcap_graph_run_kind_t kind = GCAP_GRAPH_RUN_EAGER;
+  gcap_graph_manager_t* graphs = nullptr;
+  gcap_allocator_t* pinned = nullptr;
+  gcap_stream_t* streams[2] = {};
+  gcap_graph_plan_t plan;
+  void* address = nullptr;
+  bool flag = false;
+  size_t offset = 0, bytes = 0;
+  char text[8];
 
  private:
   static constexpr int kNextId = 9;

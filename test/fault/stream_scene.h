@@ -85,6 +85,10 @@ class StreamScene : public Scene {
   cudaGraph_t graph = nullptr;
   gcap_retained_t* retained = nullptr;
   gcap_graph_manager_t* manager = nullptr;
+  // What calls fill in, and nobody looks at.
+  gcap_graph_run_kind_t kind = GCAP_GRAPH_RUN_EAGER;
+  void* address = nullptr;
+  bool flag = false;
 
  private:
   static constexpr int kNextId = 77;  // no walk uses it

@@ -21,6 +21,7 @@ const gcap_attachment_key_t kKey = {
     [](void*) {},
 };
 
+void Release(void*) {}
 void Nothing(S*) {}
 
 void Notify(S* s) { GCAP_EXPECT_OK(gcap_notification_create(s->stream, &s->notification)); }
@@ -34,14 +35,12 @@ void WithWork(S* s) { GCAP_EXPECT_CUDA(s->job.Issue(s->Handle())); }
 
 void WithDeferred(S* s) {
   WithWork(s);
-  GCAP_EXPECT_OK(gcap_stream_defer(
-      s->stream, [](void*) {}, nullptr));
+  GCAP_EXPECT_OK(gcap_stream_defer(s->stream, Release, nullptr));
 }
 
 void WithAll(S* s) {
   WithDeferred(s);
-  void* object = nullptr;
-  GCAP_EXPECT_OK(gcap_stream_attachment(s->stream, &kKey, &object));
+  GCAP_EXPECT_OK(gcap_stream_attachment(s->stream, &kKey, &s->address));
 }
 
 void DropOther(S* s) {
@@ -58,38 +57,24 @@ gcap_status_t Destroy(S* s) {
 }  // namespace
 
 std::vector<Walk> StreamWalks() {
-  std::vector<Walk> walks;
-  walks.push_back(
-      StreamWalk("gcap_stream_create", "", DropOther, [](S* s) { return gcap_stream_create(0, &s->other); }));
-  walks.push_back(StreamWalk("gcap_stream_wrap", "", DropOther, [](S* s) {
-    return gcap_stream_wrap(s->Handle(), GCAP_STREAM_EXTERNAL, 0, 0, &s->other);
-  }));
-  walks.push_back(StreamWalk("gcap_stream_destroy", "empty", Nothing, Destroy));
-  walks.push_back(
-      StreamWalk("gcap_stream_destroy", "with work, a deferred release and an attachment", WithAll, Destroy));
-  walks.push_back(
-      StreamWalk("gcap_stream_synchronize", "", WithDeferred, [](S* s) { return gcap_stream_synchronize(s->stream); }));
-  walks.push_back(StreamWalk("gcap_stream_end_run", "synchronised", WithDeferred,
-                             [](S* s) { return gcap_stream_end_run(s->stream, true); }));
-  walks.push_back(StreamWalk("gcap_stream_end_run", "issued", WithDeferred,
-                             [](S* s) { return gcap_stream_end_run(s->stream, false); }));
-  walks.push_back(StreamWalk("gcap_notification_create", "", Nothing,
-                             [](S* s) { return gcap_notification_create(s->stream, &s->notification); }));
-  walks.push_back(StreamWalk("gcap_notification_record", "", Notify,
-                             [](S* s) { return gcap_notification_record(s->notification); }));
-  walks.push_back(StreamWalk("gcap_notification_wait", "", NotifyAndRecord,
-                             [](S* s) { return gcap_notification_wait(s->notification, s->other); }));
-  walks.push_back(StreamWalk("gcap_notification_wait_on_host", "", NotifyAndRecord,
-                             [](S* s) { return gcap_notification_wait_on_host(s->notification); }));
-  walks.push_back(StreamWalk("gcap_stream_attachment", "first use", Nothing, [](S* s) {
-    void* object = nullptr;
-    return gcap_stream_attachment(s->stream, &kKey, &object);
-  }));
-  walks.push_back(StreamWalk("gcap_stream_defer", "", WithWork, [](S* s) {
-    return gcap_stream_defer(
-        s->stream, [](void*) {}, nullptr);
-  }));
-  return walks;
+  return {
+      StreamWalk("gcap_stream_create", "", DropOther, ACT(gcap_stream_create(0, &s->other))),
+      StreamWalk("gcap_stream_wrap", "", DropOther,
+                 ACT(gcap_stream_wrap(s->Handle(), GCAP_STREAM_EXTERNAL, 0, 0, &s->other))),
+      StreamWalk("gcap_stream_destroy", "empty", Nothing, Destroy),
+      StreamWalk("gcap_stream_destroy", "with work, a deferred release and an attachment", WithAll, Destroy),
+      StreamWalk("gcap_stream_synchronize", "", WithDeferred, ACT(gcap_stream_synchronize(s->stream))),
+      StreamWalk("gcap_stream_end_run", "synchronised", WithDeferred, ACT(gcap_stream_end_run(s->stream, true))),
+      StreamWalk("gcap_stream_end_run", "issued", WithDeferred, ACT(gcap_stream_end_run(s->stream, false))),
+      StreamWalk("gcap_notification_create", "", Nothing, ACT(gcap_notification_create(s->stream, &s->notification))),
+      StreamWalk("gcap_notification_record", "", Notify, ACT(gcap_notification_record(s->notification))),
+      StreamWalk("gcap_notification_wait", "", NotifyAndRecord, ACT(gcap_notification_wait(s->notification, s->other))),
+      StreamWalk("gcap_notification_wait_on_host", "", NotifyAndRecord,
+                 ACT(gcap_notification_wait_on_host(s->notification))),
+      StreamWalk("gcap_stream_attachment", "first use", Nothing,
+                 ACT(gcap_stream_attachment(s->stream, &kKey, &s->address))),
+      StreamWalk("gcap_stream_defer", "", WithWork, ACT(gcap_stream_defer(s->stream, Release, nullptr))),
+  };
 }
 
 }  // namespace testing

@@ -85,8 +85,13 @@ Walk MakeWalk(std::string function, std::string variant, void (*prepare)(SceneTy
   return walk;
 }
 
+// What a walk over a scene `s` calls, as one expression.
+#define ACT(expression) [](S* s) -> gcap_status_t { return (void)s, (expression); }
+
 // Walks, and expects all that must hold.
 void ExpectSurvivesFaults(const Walk& walk);
+
+std::vector<Walk> Joined(std::initializer_list<std::vector<Walk>> parts);
 
 // The walks, by module.
 std::vector<Walk> StreamWalks();
