@@ -22,8 +22,18 @@ using Floats = std::vector<float>;
 
 class RuntimeTest : public DeviceTest {
  protected:
-  void Create(const gcap_options_t& options) { GCAP_ASSERT_OK(gcap_runtime_create(&options, &runtime_)); }
-  void TearDown() override { GCAP_EXPECT_OK(gcap_runtime_destroy(runtime_)); }
+  using Work = std::function<gcap_status_t(const gcap_run_resources_t&)>;
+
+  // In the place of the one before.
+  void Create(const gcap_options_t& options) {
+    Destroy();
+    GCAP_ASSERT_OK(gcap_runtime_create(&options, &runtime_));
+  }
+  void Destroy() {
+    GCAP_EXPECT_OK(gcap_runtime_destroy(runtime_));
+    runtime_ = nullptr;
+  }
+  void TearDown() override { Destroy(); }
 
   gcap_run_resources_t Resources() {
     gcap_run_resources_t resources;
@@ -34,11 +44,19 @@ class RuntimeTest : public DeviceTest {
   gcap_graph_info_t Info(int id) { return GraphInfo(runtime_, id); }
 
   // One run as a host makes it, without a replay.
-  Outcome Run(int id, const std::function<gcap_status_t(const gcap_run_resources_t&)>& work, bool synchronize = true) {
+  Outcome Run(int id, const Work& work, bool synchronize = true) {
     const Outcome started(BeginRun(runtime_, id));
     if (!started.ok()) return started;
     return Outcome(EndRun(runtime_, work(Resources()), synchronize));
   }
+  // One run in one call: a replay, or a run that is done once more eagerly where its capture fails.
+  Outcome RunWhole(int id, Work work, bool synchronize = true) {
+    const gcap_work_t call = [](void* work, const gcap_run_resources_t* run) {
+      return (*static_cast<const Work*>(work))(*run);
+    };
+    return Outcome(RunOnRuntime(runtime_, id, call, &work, synchronize));
+  }
+  bool IsCaptured(int id) { return gcap_runtime_is_captured(runtime_, id); }
 
   static gcap_status_t Copy(const gcap_run_resources_t& run, const DeviceFloats& from, const DeviceFloats& to) {
     return GCAP_CUDA(
@@ -56,6 +74,16 @@ class RuntimeTest : public DeviceTest {
       status = GCAP_CUDA(cudaMemcpyAsync(to.get(), *out_scratch, from.Bytes(), cudaMemcpyDeviceToDevice, stream));
     }
     return gcap_status_join(status, gcap_scratch_free(run.scratch, *out_scratch));
+  }
+
+  // A work that copies, and a replay of which the copy has other content.
+  static Work Copier(const DeviceFloats& from, const DeviceFloats& to) {
+    return [&](const gcap_run_resources_t& run) { return Copy(run, from, to); };
+  }
+  void ExpectReplays(int id, DeviceFloats* from, const DeviceFloats& to, const Floats& content) {
+    from->Set(content);
+    EXPECT_TRUE(Replay(id));
+    EXPECT_EQ(to.Get(), content);
   }
 
   bool Replay(int id, bool synchronize = true) {
