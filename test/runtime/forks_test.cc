@@ -58,6 +58,14 @@ class RuntimeForks : public gcap::testing::RuntimeTest {
     return Copy(run, y_, z_);
   }
 
+  // A run of the work, or its replay, with new input.
+  void ExpectRight(int id, float first) {
+    SetInput(first);
+    const Outcome outcome = Run(id, work_);
+    EXPECT_TRUE(outcome.ok()) << outcome.message;
+    EXPECT_EQ(z_.Get(), Ramp(first));
+  }
+
   Floats Ramp(float first) {
     Floats values(2 * kHalf);
     for (float& value : values) value = first++;
@@ -71,6 +79,8 @@ class RuntimeForks : public gcap::testing::RuntimeTest {
   }
 
   DeviceFloats x_{Floats(2 * kHalf)}, y_{Floats(2 * kHalf)}, z_{Floats(2 * kHalf)};
+  const RuntimeTest::Work work_ = [this](const gcap_run_resources_t& run) { return Work(run); };
+  const RuntimeTest::Work forget_ = [this](const gcap_run_resources_t& run) { return Branches(run); };
 };
 
 TEST_F(RuntimeForks, BranchesAreRightInEagerRunsInTheCaptureAndInReplays) {
@@ -87,16 +97,13 @@ TEST_F(RuntimeForks, BranchesAreRightInEagerRunsInTheCaptureAndInReplays) {
       for (int id : {0, 1}) {
         for (int round = 1; round <= 4; ++round) {
           SetInput(1000.0f * round + id);
-          const auto work = [this](const gcap_run_resources_t& run) { return Work(run); };
-          const bool done = round <= 2 ? Run(id, work).ok() : Replay(id);
-          EXPECT_TRUE(done) << round;
+          EXPECT_TRUE(round <= 2 ? Run(id, work_).ok() : Replay(id)) << round;
           EXPECT_EQ(z_.Get(), Ramp(1000.0f * round + id)) << round;
         }
         EXPECT_EQ(Info(id).captures, 1u);
       }
       GCAP_EXPECT_OK(gcap_scratch_validate(gcap_runtime_scratch(runtime_)));
-      GCAP_EXPECT_OK(gcap_runtime_destroy(runtime_));
-      runtime_ = nullptr;
+      Destroy();
       EXPECT_EQ(log.text(), "");
     }
   }
@@ -144,14 +151,8 @@ TEST_F(RuntimeForks, CapturesOfTwoIdsFindTheirMemory) {
   options.arena.initial_chunk_bytes = 256;
   Create(options);
   calls_in_capture = 0;
-  const auto work = [this](const gcap_run_resources_t& run) { return Work(run); };
   for (int round = 0; round < 2; ++round) {
-    for (int id : {0, 1}) {
-      SetInput(10.0f * round + id);
-      const Outcome outcome = Run(id, work);
-      EXPECT_TRUE(outcome.ok()) << outcome.message;
-      EXPECT_EQ(z_.Get(), Ramp(10.0f * round + id));
-    }
+    for (int id : {0, 1}) ExpectRight(id, 10.0f * round + id);
   }
   EXPECT_EQ(calls_in_capture, 0);
   for (int id : {0, 1}) {
@@ -202,27 +203,22 @@ TEST_F(RuntimeForks, AreOfAnOpenRun) {
 // What came after may have read too early, so the run fails. What was issued is waited for all the same.
 TEST_F(RuntimeForks, ARunThatDoesNotJoinFailsEagerAndCaptured) {
   Create(GraphOptions(1));
-  const auto forget = [this](const gcap_run_resources_t& run) { return Branches(run); };
   SetInput(5);
-  const Outcome eager = Run(GCAP_GRAPH_ID_NONE, forget, /*synchronize=*/true);
+  const Outcome eager = Run(GCAP_GRAPH_ID_NONE, forget_);
   EXPECT_EQ(eager.code, GCAP_FAILED_PRECONDITION);
   EXPECT_TRUE(eager.Names("forked 2 streams and did not join")) << eager.message;
   GCAP_EXPECT_OK(gcap_runtime_synchronize(runtime_));
   EXPECT_EQ(y_.Get(), Ramp(5));
-  const auto work = [this](const gcap_run_resources_t& run) { return Work(run); };
-  EXPECT_TRUE(Run(0, work).ok());
-  const Outcome captured = Run(0, forget);
+  EXPECT_TRUE(Run(0, work_).ok());
+  const Outcome captured = Run(0, forget_);
   EXPECT_EQ(captured.code, GCAP_CAPTURE_INVALIDATED);
   EXPECT_TRUE(captured.Names("forked 2 streams and did not join")) << captured.message;
-  SetInput(7);
-  EXPECT_TRUE(Run(GCAP_GRAPH_ID_NONE, work).ok());
-  EXPECT_EQ(z_.Get(), Ramp(7));
+  ExpectRight(GCAP_GRAPH_ID_NONE, 7);
 }
 
 // A failure between fork and join is the one that is told, and the next runs are right.
 TEST_F(RuntimeForks, AFailureBeforeTheJoinLeavesNothingBehind) {
   Create(GraphOptions(1));
-  const auto work = [this](const gcap_run_resources_t& run) { return Work(run); };
   const auto fail = [this](const gcap_run_resources_t& run) {
     GCAP_RETURN_IF_ERROR(Branches(run));
     return GCAP_STATUS(GCAP_UNAVAILABLE, "the kernel failed");
@@ -231,10 +227,8 @@ TEST_F(RuntimeForks, AFailureBeforeTheJoinLeavesNothingBehind) {
     const Outcome eager = Run(GCAP_GRAPH_ID_NONE, fail);
     EXPECT_EQ(eager.code, GCAP_UNAVAILABLE);
     EXPECT_FALSE(eager.Names("did not join")) << eager.message;
-    SetInput(1.0f + round);
-    EXPECT_TRUE(Run(0, work).ok());
-    EXPECT_EQ(z_.Get(), Ramp(1.0f + round));
-    EXPECT_TRUE(Run(1 + round, work).ok());
+    ExpectRight(0, 1.0f + round);
+    EXPECT_TRUE(Run(1 + round, work_).ok());
     EXPECT_EQ(Run(1 + round, fail).code, GCAP_CAPTURE_INVALIDATED);
   }
   SetInput(9);
@@ -248,16 +242,10 @@ TEST_F(RuntimeForks, ACaptureWithoutAWarmUpIsDoneAgainEagerly) {
   gcap_options_t options = GraphOptions(0);
   options.graph.backoff_runs = 1;
   Create(options);
-  std::function<gcap_status_t(const gcap_run_resources_t&)> work = [this](const gcap_run_resources_t& run) {
-    return Work(run);
-  };
-  const gcap_work_t call = [](void* work, const gcap_run_resources_t* run) {
-    return (*static_cast<std::function<gcap_status_t(const gcap_run_resources_t&)>*>(work))(*run);
-  };
   const LogCatcher log;
   for (int round = 1; round <= 6; ++round) {
     SetInput(static_cast<float>(round));
-    GCAP_EXPECT_OK(RunOnRuntime(runtime_, 0, call, &work, /*synchronize=*/true));
+    EXPECT_TRUE(RunWhole(0, work_).ok());
     EXPECT_EQ(z_.Get(), Ramp(static_cast<float>(round)));
   }
   EXPECT_NE(log.text().find("a new stream of the pool"), std::string::npos) << log.text();
@@ -279,36 +267,28 @@ TEST_F(RuntimeForks, WhatTheWorkLeavesOnAForkedStreamIsFreedAtTheRunsEnd) {
   EXPECT_NE(log.text().find("512 bytes"), std::string::npos) << log.text();
 }
 
-// The run that was left open ends when the next one begins, or with the runtime.
+// The run that was left open ends when the next one begins, with what it left on its one fork or two; or with the
+// runtime.
 TEST_F(RuntimeForks, ARunThatWasLeftOpenEndsWithItsForks) {
   for (const int runs_before : {0, 1}) {
     Create(GraphOptions(1));
-    const auto work = [this](const gcap_run_resources_t& run) { return Work(run); };
-    for (int i = 0; i < runs_before; ++i) EXPECT_TRUE(Run(0, work).ok());
+    for (int i = 0; i < runs_before; ++i) EXPECT_TRUE(Run(0, work_).ok());
     const LogCatcher log;
     SetInput(3);
     GCAP_EXPECT_OK(BeginRun(runtime_, 0));
     GCAP_EXPECT_OK(Branches(Resources()));
-    EXPECT_TRUE(Run(GCAP_GRAPH_ID_NONE, work).ok());
+    EXPECT_TRUE(Run(GCAP_GRAPH_ID_NONE, work_).ok());
     EXPECT_EQ(z_.Get(), Ramp(3));
+    gcap_stream_t* forked = nullptr;
+    void* block = nullptr;
     GCAP_EXPECT_OK(BeginRun(runtime_, GCAP_GRAPH_ID_NONE));
+    GCAP_EXPECT_OK(gcap_runtime_fork(runtime_, 1, &forked));
+    GCAP_EXPECT_OK(gcap_scratch_alloc(Resources().scratch, 512, forked, &block));
+    GCAP_EXPECT_OK(BeginRun(runtime_, GCAP_GRAPH_ID_NONE));
+    EXPECT_EQ(ScratchStats().in_use_bytes, 0u);
     GCAP_EXPECT_OK(Branches(Resources()));
-    GCAP_EXPECT_OK(gcap_runtime_destroy(runtime_));
-    runtime_ = nullptr;
+    Destroy();
   }
-}
-
-TEST_F(RuntimeForks, WhatARunWithOneForkLeftIsFreedWhenTheNextOneBegins) {
-  Create(GraphOptions());
-  const LogCatcher log;
-  gcap_stream_t* forked = nullptr;
-  void* block = nullptr;
-  GCAP_EXPECT_OK(BeginRun(runtime_, GCAP_GRAPH_ID_NONE));
-  GCAP_EXPECT_OK(gcap_runtime_fork(runtime_, 1, &forked));
-  GCAP_EXPECT_OK(gcap_scratch_alloc(Resources().scratch, 512, forked, &block));
-  GCAP_EXPECT_OK(BeginRun(runtime_, GCAP_GRAPH_ID_NONE));
-  EXPECT_EQ(ScratchStats().in_use_bytes, 0u);
-  GCAP_EXPECT_OK(EndRun(runtime_, nullptr, /*synchronize=*/true));
 }
 
 // The caller has a run of scratch open on a stream that the thread forks: the fork fails, and with it the capture, also
@@ -332,7 +312,7 @@ TEST_F(RuntimeForks, AForkThatFailsFailsTheCapture) {
   GCAP_EXPECT_OK(gcap_scratch_end_run(Resources().scratch, callers));
   EXPECT_TRUE(Run(1, fork).ok());
   EXPECT_TRUE(Run(1, fork).ok());
-  EXPECT_TRUE(gcap_runtime_is_captured(runtime_, 1));
+  EXPECT_TRUE(IsCaptured(1));
 }
 
 // Was: the runtime was freed, and the pool of its streams with what they used was lost.
@@ -358,15 +338,12 @@ TEST_F(RuntimeForks, AThreadMayExitBetweenForkAndJoin) {
   const LogCatcher log;
   for (const int runs_before : {0, 1}) {
     std::thread([&] {
-      const auto work = [this](const gcap_run_resources_t& run) { return Work(run); };
-      for (int i = 0; i < runs_before; ++i) EXPECT_TRUE(Run(0, work).ok());
+      for (int i = 0; i < runs_before; ++i) EXPECT_TRUE(Run(0, work_).ok());
       GCAP_EXPECT_OK(BeginRun(runtime_, 0));
       GCAP_EXPECT_OK(Branches(Resources()));
     }).join();
   }
-  SetInput(4);
-  EXPECT_TRUE(Run(0, [this](const gcap_run_resources_t& run) { return Work(run); }).ok());
-  EXPECT_EQ(z_.Get(), Ramp(4));
+  ExpectRight(0, 4);
 }
 
 }  // namespace
