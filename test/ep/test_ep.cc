@@ -182,16 +182,6 @@ struct TestEpOps {
 
   static gcap_graph_node_policy_t Policy(const void* self) { return Ep(self)->config_.policy; }
 
-  static gcap_status_t BeginRun(void* self, const gcap_run_t* run, gcap_graph_run_kind_t* out_kind,
-                                void** out_addresses) {
-    ++Ep(self)->begun_runs_;
-    return gcap_runtime_begin_run(Ep(self)->runtime_, run, out_kind, out_addresses);
-  }
-  static gcap_status_t EndRun(void* self, const gcap_run_t* run, gcap_status_t run_status) {
-    ++Ep(self)->ended_runs_;
-    return gcap_runtime_end_run(Ep(self)->runtime_, run, run_status);
-  }
-
   // The table of a runtime around that of the EP.
   static gcap_runtime_ops_t OuterTable(TestEp* ep) {
     gcap_runtime_ops_t ops = {};
@@ -205,8 +195,14 @@ struct TestEpOps {
       return gcap_runtime_supports_concurrent_runs(Ep(self)->runtime_);
     };
     if (!ep->config_.counts_runs) return ops;
-    ops.begin_run = BeginRun;
-    ops.end_run = EndRun;
+    ops.begin_run = [](void* self, const gcap_run_t* run, gcap_graph_run_kind_t* out_kind, void** out_addresses) {
+      ++Ep(self)->begun_runs_;
+      return gcap_runtime_begin_run(Ep(self)->runtime_, run, out_kind, out_addresses);
+    };
+    ops.end_run = [](void* self, const gcap_run_t* run, gcap_status_t run_status) {
+      ++Ep(self)->ended_runs_;
+      return gcap_runtime_end_run(Ep(self)->runtime_, run, run_status);
+    };
     ops.is_captured = [](void* self, int id) { return gcap_runtime_is_captured(Ep(self)->runtime_, id); };
     ops.replay = [](void* self, const gcap_run_t* run, bool* out_replayed) {
       return gcap_runtime_replay(Ep(self)->runtime_, run, out_replayed);

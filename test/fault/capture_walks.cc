@@ -48,31 +48,27 @@ void Abort(S* s) { gcap_capture_abort(s->capture); }
 
 // A call in an open scope that asks nothing of CUDA.
 Walk Quiet(const char* function, gcap_status_t (*act)(S*)) {
-  return StreamWalk(function, "", Begin, act).MakesNoCall().Then<S>(Abort);
+  return WalkOf<S>(function, act, Begin).MakesNoCall().Then<S>(Abort);
 }
 
 // The ledger asks after each call whether the capture goes on; where it gets no answer, the next call or the end does.
-Walk Noted(const char* function, void (*prepare)(S*), gcap_status_t (*act)(S*)) {
-  return StreamWalk(function, "", prepare, act)
-      .RecoversFrom({"cudaStreamIsCapturing"})
-      .WithoutALog()
-      .AlwaysThen<S>(Abort);
+Walk Noted(const char* function, gcap_status_t (*act)(S*), void (*prepare)(S*)) {
+  return WalkOf<S>(function, act, prepare).RecoversFrom({"cudaStreamIsCapturing"}).WithoutALog().AlwaysThen<S>(Abort);
 }
 
 }  // namespace
 
 std::vector<Walk> CaptureWalks() {
   return {
-      StreamWalk("gcap_capture_begin", "", nullptr, ACT(gcap_capture_begin(s->Handle(), nullptr, &s->capture)))
-          .Then<S>(Abort),
-      StreamWalk("gcap_capture_end", "", BeginAndIssue, End),
-      StreamWalk("gcap_capture_end", "after a fork", BeginForkAndJoin, End),
-      Noted("gcap_capture_fork", Begin, Fork),
-      Noted("gcap_capture_join", BeginAndFork, Join),
-      Quiet("gcap_capture_on_close", ACT(gcap_capture_on_close(s->capture, Close, nullptr))),
-      Quiet("gcap_capture_retain", ACT(gcap_capture_retain(s->capture, Release, nullptr))),
-      Quiet("gcap_capture_retain_bytes", ACT(gcap_capture_retain_bytes(s->capture, Release, Bytes, nullptr))),
-      Quiet("gcap_capture_write_events", ACT(gcap_capture_write_events(s->capture, "/dev/null"))),
+      WalkOf<S>(CALL(gcap_capture_begin, s->Handle(), nullptr, &s->capture)).Then<S>(Abort),
+      WalkOf<S>("gcap_capture_end", End, BeginAndIssue),
+      WalkOf<S>("gcap_capture_end", End, BeginForkAndJoin, "after a fork"),
+      Noted("gcap_capture_fork", Fork, Begin),
+      Noted("gcap_capture_join", Join, BeginAndFork),
+      Quiet(CALL(gcap_capture_on_close, s->capture, Close, nullptr)),
+      Quiet(CALL(gcap_capture_retain, s->capture, Release, nullptr)),
+      Quiet(CALL(gcap_capture_retain_bytes, s->capture, Release, Bytes, nullptr)),
+      Quiet(CALL(gcap_capture_write_events, s->capture, "/dev/null")),
   };
 }
 

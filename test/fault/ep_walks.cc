@@ -17,7 +17,6 @@ namespace {
 
 using S = SessionScene;
 
-void Cold(S*) {}
 void Warm(S* s) { s->Run(1); }
 void Captured(S* s) { s->Run(2); }
 
@@ -85,30 +84,27 @@ void SignedCapture(S* s) {
 
 std::vector<Walk> RunWalks() {
   return {
-      SessionWalk("gcap_runtime_begin_run", "eager", Cold, Begin).MakesNoCall().Then<S>(EndOpenRun),
-      SessionWalk("gcap_runtime_begin_run", "capture", Warm, Begin).RecoversFrom({"*"}).Then<S>(EndOpenRun),
-      SessionWalk("gcap_runtime_begin_run", "signed", Warm, BeginBound).RecoversFrom({"*"}).Then<S>(EndOpenRun),
-      SessionWalk("gcap_runtime_begin_run", "rehearsal", Warm, BeginOnOutput)
-          .RecoversFrom({"*"})
+      WalkOf<S>("gcap_runtime_begin_run", Begin, nullptr, "eager").MakesNoCall().Then<S>(EndOpenRun),
+      WalkOf<S>("gcap_runtime_begin_run", Begin, Warm, "capture").Recovers().Then<S>(EndOpenRun),
+      WalkOf<S>("gcap_runtime_begin_run", BeginBound, Warm, "signed").Recovers().Then<S>(EndOpenRun),
+      WalkOf<S>("gcap_runtime_begin_run", BeginOnOutput, Warm, "rehearsal")
+          .Recovers()
           .WithoutALog()
           .Then<S>(EndOpenRun),
-      SessionWalk("gcap_runtime_end_run", "eager", OpenEager, End).RecoversFrom(kMeasurements),
-      SessionWalk("gcap_runtime_end_run", "capture", OpenCapture, End).RecoversFrom(kMeasurements),
-      SessionWalk("gcap_runtime_run", "eager", Cold, RunOnce),
-      SessionWalk("gcap_runtime_run", "capture", Warm, RunOnce).RecoversFrom({"*"}),
-      SessionWalk("gcap_runtime_run", "replay", Captured, RunOnce),
-      SessionWalk("gcap_runtime_run", "eager, on buffers", Cold, RunOnOutput),
-      SessionWalk("gcap_runtime_run", "rehearsal and capture", Warm, RunOnOutput).RecoversFrom({"*"}).WithoutALog(),
-      SessionWalk("gcap_runtime_replay", "", Captured,
-                  ACT(gcap_runtime_replay(s->Runtime(), FillRun(s).Plain(), &s->flag))),
-      SessionWalk("gcap_runtime_replay", "signed", SignedCapture,
-                  ACT(gcap_runtime_replay(s->Runtime(), FillRun(s).Bound(), &s->flag))),
-      SessionWalk("gcap_runtime_plan", "", Cold, ACT(gcap_runtime_plan(s->Runtime(), FillRun(s).Plain(), 1, &s->plan))),
-      SessionWalk("gcap_runtime_explain", "", Captured,
-                  ACT(gcap_runtime_explain(s->Runtime(), S::kId, GCAP_GRAPH_WHY_CAPTURE_FAILED)))
+      WalkOf<S>("gcap_runtime_end_run", End, OpenEager, "eager").RecoversFrom(kMeasurements),
+      WalkOf<S>("gcap_runtime_end_run", End, OpenCapture, "capture").RecoversFrom(kMeasurements),
+      WalkOf<S>("gcap_runtime_run", RunOnce, nullptr, "eager"),
+      WalkOf<S>("gcap_runtime_run", RunOnce, Warm, "capture").Recovers(),
+      WalkOf<S>("gcap_runtime_run", RunOnce, Captured, "replay"),
+      WalkOf<S>("gcap_runtime_run", RunOnOutput, nullptr, "eager, on buffers"),
+      WalkOf<S>("gcap_runtime_run", RunOnOutput, Warm, "rehearsal and capture").Recovers().WithoutALog(),
+      WalkOf<S>(CALL(gcap_runtime_replay, s->Runtime(), FillRun(s).Plain(), &s->flag), Captured),
+      WalkOf<S>(CALL(gcap_runtime_replay, s->Runtime(), FillRun(s).Bound(), &s->flag), SignedCapture, "signed"),
+      WalkOf<S>(CALL(gcap_runtime_plan, s->Runtime(), FillRun(s).Plain(), 1, &s->plan)),
+      WalkOf<S>(CALL(gcap_runtime_explain, s->Runtime(), S::kId, GCAP_GRAPH_WHY_CAPTURE_FAILED), Captured)
           .MakesNoCall(),
-      SessionWalk("gcap_runtime_release", "", Captured, ACT(gcap_runtime_release(s->Runtime(), S::kId))),
-      SessionWalk("gcap_runtime_synchronize", "", Cold, ACT(gcap_runtime_synchronize(s->Runtime()))),
+      WalkOf<S>(CALL(gcap_runtime_release, s->Runtime(), S::kId), Captured),
+      WalkOf<S>(CALL(gcap_runtime_synchronize, s->Runtime())),
   };
 }
 
@@ -168,28 +164,26 @@ gcap_status_t MakeStream(S* s) {
 std::vector<Walk> RuntimeWalks() {
   const auto resources_of = ACT(gcap_runtime_get_resources(s->Runtime(), &s->resources));
   return {
-      SessionWalk("gcap_runtime_create", "", Cold, CreateRuntime),
-      SessionWalk("gcap_runtime_create_from", "", Cold, CreateFromTable).MakesNoCall(),
-      SessionWalk("gcap_runtime_destroy", "", UsedRuntime, DestroyRuntime)
+      WalkOf<S>("gcap_runtime_create", CreateRuntime),
+      WalkOf<S>("gcap_runtime_create_from", CreateFromTable).MakesNoCall(),
+      WalkOf<S>("gcap_runtime_destroy", DestroyRuntime, UsedRuntime)
           .RecoversFrom({"cudaStreamIsCapturing"})
           .WithoutALog(),
-      SessionWalk("gcap_runtime_destroy", "with forks", ForkedRuntime, DestroyRuntime)
+      WalkOf<S>("gcap_runtime_destroy", DestroyRuntime, ForkedRuntime, "with forks")
           .RecoversFrom({"cudaStreamIsCapturing", "cudaEventDestroy"})
           .WithoutALog(),
-      SessionWalk("gcap_runtime_get_resources", "", Cold, resources_of).MakesNoCall(),
-      SessionWalk("gcap_runtime_read_resources", "first use", NewRuntime,
-                  ACT(gcap_runtime_get_resources(s->runtime, &s->resources))),
-      SessionWalk("gcap_runtime_graphs", "", Cold, ACT(gcap_runtime_graphs(s->Runtime(), &s->graphs))).MakesNoCall(),
-      SessionWalk("gcap_runtime_copy_tensors", "", Cold, ACT(CopyInput(s, 2))),
-      SessionWalk("gcap_runtime_copy_tensors", "outside the default stream", RuntimeWithoutOrder, CopyFromHost),
-      SessionWalk("gcap_runtime_copy_tensors", "captured", OpenCapture, ACT(CopyInput(s, 1)))
+      WalkOf<S>("gcap_runtime_get_resources", resources_of).MakesNoCall(),
+      WalkOf<S>("gcap_runtime_read_resources", ACT(gcap_runtime_get_resources(s->runtime, &s->resources)), NewRuntime,
+                "first use"),
+      WalkOf<S>(CALL(gcap_runtime_graphs, s->Runtime(), &s->graphs)).MakesNoCall(),
+      WalkOf<S>("gcap_runtime_copy_tensors", ACT(CopyInput(s, 2))),
+      WalkOf<S>("gcap_runtime_copy_tensors", CopyFromHost, RuntimeWithoutOrder, "outside the default stream"),
+      WalkOf<S>("gcap_runtime_copy_tensors", ACT(CopyInput(s, 1)), OpenCapture, "captured")
           .RecoversFrom({"cudaStreamIsCapturing"})  // the ledger asks
           .WithoutALog()
           .AlwaysThen<S>(EndAnyRun),
-      SessionWalk("gcap_runtime_create_stream", "", Cold, MakeStream),
-      SessionWalk("gcap_runtime_get_allocator", "", Cold,
-                  ACT(gcap_runtime_get_allocator(s->Runtime(), GCAP_MEMORY_PINNED, &s->pinned)))
-          .MakesNoCall(),
+      WalkOf<S>("gcap_runtime_create_stream", MakeStream),
+      WalkOf<S>(CALL(gcap_runtime_get_allocator, s->Runtime(), GCAP_MEMORY_PINNED, &s->pinned)).MakesNoCall(),
   };
 }
 
@@ -224,11 +218,11 @@ gcap_status_t EndFailedRun(S* s) {
 
 std::vector<Walk> ForkWalks() {
   return {
-      SessionWalk("gcap_runtime_fork", "eager", OpenEager, Fork).AlwaysThen<S>(EndAnyRun),
-      SessionWalk("gcap_runtime_fork", "capture", OpenCaptureAfterForks, Fork).AlwaysThen<S>(EndAnyRun),
-      SessionWalk("gcap_runtime_join", "eager", ForkedEager, Join).AlwaysThen<S>(EndAnyRun),
-      SessionWalk("gcap_runtime_join", "capture", ForkedCapture, Join).AlwaysThen<S>(EndAnyRun),
-      SessionWalk("gcap_runtime_end_run", "whose work failed after a fork", ForkedEager, EndFailedRun),
+      WalkOf<S>("gcap_runtime_fork", Fork, OpenEager, "eager").AlwaysThen<S>(EndAnyRun),
+      WalkOf<S>("gcap_runtime_fork", Fork, OpenCaptureAfterForks, "capture").AlwaysThen<S>(EndAnyRun),
+      WalkOf<S>("gcap_runtime_join", Join, ForkedEager, "eager").AlwaysThen<S>(EndAnyRun),
+      WalkOf<S>("gcap_runtime_join", Join, ForkedCapture, "capture").AlwaysThen<S>(EndAnyRun),
+      WalkOf<S>("gcap_runtime_end_run", EndFailedRun, ForkedEager, "whose work failed after a fork"),
   };
 }
 
@@ -304,19 +298,18 @@ gcap_status_t InferWindow(S*) {
 
 std::vector<Walk> KitWalks() {
   return {
-      SessionWalk("gcap_ep_create", "", Cold, CreateEp).MakesNoCall(),
-      SessionWalk("gcap_ep_destroy", "", NewEp, DestroyEp).MakesNoCall(),
-      SessionWalk("gcap_ep_create_kernel", "", Cold, CreateKernel).MakesNoCall(),
-      SessionWalk("gcap_ep_claim", "", Cold, ClaimAgain).MakesNoCall(),
-      SessionWalk("gcap_ep_trim", "", Warm, ACT(gcap_ep_trim(s->Ep())))
-          .RecoversFrom({"cudaThreadExchangeStreamCaptureMode"}),
-      SessionWalk("gcap_ep_infer_shapes", "", Cold, InferOnEp).MakesNoCall(),
-      SessionWalk("gcap_cpu_ep_create", "", Cold, ACT(gcap_cpu_ep_create(&s->ep))).MakesNoCall(),
-      SessionWalk("gcap_infer_shapes", "", Cold, InferShapes).MakesNoCall(),
-      SessionWalk("gcap_infer_axis", "", Cold, InferAxis).MakesNoCall(),
-      SessionWalk("gcap_infer_reduced_axes", "", Cold, InferReducedAxes).MakesNoCall(),
-      SessionWalk("gcap_infer_slice", "", Cold, InferSlice).MakesNoCall(),
-      SessionWalk("gcap_infer_window", "", Cold, InferWindow).MakesNoCall(),
+      WalkOf<S>("gcap_ep_create", CreateEp).MakesNoCall(),
+      WalkOf<S>("gcap_ep_destroy", DestroyEp, NewEp).MakesNoCall(),
+      WalkOf<S>("gcap_ep_create_kernel", CreateKernel).MakesNoCall(),
+      WalkOf<S>("gcap_ep_claim", ClaimAgain).MakesNoCall(),
+      WalkOf<S>(CALL(gcap_ep_trim, s->Ep()), Warm).RecoversFrom({"cudaThreadExchangeStreamCaptureMode"}),
+      WalkOf<S>("gcap_ep_infer_shapes", InferOnEp).MakesNoCall(),
+      WalkOf<S>(CALL(gcap_cpu_ep_create, &s->ep)).MakesNoCall(),
+      WalkOf<S>("gcap_infer_shapes", InferShapes).MakesNoCall(),
+      WalkOf<S>("gcap_infer_axis", InferAxis).MakesNoCall(),
+      WalkOf<S>("gcap_infer_reduced_axes", InferReducedAxes).MakesNoCall(),
+      WalkOf<S>("gcap_infer_slice", InferSlice).MakesNoCall(),
+      WalkOf<S>("gcap_infer_window", InferWindow).MakesNoCall(),
   };
 }
 

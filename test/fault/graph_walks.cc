@@ -86,44 +86,41 @@ void AuditedCapture(S* s) {
 
 std::vector<Walk> RunWalks() {
   return {
-      StreamWalk("gcap_graph_manager_create", "", WithoutManager, ACT(s->CreateManager())).MakesNoCall(),
-      StreamWalk("gcap_graph_manager_destroy", "empty", nullptr, Destroy).MakesNoCall(),
-      StreamWalk("gcap_graph_manager_destroy", "with graphs", TwoCaptured, Destroy),
-      StreamWalk("gcap_graph_manager_begin_run", "capture", nullptr, Begin).RecoversFrom({"*"}).Then<S>(EndRun),
-      StreamWalk("gcap_graph_manager_begin_run", "eager", nullptr, BeginEager).MakesNoCall().Then<S>(EndRun),
-      StreamWalk("gcap_graph_manager_end_run", "capture", OpenRun, End).RecoversFrom(kMeasurements),
-      StreamWalk("gcap_graph_manager_end_run", "capture, issued", OpenRun, ACT(EndPlain(s->manager, nullptr, false)))
+      WalkOf<S>("gcap_graph_manager_create", ACT(s->CreateManager()), WithoutManager).MakesNoCall(),
+      WalkOf<S>("gcap_graph_manager_destroy", Destroy, nullptr, "empty").MakesNoCall(),
+      WalkOf<S>("gcap_graph_manager_destroy", Destroy, TwoCaptured, "with graphs"),
+      WalkOf<S>("gcap_graph_manager_begin_run", Begin, nullptr, "capture").Recovers().Then<S>(EndRun),
+      WalkOf<S>("gcap_graph_manager_begin_run", BeginEager, nullptr, "eager").MakesNoCall().Then<S>(EndRun),
+      WalkOf<S>("gcap_graph_manager_end_run", End, OpenRun, "capture").RecoversFrom(kMeasurements),
+      WalkOf<S>("gcap_graph_manager_end_run", ACT(EndPlain(s->manager, nullptr, false)), OpenRun, "capture, issued")
           .RecoversFrom(kMeasurements),
-      StreamWalk("gcap_graph_manager_end_run", "eager", OpenEagerRun, End),
-      StreamWalk("gcap_graph_manager_run", "capture", nullptr, RunWork).RecoversFrom({"*"}),
-      StreamWalk("gcap_graph_manager_run", "replay", Captured, RunWork),
+      WalkOf<S>("gcap_graph_manager_end_run", End, OpenEagerRun, "eager"),
+      WalkOf<S>("gcap_graph_manager_run", RunWork, nullptr, "capture").Recovers(),
+      WalkOf<S>("gcap_graph_manager_run", RunWork, Captured, "replay"),
       // Why an update in place failed is told by gcap_graph_manager_explain.
-      StreamWalk("gcap_graph_manager_run", "update", Stale, RunWork).RecoversFrom({"*"}).WithoutALog(),
-      StreamWalk("gcap_graph_manager_run", "audited capture", AuditReplays, RunWork).RecoversFrom({"*"}).WithoutALog(),
-      StreamWalk("gcap_graph_manager_run", "audited replay", AuditedCapture, RunWork),
-      StreamWalk("gcap_graph_manager_replay", "synchronised", Captured, ACT(Replay(s->manager, S::kId, true))),
-      StreamWalk("gcap_graph_manager_replay", "issued", Captured, ACT(Replay(s->manager, S::kId, false))),
-      StreamWalk("gcap_graph_manager_replay", "if there is one", Captured,
-                 ACT(TryReplay(s->manager, S::kId, true, &s->flag))),
-      StreamWalk("gcap_graph_manager_replay", "on another stream", Captured,
-                 ACT(ReplayOn(s->manager, S::kId, gcap_stream_handle(s->other), true))),
-      StreamWalk("gcap_graph_manager_replay", "signed", SignedCapture,
-                 ACT(ReplayBound(s->manager, S::kId, &kBinding, 1, true))),
-      StreamWalk("gcap_graph_manager_recapture", "", Captured, ACT(gcap_graph_manager_recapture(s->manager, S::kId)))
+      WalkOf<S>("gcap_graph_manager_run", RunWork, Stale, "update").Recovers().WithoutALog(),
+      WalkOf<S>("gcap_graph_manager_run", RunWork, AuditReplays, "audited capture").Recovers().WithoutALog(),
+      WalkOf<S>("gcap_graph_manager_run", RunWork, AuditedCapture, "audited replay"),
+      WalkOf<S>("gcap_graph_manager_replay", ACT(Replay(s->manager, S::kId, true)), Captured, "synchronised"),
+      WalkOf<S>("gcap_graph_manager_replay", ACT(Replay(s->manager, S::kId, false)), Captured, "issued"),
+      WalkOf<S>("gcap_graph_manager_replay", ACT(TryReplay(s->manager, S::kId, true, &s->flag)), Captured,
+                "if there is one"),
+      WalkOf<S>("gcap_graph_manager_replay", ACT(ReplayOn(s->manager, S::kId, gcap_stream_handle(s->other), true)),
+                Captured, "on another stream"),
+      WalkOf<S>("gcap_graph_manager_replay", ACT(ReplayBound(s->manager, S::kId, &kBinding, 1, true)), SignedCapture,
+                "signed"),
+      WalkOf<S>(CALL(gcap_graph_manager_recapture, s->manager, S::kId), Captured).MakesNoCall(),
+      WalkOf<S>(CALL(gcap_graph_manager_release, s->manager, S::kId), Captured),
+      WalkOf<S>(CALL(gcap_graph_manager_release_all, s->manager), TwoCaptured),
+      WalkOf<S>("gcap_graph_manager_plan", Plan),
+      WalkOf<S>(CALL(gcap_graph_manager_explain, s->manager, S::kId, GCAP_GRAPH_WHY_CAPTURE_FAILED), Captured,
+                "a failure")
           .MakesNoCall(),
-      StreamWalk("gcap_graph_manager_release", "", Captured, ACT(gcap_graph_manager_release(s->manager, S::kId))),
-      StreamWalk("gcap_graph_manager_release_all", "", TwoCaptured, ACT(gcap_graph_manager_release_all(s->manager))),
-      StreamWalk("gcap_graph_manager_plan", "", nullptr, Plan),
-      StreamWalk("gcap_graph_manager_explain", "a failure", Captured,
-                 ACT(gcap_graph_manager_explain(s->manager, S::kId, GCAP_GRAPH_WHY_CAPTURE_FAILED)))
+      WalkOf<S>(CALL(gcap_graph_manager_explain, s->manager, S::kId, GCAP_GRAPH_WHY_NOT_UPDATED), Captured,
+                "a refused update")
           .MakesNoCall(),
-      StreamWalk("gcap_graph_manager_explain", "a refused update", Captured,
-                 ACT(gcap_graph_manager_explain(s->manager, S::kId, GCAP_GRAPH_WHY_NOT_UPDATED)))
-          .MakesNoCall(),
-      StreamWalk("gcap_graph_manager_dump", "", SignedCapture,
-                 ACT(gcap_graph_manager_dump(s->manager, S::kId, "/dev/null", 0))),
-      StreamWalk("gcap_graph_manager_audit", "", AuditedCapture,
-                 ACT(gcap_graph_manager_audit(s->manager, S::kId, nullptr, nullptr, nullptr))),
+      WalkOf<S>(CALL(gcap_graph_manager_dump, s->manager, S::kId, "/dev/null", 0), SignedCapture),
+      WalkOf<S>(CALL(gcap_graph_manager_audit, s->manager, S::kId, nullptr, nullptr, nullptr), AuditedCapture),
   };
 }
 
@@ -167,61 +164,51 @@ class MovingScene : public StreamScene {
   gcap_graph_notes_t* notes = nullptr;
 };
 
-using M = MovingScene;
-
-void RunOnFirst(M* s) { GCAP_EXPECT_OK(s->RunOn(0)); }
-void EndMovingRun(M* s) { EndRun(s); }
-void OpenRehearsal(M* s) {
+void RunOnFirst(MovingScene* s) { GCAP_EXPECT_OK(s->RunOn(0)); }
+void EndMovingRun(MovingScene* s) { EndRun(s); }
+void OpenRehearsal(MovingScene* s) {
   GCAP_EXPECT_OK(s->BeginOn());
-  GCAP_EXPECT_CUDA(cudaMemsetAsync(s->memory[1], 1, M::kBytes, s->Handle()));
+  GCAP_EXPECT_CUDA(cudaMemsetAsync(s->memory[1], 1, MovingScene::kBytes, s->Handle()));
 }
-void AuditedMoving(M* s) {
+void AuditedMoving(MovingScene* s) {
   AuditReplays(s);
   RunOnFirst(s);
 }
 
 // Two graphs of one fill each.
-void TwoGraphs(M* s) {
+void TwoGraphs(MovingScene* s) {
   for (cudaGraph_t* graph : {&s->before, &s->graph}) {
     GCAP_EXPECT_CUDA(cudaStreamBeginCapture(s->Handle(), cudaStreamCaptureModeThreadLocal));
-    GCAP_EXPECT_CUDA(cudaMemsetAsync(s->memory[graph == &s->graph], 1, M::kBytes, s->Handle()));
+    GCAP_EXPECT_CUDA(cudaMemsetAsync(s->memory[graph == &s->graph], 1, MovingScene::kBytes, s->Handle()));
     GCAP_EXPECT_CUDA(cudaStreamEndCapture(s->Handle(), graph));
   }
 }
-gcap_status_t MakeNotes(M* s) { return gcap_graph_notes_create(s->graph, nullptr, nullptr, &s->notes); }
-void NotesOfAGraph(M* s) {
+gcap_status_t MakeNotes(MovingScene* s) { return gcap_graph_notes_create(s->graph, nullptr, nullptr, &s->notes); }
+void NotesOfAGraph(MovingScene* s) {
   TwoGraphs(s);
   GCAP_EXPECT_OK(MakeNotes(s));
 }
 
-#define ACT_MOVING(expression) [](M* s) { return (expression); }
-
 std::vector<Walk> MovingWalks() {
-  const auto walk = MakeWalk<M>;
+  using S = MovingScene;
   const std::set<std::string> contents = {"cudaGraphMemsetNodeGetParams"};
-  const auto bind = ACT_MOVING(gcap_graph_manager_bind(s->manager, M::kId, 0, s->memory[1]));
+  const auto bind = ACT(gcap_graph_manager_bind(s->manager, S::kId, 0, s->memory[1]));
   return {
-      walk("gcap_graph_manager_begin_run", "rehearsal", nullptr, ACT_MOVING(s->BeginOn()))
-          .RecoversFrom({"*"})
+      WalkOf<S>("gcap_graph_manager_begin_run", ACT(s->BeginOn()), nullptr, "rehearsal")
+          .Recovers()
           .WithoutALog()
-          .Then<M>(EndMovingRun),
-      walk("gcap_graph_manager_end_run", "rehearsal", OpenRehearsal, ACT_MOVING(End(s)))
-          .RecoversFrom({"*"})
-          .WithoutALog(),
-      walk("gcap_graph_manager_run", "rehearsal and capture", nullptr, ACT_MOVING(s->RunOn(0)))
-          .RecoversFrom({"*"})
-          .WithoutALog(),
-      walk("gcap_graph_manager_run", "replay on other buffers", RunOnFirst, ACT_MOVING(s->RunOn(1))),
-      walk("gcap_graph_manager_check_moves", "", RunOnFirst,
-           ACT_MOVING(gcap_graph_manager_check_moves(s->manager, M::kId))),
-      walk("gcap_graph_manager_bind", "", RunOnFirst, bind),
-      walk("gcap_graph_manager_bind", "audited", AuditedMoving, bind),
-      walk("gcap_graph_diff", "", TwoGraphs,
-           ACT_MOVING(gcap_graph_diff(s->before, s->graph, nullptr, nullptr, nullptr)))
+          .Then<S>(EndMovingRun),
+      WalkOf<S>("gcap_graph_manager_end_run", ACT(End(s)), OpenRehearsal, "rehearsal").Recovers().WithoutALog(),
+      WalkOf<S>("gcap_graph_manager_run", ACT(s->RunOn(0)), nullptr, "rehearsal and capture").Recovers().WithoutALog(),
+      WalkOf<S>("gcap_graph_manager_run", ACT(s->RunOn(1)), RunOnFirst, "replay on other buffers"),
+      WalkOf<S>(CALL(gcap_graph_manager_check_moves, s->manager, S::kId), RunOnFirst),
+      WalkOf<S>("gcap_graph_manager_bind", bind, RunOnFirst),
+      WalkOf<S>("gcap_graph_manager_bind", bind, AuditedMoving, "audited"),
+      WalkOf<S>(CALL(gcap_graph_diff, s->before, s->graph, nullptr, nullptr, nullptr), TwoGraphs)
           .RecoversFrom(contents)
           .WithoutALog(),
-      walk("gcap_graph_notes_create", "", TwoGraphs, MakeNotes).RecoversFrom(contents).WithoutALog(),
-      walk("gcap_graph_audit", "", NotesOfAGraph, ACT_MOVING(gcap_graph_audit(s->notes, nullptr, nullptr, nullptr))),
+      WalkOf<S>("gcap_graph_notes_create", MakeNotes, TwoGraphs).RecoversFrom(contents).WithoutALog(),
+      WalkOf<S>(CALL(gcap_graph_audit, s->notes, nullptr, nullptr, nullptr), NotesOfAGraph),
   };
 }
 

@@ -60,10 +60,6 @@ class MemoryScene : public StreamScene {
 
 using S = MemoryScene;
 
-Walk MemoryWalk(const char* function, const char* variant, void (*prepare)(S*), gcap_status_t (*act)(S*)) {
-  return MakeWalk<S>(function, variant, prepare, act);
-}
-
 // --- Allocators -----------------------------------------------------------------------------------------------------
 
 void WithBlock(S* s) { GCAP_EXPECT_OK(gcap_allocator_alloc(s->allocator, kBytes, &s->block)); }
@@ -115,26 +111,23 @@ gcap_status_t FreeScratch(S* s) {
 
 std::vector<Walk> AllocatorWalks() {
   return {
-      MemoryWalk("gcap_device_allocator_create", "", nullptr, ACT(gcap_device_allocator_create(0, &s->second))),
-      MemoryWalk("gcap_pinned_allocator_create", "", nullptr, ACT(gcap_pinned_allocator_create(&s->second)))
-          .MakesNoCall(),
-      MemoryWalk("gcap_external_allocator_create", "", nullptr, CreateExternal).MakesNoCall(),
-      MemoryWalk("gcap_allocator_create", "", nullptr, CreateOfTable).MakesNoCall(),
-      MemoryWalk("gcap_allocator_alloc", "", nullptr, ACT(gcap_allocator_alloc(s->allocator, kBytes, &s->block))),
-      MemoryWalk("gcap_allocator_alloc_on_stream", "", nullptr,
-                 ACT(gcap_allocator_alloc_on_stream(s->allocator, kBytes, s->stream, &s->block))),
-      MemoryWalk("gcap_allocator_reserve", "", nullptr, ACT(gcap_allocator_reserve(s->allocator, kBytes, &s->block))),
-      MemoryWalk("gcap_allocator_free", "", WithBlock, Free).RecoversFrom(kAfterFree),
-      MemoryWalk("gcap_allocator_trim", "", WithBlock, ACT(gcap_allocator_trim(s->allocator))).MakesNoCall(),
-      MemoryWalk("gcap_pool_allocator_create", "", nullptr, CreatePool),
-      MemoryWalk("gcap_allocator_alloc", "pool", WithPool, AllocSecond),
-      MemoryWalk("gcap_allocator_alloc_on_stream", "pool", WithPool, AllocSecondOnStream),
-      MemoryWalk("gcap_allocator_reserve", "pool", WithPool,
-                 ACT(gcap_allocator_reserve(s->second, kBytes, &s->second_block))),
-      MemoryWalk("gcap_allocator_free", "pool", WithPoolBlock, FreeSecond).RecoversFrom(kAfterFree),
-      MemoryWalk("gcap_allocator_trim", "pool", WithPoolBlock, ACT(gcap_allocator_trim(s->second))),
-      MemoryWalk("gcap_counting_allocator_create", "", nullptr, CreateCounting).MakesNoCall(),
-      MemoryWalk("gcap_allocator_alloc", "counting", WithCounting, AllocSecond),
+      WalkOf<S>(CALL(gcap_device_allocator_create, 0, &s->second)),
+      WalkOf<S>(CALL(gcap_pinned_allocator_create, &s->second)).MakesNoCall(),
+      WalkOf<S>("gcap_external_allocator_create", CreateExternal).MakesNoCall(),
+      WalkOf<S>("gcap_allocator_create", CreateOfTable).MakesNoCall(),
+      WalkOf<S>(CALL(gcap_allocator_alloc, s->allocator, kBytes, &s->block)),
+      WalkOf<S>(CALL(gcap_allocator_alloc_on_stream, s->allocator, kBytes, s->stream, &s->block)),
+      WalkOf<S>(CALL(gcap_allocator_reserve, s->allocator, kBytes, &s->block)),
+      WalkOf<S>("gcap_allocator_free", Free, WithBlock).RecoversFrom(kAfterFree),
+      WalkOf<S>(CALL(gcap_allocator_trim, s->allocator), WithBlock).MakesNoCall(),
+      WalkOf<S>("gcap_pool_allocator_create", CreatePool),
+      WalkOf<S>("gcap_allocator_alloc", AllocSecond, WithPool, "pool"),
+      WalkOf<S>("gcap_allocator_alloc_on_stream", AllocSecondOnStream, WithPool, "pool"),
+      WalkOf<S>(CALL(gcap_allocator_reserve, s->second, kBytes, &s->second_block), WithPool, "pool"),
+      WalkOf<S>("gcap_allocator_free", FreeSecond, WithPoolBlock, "pool").RecoversFrom(kAfterFree),
+      WalkOf<S>(CALL(gcap_allocator_trim, s->second), WithPoolBlock, "pool"),
+      WalkOf<S>("gcap_counting_allocator_create", CreateCounting).MakesNoCall(),
+      WalkOf<S>("gcap_allocator_alloc", AllocSecond, WithCounting, "counting"),
   };
 }
 
@@ -224,34 +217,28 @@ gcap_status_t EndRun(S* s) {
 
 std::vector<Walk> ScratchWalks() {
   return {
-      MemoryWalk("gcap_scratch_create", "", WithoutScratch, Create).MakesNoCall(),
-      MemoryWalk("gcap_scratch_destroy", "", WithFreeScratch, Destroy).RecoversFrom(kAfterFree),
-      MemoryWalk("gcap_scratch_alloc", "first region", nullptr, Alloc),
-      MemoryWalk("gcap_scratch_alloc", "from a region", WithFreeScratch, Alloc).MakesNoCall(),
-      MemoryWalk("gcap_scratch_alloc", "debug options", WithDebugScratch, Alloc),
-      MemoryWalk("gcap_scratch_alloc", "memory is out", WithoutMemory, AllocAll).RecoversFrom({"*"}),
-      MemoryWalk("gcap_scratch_free", "", WithScratchBlock, FreeScratch).MakesNoCall(),
-      MemoryWalk("gcap_scratch_free", "debug options", WithDebugBlock, FreeScratch),
-      MemoryWalk("gcap_scratch_begin_run", "", WithFreeScratch, ACT(gcap_scratch_begin_run(s->scratch, s->stream)))
-          .MakesNoCall(),
-      MemoryWalk("gcap_scratch_end_run", "", WithLeftBlock, EndRun).MakesNoCall(),
-      MemoryWalk("gcap_scratch_end_run", "debug options", WithLeftDebugBlock, EndRun),
-      MemoryWalk("gcap_scratch_keep", "", WithLeftBlock, ACT(gcap_scratch_keep(s->scratch, s->gcap_scratch_block)))
-          .MakesNoCall(),
-      MemoryWalk("gcap_scratch_forget_stream", "", WithFreeScratch,
-                 ACT(gcap_scratch_forget_stream(s->scratch, s->stream)))
-          .MakesNoCall(),
-      MemoryWalk("gcap_scratch_trim", "", WithFreeScratch, ACT(gcap_scratch_trim(s->scratch))).RecoversFrom(kAfterFree),
-      MemoryWalk("gcap_scratch_trim", "after a free of no stream", WithUntaggedScratch,
-                 ACT(gcap_scratch_trim(s->scratch)))
+      WalkOf<S>("gcap_scratch_create", Create, WithoutScratch).MakesNoCall(),
+      WalkOf<S>("gcap_scratch_destroy", Destroy, WithFreeScratch).RecoversFrom(kAfterFree),
+      WalkOf<S>("gcap_scratch_alloc", Alloc, nullptr, "first region"),
+      WalkOf<S>("gcap_scratch_alloc", Alloc, WithFreeScratch, "from a region").MakesNoCall(),
+      WalkOf<S>("gcap_scratch_alloc", Alloc, WithDebugScratch, "debug options"),
+      WalkOf<S>("gcap_scratch_alloc", AllocAll, WithoutMemory, "memory is out").Recovers(),
+      WalkOf<S>("gcap_scratch_free", FreeScratch, WithScratchBlock).MakesNoCall(),
+      WalkOf<S>("gcap_scratch_free", FreeScratch, WithDebugBlock, "debug options"),
+      WalkOf<S>(CALL(gcap_scratch_begin_run, s->scratch, s->stream), WithFreeScratch).MakesNoCall(),
+      WalkOf<S>("gcap_scratch_end_run", EndRun, WithLeftBlock).MakesNoCall(),
+      WalkOf<S>("gcap_scratch_end_run", EndRun, WithLeftDebugBlock, "debug options"),
+      WalkOf<S>(CALL(gcap_scratch_keep, s->scratch, s->gcap_scratch_block), WithLeftBlock).MakesNoCall(),
+      WalkOf<S>(CALL(gcap_scratch_forget_stream, s->scratch, s->stream), WithFreeScratch).MakesNoCall(),
+      WalkOf<S>(CALL(gcap_scratch_trim, s->scratch), WithFreeScratch).RecoversFrom(kAfterFree),
+      WalkOf<S>(CALL(gcap_scratch_trim, s->scratch), WithUntaggedScratch, "after a free of no stream")
           .RecoversFrom(kAfterFree),
-      MemoryWalk("gcap_scratch_validate", "", WithFreeScratch, ACT(gcap_scratch_validate(s->scratch))).MakesNoCall(),
-      MemoryWalk("gcap_scratch_validate", "debug options", WithDebugBlock, ACT(gcap_scratch_validate(s->scratch))),
+      WalkOf<S>(CALL(gcap_scratch_validate, s->scratch), WithFreeScratch).MakesNoCall(),
+      WalkOf<S>(CALL(gcap_scratch_validate, s->scratch), WithDebugBlock, "debug options"),
       // Where the wait fails it grows instead.
-      MemoryWalk("gcap_allocator_alloc", "scratch, after a wait", WithUntaggedScratch, AllocUntagged)
-          .RecoversFrom({"*"}),
-      MemoryWalk("gcap_allocator_reserve", "scratch", nullptr, Reserve),
-      MemoryWalk("gcap_allocator_free", "scratch's reserve", WithReserve, FreeScratch).RecoversFrom(kAfterFree),
+      WalkOf<S>("gcap_allocator_alloc", AllocUntagged, WithUntaggedScratch, "scratch, after a wait").Recovers(),
+      WalkOf<S>("gcap_allocator_reserve", Reserve, nullptr, "scratch"),
+      WalkOf<S>("gcap_allocator_free", FreeScratch, WithReserve, "scratch's reserve").RecoversFrom(kAfterFree),
   };
 }
 
@@ -315,21 +302,19 @@ void ReleaseGraph(S* s) {
 std::vector<Walk> ReservationWalks() {
   const auto prepare = ACT(gcap_scratch_reservation_prepare(s->scratch, s->stream));
   return {
-      MemoryWalk("gcap_scratch_alloc", "in a capture", InCapture, Alloc).MakesNoCall().Then<S>(EndCapture),
-      MemoryWalk("gcap_scratch_alloc", "in a scope that forks, without a reservation", WithFreeScratch,
-                 CaptureWithoutReservation)
+      WalkOf<S>("gcap_scratch_alloc", Alloc, InCapture, "in a capture").MakesNoCall().Then<S>(EndCapture),
+      WalkOf<S>("gcap_scratch_alloc", CaptureWithoutReservation, WithFreeScratch,
+                "in a scope that forks, without a reservation")
           .Then<S>(ReleaseGraph),
-      MemoryWalk("gcap_scratch_free", "in a scope, without a reservation", WithScratchBlock, FreeInScope)
+      WalkOf<S>("gcap_scratch_free", FreeInScope, WithScratchBlock, "in a scope, without a reservation")
           .Then<S>(ReleaseGraph),
-      MemoryWalk("gcap_scratch_reservation_open", "", WithFreeScratch,
-                 ACT(gcap_scratch_reservation_open(s->scratch, s->stream, &s->reservation)))
+      WalkOf<S>(CALL(gcap_scratch_reservation_open, s->scratch, s->stream, &s->reservation), WithFreeScratch)
           .MakesNoCall(),
-      MemoryWalk("gcap_scratch_reservation_reopen", "", WithClosedReservation,
-                 ACT(gcap_scratch_reservation_reopen(s->reservation)))
+      WalkOf<S>(CALL(gcap_scratch_reservation_reopen, s->reservation), WithClosedReservation)
           .MakesNoCall()
           .Then<S>(CloseAndRelease),
-      MemoryWalk("gcap_scratch_reservation_prepare", "nothing lacks", WithFreeScratch, prepare).MakesNoCall(),
-      MemoryWalk("gcap_scratch_reservation_prepare", "grows", WithClosedReservation, prepare),
+      WalkOf<S>("gcap_scratch_reservation_prepare", prepare, WithFreeScratch, "nothing lacks").MakesNoCall(),
+      WalkOf<S>("gcap_scratch_reservation_prepare", prepare, WithClosedReservation, "grows"),
   };
 }
 

@@ -116,11 +116,6 @@ class SessionScene : public Scene {
   static constexpr int kNextId = 9;
 };
 
-inline Walk SessionWalk(const char* function, const char* variant, void (*prepare)(SessionScene*),
-                        gcap_status_t (*act)(SessionScene*)) {
-  return MakeWalk<SessionScene>(function, variant, prepare, act);
-}
-
 }  // namespace testing
 }  // namespace gcap
 

@@ -13,7 +13,6 @@ namespace {
 
 using S = SessionScene;
 
-void Cold(S*) {}
 void Warm(S* s) { s->Run(1); }
 void Captured(S* s) { s->Run(2); }
 
@@ -58,49 +57,36 @@ void Defaults(S* s) { gcap_options_init(&s->options); }
 
 std::vector<Walk> SessionWalks() {
   return {
-      SessionWalk("gcap_session_create", "", EpAlone, ACT(s->rig->CreateSession())),
-      SessionWalk("gcap_session_destroy", "", Captured, ACT(s->DestroySession()))
+      WalkOf<S>("gcap_session_create", ACT(s->rig->CreateSession()), EpAlone),
+      WalkOf<S>("gcap_session_destroy", ACT(s->DestroySession()), Captured)
           .RecoversFrom({"cudaThreadExchangeStreamCaptureMode"}),
-      SessionWalk("gcap_session_run", "eager", Cold, Run),
-      SessionWalk("gcap_session_run", "capture", Warm, Run).RecoversFrom({"*"}),
-      SessionWalk("gcap_session_run", "replay", Captured, Run),
-      SessionWalk("gcap_session_warm_up", "", Cold, ACT(s->rig->WarmUp(s->x, s->y, S::kId))).RecoversFrom({"*"}),
-      SessionWalk("gcap_session_plan", "", Warm, Plan),
-      SessionWalk("gcap_session_release_captured_graph", "", Captured,
-                  ACT(gcap_session_release_captured_graph(s->rig->session, S::kId))),
-      SessionWalk("gcap_io_binding_create", "", Cold, ACT(gcap_io_binding_create(s->rig->session, &s->binding)))
+      WalkOf<S>("gcap_session_run", Run, nullptr, "eager"),
+      WalkOf<S>("gcap_session_run", Run, Warm, "capture").Recovers(),
+      WalkOf<S>("gcap_session_run", Run, Captured, "replay"),
+      WalkOf<S>("gcap_session_warm_up", ACT(s->rig->WarmUp(s->x, s->y, S::kId))).Recovers(),
+      WalkOf<S>("gcap_session_plan", Plan, Warm),
+      WalkOf<S>(CALL(gcap_session_release_captured_graph, s->rig->session, S::kId), Captured),
+      WalkOf<S>(CALL(gcap_io_binding_create, s->rig->session, &s->binding)).MakesNoCall(),
+      WalkOf<S>("gcap_io_binding_destroy", ACT(s->DestroyBinding()), Bound).Recovers(),
+      WalkOf<S>("gcap_io_binding_bind_input", ACT(s->BindX()), Unbound),
+      WalkOf<S>("gcap_io_binding_bind_output", ACT(s->BindY()), Unbound),
+      WalkOf<S>(CALL(gcap_io_binding_clear_inputs, s->binding), Bound).Recovers(),
+      WalkOf<S>(CALL(gcap_io_binding_clear_outputs, s->binding), Bound).Recovers(),
+      WalkOf<S>(CALL(gcap_io_binding_synchronize_inputs, s->binding), Bound),
+      WalkOf<S>(CALL(gcap_io_binding_synchronize_outputs, s->binding), Bound),
+      WalkOf<S>("gcap_session_run_bound", RunBound, Bound, "eager"),
+      WalkOf<S>("gcap_session_run_bound", RunBound, BoundWarm, "capture").Recovers(),
+      WalkOf<S>("gcap_session_run_bound", RunBound, BoundCaptured, "replay"),
+      WalkOf<S>("gcap_session_warm_up_bound", WarmUpBound, Bound).Recovers(),
+      WalkOf<S>(CALL(gcap_options_parse, &s->options, &kKey, &kOne, 1), Defaults).MakesNoCall(),
+      WalkOf<S>(CALL(gcap_options_parse_for_ep, &s->options, "mine", &kKeyOfEp, &kOne, 1), Defaults).MakesNoCall(),
+      WalkOf<S>(CALL(gcap_options_get, &s->options, kKey, s->text, sizeof(s->text)), Defaults).MakesNoCall(),
+      WalkOf<S>(CALL(gcap_options_check, &s->options), Defaults).MakesNoCall(),
+      WalkOf<S>(CALL(gcap_run_options_parse, &s->run_options, &kRunKey, &kOne, 1),
+                [](S* s) { gcap_run_options_init(&s->run_options); })
           .MakesNoCall(),
-      SessionWalk("gcap_io_binding_destroy", "", Bound, ACT(s->DestroyBinding())).RecoversFrom({"*"}),
-      SessionWalk("gcap_io_binding_bind_input", "", Unbound, ACT(s->BindX())),
-      SessionWalk("gcap_io_binding_bind_output", "", Unbound, ACT(s->BindY())),
-      SessionWalk("gcap_io_binding_clear_inputs", "", Bound, ACT(gcap_io_binding_clear_inputs(s->binding)))
-          .RecoversFrom({"*"}),
-      SessionWalk("gcap_io_binding_clear_outputs", "", Bound, ACT(gcap_io_binding_clear_outputs(s->binding)))
-          .RecoversFrom({"*"}),
-      SessionWalk("gcap_io_binding_synchronize_inputs", "", Bound, ACT(gcap_io_binding_synchronize_inputs(s->binding))),
-      SessionWalk("gcap_io_binding_synchronize_outputs", "", Bound,
-                  ACT(gcap_io_binding_synchronize_outputs(s->binding))),
-      SessionWalk("gcap_session_run_bound", "eager", Bound, RunBound),
-      SessionWalk("gcap_session_run_bound", "capture", BoundWarm, RunBound).RecoversFrom({"*"}),
-      SessionWalk("gcap_session_run_bound", "replay", BoundCaptured, RunBound),
-      SessionWalk("gcap_session_warm_up_bound", "", Bound, WarmUpBound).RecoversFrom({"*"}),
-      SessionWalk("gcap_options_parse", "", Defaults, ACT(gcap_options_parse(&s->options, &kKey, &kOne, 1)))
-          .MakesNoCall(),
-      SessionWalk("gcap_options_parse_for_ep", "", Defaults,
-                  ACT(gcap_options_parse_for_ep(&s->options, "mine", &kKeyOfEp, &kOne, 1)))
-          .MakesNoCall(),
-      SessionWalk("gcap_options_get", "", Defaults, ACT(gcap_options_get(&s->options, kKey, s->text, sizeof(s->text))))
-          .MakesNoCall(),
-      SessionWalk("gcap_options_check", "", Defaults, ACT(gcap_options_check(&s->options))).MakesNoCall(),
-      SessionWalk(
-          "gcap_run_options_parse", "", [](S* s) { gcap_run_options_init(&s->run_options); },
-          ACT(gcap_run_options_parse(&s->run_options, &kRunKey, &kOne, 1)))
-          .MakesNoCall(),
-      SessionWalk("gcap_struct_find_field", "", Cold,
-                  ACT(gcap_struct_find_field("gcap_run_t", "id", &s->offset, &s->bytes)))
-          .MakesNoCall(),
-      SessionWalk("gcap_struct_init", "", Cold, ACT(gcap_struct_init("gcap_run_t", &s->run, sizeof(s->run))))
-          .MakesNoCall(),
+      WalkOf<S>(CALL(gcap_struct_find_field, "gcap_run_t", "id", &s->offset, &s->bytes)).MakesNoCall(),
+      WalkOf<S>(CALL(gcap_struct_init, "gcap_run_t", &s->run, sizeof(s->run))).MakesNoCall(),
   };
 }
 

@@ -94,11 +94,6 @@ class StreamScene : public Scene {
   static constexpr int kNextId = 77;  // no walk uses it
 };
 
-inline Walk StreamWalk(const char* function, const char* variant, void (*prepare)(StreamScene*),
-                       gcap_status_t (*act)(StreamScene*)) {
-  return MakeWalk<StreamScene>(function, variant, prepare, act);
-}
-
 }  // namespace testing
 }  // namespace gcap
 

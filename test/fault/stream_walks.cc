@@ -22,7 +22,6 @@ const gcap_attachment_key_t kKey = {
 };
 
 void Release(void*) {}
-void Nothing(S*) {}
 
 void Notify(S* s) { GCAP_EXPECT_OK(gcap_notification_create(s->stream, &s->notification)); }
 
@@ -58,22 +57,19 @@ gcap_status_t Destroy(S* s) {
 
 std::vector<Walk> StreamWalks() {
   return {
-      StreamWalk("gcap_stream_create", "", DropOther, ACT(gcap_stream_create(0, &s->other))),
-      StreamWalk("gcap_stream_wrap", "", DropOther,
-                 ACT(gcap_stream_wrap(s->Handle(), GCAP_STREAM_EXTERNAL, 0, 0, &s->other))),
-      StreamWalk("gcap_stream_destroy", "empty", Nothing, Destroy),
-      StreamWalk("gcap_stream_destroy", "with work, a deferred release and an attachment", WithAll, Destroy),
-      StreamWalk("gcap_stream_synchronize", "", WithDeferred, ACT(gcap_stream_synchronize(s->stream))),
-      StreamWalk("gcap_stream_end_run", "synchronised", WithDeferred, ACT(gcap_stream_end_run(s->stream, true))),
-      StreamWalk("gcap_stream_end_run", "issued", WithDeferred, ACT(gcap_stream_end_run(s->stream, false))),
-      StreamWalk("gcap_notification_create", "", Nothing, ACT(gcap_notification_create(s->stream, &s->notification))),
-      StreamWalk("gcap_notification_record", "", Notify, ACT(gcap_notification_record(s->notification))),
-      StreamWalk("gcap_notification_wait", "", NotifyAndRecord, ACT(gcap_notification_wait(s->notification, s->other))),
-      StreamWalk("gcap_notification_wait_on_host", "", NotifyAndRecord,
-                 ACT(gcap_notification_wait_on_host(s->notification))),
-      StreamWalk("gcap_stream_attachment", "first use", Nothing,
-                 ACT(gcap_stream_attachment(s->stream, &kKey, &s->address))),
-      StreamWalk("gcap_stream_defer", "", WithWork, ACT(gcap_stream_defer(s->stream, Release, nullptr))),
+      WalkOf<S>(CALL(gcap_stream_create, 0, &s->other), DropOther),
+      WalkOf<S>(CALL(gcap_stream_wrap, s->Handle(), GCAP_STREAM_EXTERNAL, 0, 0, &s->other), DropOther),
+      WalkOf<S>("gcap_stream_destroy", Destroy, nullptr, "empty"),
+      WalkOf<S>("gcap_stream_destroy", Destroy, WithAll, "with work, a deferred release and an attachment"),
+      WalkOf<S>(CALL(gcap_stream_synchronize, s->stream), WithDeferred),
+      WalkOf<S>(CALL(gcap_stream_end_run, s->stream, true), WithDeferred, "synchronised"),
+      WalkOf<S>(CALL(gcap_stream_end_run, s->stream, false), WithDeferred, "issued"),
+      WalkOf<S>(CALL(gcap_notification_create, s->stream, &s->notification)),
+      WalkOf<S>(CALL(gcap_notification_record, s->notification), Notify),
+      WalkOf<S>(CALL(gcap_notification_wait, s->notification, s->other), NotifyAndRecord),
+      WalkOf<S>(CALL(gcap_notification_wait_on_host, s->notification), NotifyAndRecord),
+      WalkOf<S>(CALL(gcap_stream_attachment, s->stream, &kKey, &s->address), nullptr, "first use"),
+      WalkOf<S>(CALL(gcap_stream_defer, s->stream, Release, nullptr), WithWork),
   };
 }
 

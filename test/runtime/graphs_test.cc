@@ -134,13 +134,6 @@ TEST_F(EpGraphs, EachIsCapturedAtItsFirstTryWithoutACallUpstream) {
   }
 }
 
-TEST_F(EpGraphs, ApartEachKeepsWhatItNeeds) {
-  Create(Options(/*shared=*/false));
-  AddModels({1, 2, 3, 4});
-  CaptureAll();
-  for (size_t i = 0; i < 4; ++i) EXPECT_EQ(Retained(static_cast<int>(i)), (i + 1) * kUnit);
-}
-
 TEST_F(EpGraphs, SharedTheyKeepWhatTheLargestNeedsAndTheLastGivesItBack) {
   for (const bool largest_first : {false, true}) {
     Create(Options(/*shared=*/true));
@@ -285,35 +278,6 @@ TEST_F(EpGraphs, CaptureThatCannotBePreparedIsTriedAllTheSame) {
   EXPECT_NE(log.text().find("a capture may lack memory"), std::string::npos) << log.text();
   EXPECT_TRUE(IsCaptured(1)) << "its peak is not the stream's";
   RunAll(5.0f);
-}
-
-TEST_F(EpGraphs, EachThreadsGraphsShareAmongThemselves) {
-  Create(Options(/*shared=*/true));
-  constexpr int kThreads = 4;
-  std::vector<std::thread> threads;
-  std::atomic<int> captured{0};
-  for (int t = 0; t < kThreads; ++t) {
-    threads.emplace_back([&, t] {
-      DeviceFloats x(Floats(64)), y(Floats(64));
-      void* scratch = nullptr;
-      for (int i = 0; i < 24; ++i) {
-        const size_t bytes = static_cast<size_t>(i % 3 + 1) * kUnit;
-        const Floats content(64, static_cast<float>(100 * t + i));
-        x.Set(content);
-        // Another thread may have taken what this one's capture counted on: then the run is done eagerly.
-        const auto work = [&](const gcap_run_resources_t& run) { return CopyByScratch(run, x, y, bytes, &scratch); };
-        EXPECT_TRUE(RunWhole(i % 3, work).ok());
-        EXPECT_EQ(y.Get(), content);
-      }
-      for (int id = 0; id < 3; ++id) captured += IsCaptured(id);
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
-  EXPECT_EQ(captured, 3 * kThreads);
-  gcap_scratch_t* scratch = gcap_runtime_scratch(runtime_);
-  GCAP_EXPECT_OK(gcap_scratch_validate(scratch));
-  GCAP_EXPECT_OK(gcap_scratch_trim(scratch));
-  EXPECT_EQ(ScratchStats().total_allocated_bytes, 0u) << "the threads' graphs went with them";
 }
 
 // --- Eager traffic --------------------------------------------------------------------------------------------------

@@ -624,6 +624,8 @@ TEST_F(Runtime, EveryIdOfEveryThreadIsCapturedAtFirstButForFew) {
     EXPECT_EQ(num_captured, kThreads * kIds);
     EXPECT_LE(num_failures, kFew);
     GCAP_EXPECT_OK(gcap_scratch_validate(gcap_runtime_scratch(runtime_)));
+    GCAP_EXPECT_OK(gcap_scratch_trim(gcap_runtime_scratch(runtime_)));
+    EXPECT_EQ(ScratchStats().total_allocated_bytes, 0u) << "the threads' graphs went with them";
   }
 }
 
