@@ -74,11 +74,6 @@ gcap_status_t Bounce(const gcap_kernel_context_t* context, NodeControl* control)
 
 void CountExecution(void* control) { ++static_cast<NodeControl*>(control)->executions; }
 
-gcap_status_t Count(const gcap_kernel_context_t* context, NodeControl* control) {
-  GCAP_RETURN_IF_ERROR(CopyInputToOutput(context));
-  return GCAP_CUDA(cudaLaunchHostFunc(gcap_stream_handle(context->resources.stream), CountExecution, control));
-}
-
 gcap_status_t Shape(const gcap_kernel_context_t* context, std::vector<int64_t>* sizes) {
   const gcap_tensor_t& x = context->inputs[0];
   sizes->assign(x.shape, x.shape + x.rank);
@@ -109,12 +104,11 @@ gcap_status_t ComputeOp(Kernel& kernel, const gcap_kernel_context_t* context) {
   if (kernel.op == "Join") return Join(context);
   if (kernel.op == "Fill") return Fill(context, kernel.control->fill);
   if (kernel.op == "Bounce") return Bounce(context, kernel.control);
-  if (kernel.op == "Count") return Count(context, kernel.control);
   GCAP_RETURN_IF_ERROR(CopyInputToOutput(context));
-  if (kernel.op == "Leave") {
-    kernel.ep->config().leave();
-    return nullptr;
+  if (kernel.op == "Count") {
+    return GCAP_CUDA(cudaLaunchHostFunc(gcap_stream_handle(context->resources.stream), CountExecution, kernel.control));
   }
+  if (kernel.op == "Leave") kernel.ep->config().leave();
   const bool misbehaves = kernel.control != nullptr && IsDue(kernel.control->misbehave);
   return misbehaves ? Misbehave(kernel.op, context) : nullptr;
 }

@@ -78,17 +78,6 @@ TEST_F(BadInput, AKernelThatWaitsOrAllocates) {
   gcap_allocator_destroy(allocator);
 }
 
-TEST_F(BadInput, AnEpDestroyedInACapture) {
-  gcap_runtime_t* runtime = nullptr;
-  GCAP_ASSERT_OK(gcap_runtime_create(nullptr, &runtime));
-  s_->BeginCapture();
-  GCAP_EXPECT_FAILS(gcap_runtime_destroy(runtime), GCAP_FAILED_PRECONDITION, "gcap_runtime_destroy");
-  gcap_capture_abort(s_->capture);
-  gcap_run_resources_t resources;
-  GCAP_EXPECT_OK(gcap_runtime_get_resources(runtime, &resources));
-  GCAP_EXPECT_OK(gcap_runtime_destroy(runtime));
-}
-
 // Which NULL is refused by which name: null_test. The outputs are empty all the same.
 TEST_F(BadInput, NullLeavesTheOutputsEmpty) {
   const gcap_model_t model = {};
@@ -114,36 +103,6 @@ TEST_F(BadInput, NullAtTheEndOfARunLosesNoStatus) {
   for (const Outcome& outcome : outcomes) {
     EXPECT_EQ(outcome.code, GCAP_LIBRARY_ERROR);
     EXPECT_TRUE(outcome.Names("the kernel gave up") && outcome.Names("is NULL")) << outcome.message;
-  }
-}
-
-// A device that is lost answers nothing but its error, and what may be in use on it is kept; but everything ends.
-TEST(LostDevice, EveryCallAnswersAndTheNextDeviceWorks) {
-  for (const char* function :
-       {"cudaGraphLaunch", "cudaStreamSynchronize", "cudaStreamBeginCapture", "cudaGraphInstantiateWithParams"}) {
-    SCOPED_TRACE(function);
-    LogCatcher log;
-    auto scene = std::make_unique<StreamScene>();
-    scene->CaptureRun(StreamScene::kId);
-    const gcap_sim_fault_t fault = {function, 1, 0, cudaErrorIllegalAddress, /*sticky=*/1};
-    gcap_sim_inject(&fault);
-    gcap_graph_run_kind_t kind = GCAP_GRAPH_RUN_EAGER;
-    Outcome first(BeginPlain(scene->manager, 5, scene->Handle(), &kind));
-    if (first.ok()) first = Outcome(EndPlain(scene->manager, nullptr, true));
-    const Outcome replay(Replay(scene->manager, StreamScene::kId, true));
-    EXPECT_EQ(replay.code, GCAP_DEVICE_LOST) << replay.message;
-    EXPECT_EQ(replay.cuda_error, cudaErrorIllegalAddress);
-    const Outcome synchronised(gcap_stream_synchronize(scene->stream));
-    EXPECT_EQ(synchronised.code, GCAP_DEVICE_LOST) << synchronised.message;
-    const Outcome ended(scene->End());
-    EXPECT_FALSE(ended.ok());
-    EXPECT_TRUE(ended.Names("kept")) << ended.message;
-    EXPECT_FALSE(gcap_thread_is_capturing());
-    gcap_sim_clear_faults();
-    scene.reset();
-    StreamScene next;
-    next.ExpectNextRunWorks();
-    GCAP_EXPECT_OK(next.End());
   }
 }
 

@@ -69,9 +69,7 @@ void EndOpenRun(S* s) { GCAP_EXPECT_OK(EndRun(s->Runtime(), nullptr, true)); }
 void EndAnyRun(S* s) { gcap_status_free(EndRun(s->Runtime(), nullptr, true)); }
 gcap_status_t Begin(S* s) { return BeginRun(s->Runtime(), S::kId); }
 gcap_status_t BeginBound(S* s) { return gcap_runtime_begin_run(s->Runtime(), FillRun(s).Bound(), nullptr, nullptr); }
-gcap_status_t BeginOnOutput(S* s) {
-  return gcap_runtime_begin_run(s->Runtime(), FillRun(s).OnOutput(), &s->kind, &s->address);
-}
+gcap_status_t BeginOnOutput(S* s) { return gcap_runtime_begin_run(s->Runtime(), FillRun(s).OnOutput(), kOut, kOut); }
 gcap_status_t End(S* s) { return EndRun(s->Runtime(), nullptr, true); }
 gcap_status_t RunOnce(S* s) { return gcap_runtime_run(s->Runtime(), FillRun(s).Plain()); }
 gcap_status_t RunOnOutput(S* s) { return gcap_runtime_run(s->Runtime(), FillRun(s).OnOutput()); }
@@ -98,8 +96,8 @@ std::vector<Walk> RunWalks() {
       WalkOf<S>("gcap_runtime_run", RunOnce, Captured, "replay"),
       WalkOf<S>("gcap_runtime_run", RunOnOutput, nullptr, "eager, on buffers"),
       WalkOf<S>("gcap_runtime_run", RunOnOutput, Warm, "rehearsal and capture").Recovers().WithoutALog(),
-      WalkOf<S>(CALL(gcap_runtime_replay, s->Runtime(), FillRun(s).Plain(), &s->flag), Captured),
-      WalkOf<S>(CALL(gcap_runtime_replay, s->Runtime(), FillRun(s).Bound(), &s->flag), SignedCapture, "signed"),
+      WalkOf<S>(CALL(gcap_runtime_replay, s->Runtime(), FillRun(s).Plain(), kOut), Captured),
+      WalkOf<S>(CALL(gcap_runtime_replay, s->Runtime(), FillRun(s).Bound(), kOut), SignedCapture, "signed"),
       WalkOf<S>(CALL(gcap_runtime_plan, s->Runtime(), FillRun(s).Plain(), 1, &s->plan)),
       WalkOf<S>(CALL(gcap_runtime_explain, s->Runtime(), S::kId, GCAP_GRAPH_WHY_CAPTURE_FAILED), Captured)
           .MakesNoCall(),
@@ -175,7 +173,7 @@ std::vector<Walk> RuntimeWalks() {
       WalkOf<S>("gcap_runtime_get_resources", resources_of).MakesNoCall(),
       WalkOf<S>("gcap_runtime_read_resources", ACT(gcap_runtime_get_resources(s->runtime, &s->resources)), NewRuntime,
                 "first use"),
-      WalkOf<S>(CALL(gcap_runtime_graphs, s->Runtime(), &s->graphs)).MakesNoCall(),
+      WalkOf<S>(CALL(gcap_runtime_graphs, s->Runtime(), kOut)).MakesNoCall(),
       WalkOf<S>("gcap_runtime_copy_tensors", ACT(CopyInput(s, 2))),
       WalkOf<S>("gcap_runtime_copy_tensors", CopyFromHost, RuntimeWithoutOrder, "outside the default stream"),
       WalkOf<S>("gcap_runtime_copy_tensors", ACT(CopyInput(s, 1)), OpenCapture, "captured")
@@ -183,7 +181,7 @@ std::vector<Walk> RuntimeWalks() {
           .WithoutALog()
           .AlwaysThen<S>(EndAnyRun),
       WalkOf<S>("gcap_runtime_create_stream", MakeStream),
-      WalkOf<S>(CALL(gcap_runtime_get_allocator, s->Runtime(), GCAP_MEMORY_PINNED, &s->pinned)).MakesNoCall(),
+      WalkOf<S>(CALL(gcap_runtime_get_allocator, s->Runtime(), GCAP_MEMORY_PINNED, kOut)).MakesNoCall(),
   };
 }
 

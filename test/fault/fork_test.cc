@@ -19,6 +19,7 @@
 #include "gcap/kit/kit.h"
 #include "gtest/gtest.h"
 #include "lib/stream/inner.h"
+#include "test/fault/out.h"
 #include "test/session/session_test.h"
 #include "test/support/expect_status.h"
 #include "test/support/plain_runs.h"
@@ -45,7 +46,7 @@ void Close(void*, bool) {}
 struct World {
   World() {
     gcap_pool_allocator_options_init(&pool_options);
-    gcap_graph_plan_init(&made.plan);
+    gcap_graph_plan_init(&plan);
     GCAP_EXPECT_OK(rig.Create(GraphOptions(1)));
     runtime = rig.ep->runtime();
     GCAP_EXPECT_OK(gcap_runtime_get_resources(runtime, &resources));
@@ -98,26 +99,7 @@ struct World {
   gcap_pool_allocator_options_t pool_options;
   const gcap_graph_buffers_t no_buffers = {};
   const gcap_model_t no_model = {};
-  // What calls would make.
-  void* memory = nullptr;
-  struct {
-    gcap_scratch_t* scratch;
-    gcap_scratch_reservation_t* reservation;
-    gcap_stream_t* stream;
-    gcap_notification_t* notification;
-    gcap_stream_pool_t* pool;
-    gcap_allocator_t* allocator;
-    gcap_graph_manager_t* manager;
-    gcap_runtime_t* runtime;
-    gcap_run_resources_t resources;
-    gcap_capture_t* capture;
-    cudaGraph_t graph;
-    gcap_retained_t* retained;
-    gcap_graph_run_kind_t kind;
-    gcap_graph_plan_t plan;
-    gcap_graph_notes_t* notes;
-    gcap_session_t* session;
-  } made = {};
+  gcap_graph_plan_t plan;
 };
 
 struct Call {
@@ -131,7 +113,7 @@ struct Call {
   }
 
 const Call kCalls[] = {
-    CALL(gcap_scratch_alloc(w->resources.scratch, 1000, w->resources.stream, &w->memory)),
+    CALL(gcap_scratch_alloc(w->resources.scratch, 1000, w->resources.stream, kOut)),
     CALL(gcap_scratch_free(w->resources.scratch, w->block)),
     CALL(gcap_scratch_validate(w->resources.scratch)),
     CALL(gcap_scratch_trim(w->resources.scratch)),
@@ -139,28 +121,28 @@ const Call kCalls[] = {
     CALL(gcap_scratch_end_run(w->resources.scratch, w->resources.stream)),
     CALL(gcap_scratch_keep(w->resources.scratch, w->block)),
     CALL(gcap_scratch_forget_stream(w->resources.scratch, w->pooled)),
-    CALL(gcap_scratch_create(w->resources.allocator, nullptr, &w->made.scratch)),
-    CALL(gcap_scratch_reservation_open(w->resources.scratch, w->pooled, &w->made.reservation)),
+    CALL(gcap_scratch_create(w->resources.allocator, nullptr, kOut)),
+    CALL(gcap_scratch_reservation_open(w->resources.scratch, w->pooled, kOut)),
     CALL(gcap_scratch_reservation_prepare(w->resources.scratch, w->pooled)),
     CALL(gcap_scratch_reservation_reopen(w->reservation)),
     CALL(gcap_scratch_destroy(w->resources.scratch)),
-    CALL(gcap_allocator_alloc(w->resources.allocator, 64, &w->memory)),
-    CALL(gcap_stream_create(0, &w->made.stream)),
-    CALL(gcap_stream_wrap(w->raw, GCAP_STREAM_USER, 0, 0, &w->made.stream)),
+    CALL(gcap_allocator_alloc(w->resources.allocator, 64, kOut)),
+    CALL(gcap_stream_create(0, kOut)),
+    CALL(gcap_stream_wrap(w->raw, GCAP_STREAM_USER, 0, 0, kOut)),
     CALL(gcap_stream_defer(w->resources.stream, Release, nullptr)),
-    CALL(gcap_notification_create(w->resources.stream, &w->made.notification)),
+    CALL(gcap_notification_create(w->resources.stream, kOut)),
     CALL(gcap_notification_record(w->notification)),
     CALL(gcap_notification_wait(w->notification, w->resources.stream)),
     CALL(gcap_notification_wait_on_host(w->notification)),
-    CALL(gcap_stream_pool_create(0, &w->made.pool)),
-    CALL(gcap_stream_pool_acquire(w->pool, &w->made.stream)),
-    CALL(gcap_device_allocator_create(0, &w->made.allocator)),
-    CALL(gcap_pool_allocator_create(&w->pool_options, &w->made.allocator)),
-    CALL(gcap_external_allocator_create(nullptr, &w->made.allocator)),
-    CALL(gcap_allocator_create(nullptr, &w->made.allocator)),
-    CALL(gcap_graph_manager_create(nullptr, &w->made.manager)),
-    CALL(gcap_runtime_create(nullptr, &w->made.runtime)),
-    CALL(gcap_runtime_get_resources(w->runtime, &w->made.resources)),
+    CALL(gcap_stream_pool_create(0, kOut)),
+    CALL(gcap_stream_pool_acquire(w->pool, kOut)),
+    CALL(gcap_device_allocator_create(0, kOut)),
+    CALL(gcap_pool_allocator_create(&w->pool_options, kOut)),
+    CALL(gcap_external_allocator_create(nullptr, kOut)),
+    CALL(gcap_allocator_create(nullptr, kOut)),
+    CALL(gcap_graph_manager_create(nullptr, kOut)),
+    CALL(gcap_runtime_create(nullptr, kOut)),
+    CALL(gcap_runtime_get_resources(w->runtime, kOut)),
     CALL(gcap_capture_retain(gcap_capture_current(), Release, w)),
     CALL(gcap_capture_on_close(gcap_capture_current(), Close, w)),
     CALL(gcap_capture_fork(gcap_capture_current(), &w->raw, 1)),
@@ -169,42 +151,42 @@ const Call kCalls[] = {
     CALL(gcap_stream_destroy(w->resources.stream)),
     CALL(gcap_stream_pool_release(w->pool, w->pooled)),
     CALL(gcap_stream_pool_destroy(w->pool)),
-    CALL(gcap_capture_begin(w->raw, nullptr, &w->made.capture)),
-    CALL(gcap_capture_end(gcap_capture_current(), &w->made.graph, &w->made.retained)),
+    CALL(gcap_capture_begin(w->raw, nullptr, kOut)),
+    CALL(gcap_capture_end(gcap_capture_current(), kOut, kOut)),
     CALL(gcap_capture_write_events(gcap_capture_current(), "/dev/null")),
     CALL(RunPlain(w->manager, 0, w->raw, NothingOnStream, nullptr, true)),
     CALL(Replay(w->manager, 0, true)),
     CALL(gcap_graph_manager_release(w->manager, 0)),
     CALL(gcap_graph_manager_destroy(w->manager)),
-    CALL(BeginPlain(w->manager, 5, w->raw, &w->made.kind)),
+    CALL(BeginPlain(w->manager, 5, w->raw, kOut)),
     CALL(EndPlain(w->manager, nullptr, true)),
-    CALL(BeginPlainOn(w->manager, 5, w->raw, &w->no_buffers, &w->made.kind, nullptr)),
+    CALL(BeginPlainOn(w->manager, 5, w->raw, &w->no_buffers, kOut, nullptr)),
     CALL(gcap_graph_manager_recapture(w->manager, 0)),
     CALL(gcap_graph_manager_explain(w->manager, 0, GCAP_GRAPH_WHY_CAPTURE_FAILED)),
     CALL(gcap_graph_manager_dump(w->manager, 0, "/dev/null", 0)),
     CALL(gcap_graph_manager_audit(w->manager, 0, nullptr, nullptr, nullptr)),
     CALL(gcap_graph_manager_check_moves(w->manager, 0)),
-    CALL(gcap_graph_manager_plan(w->manager, nullptr, 0, &w->made.plan)),
-    CALL(gcap_graph_notes_create(w->graph, nullptr, nullptr, &w->made.notes)),
+    CALL(gcap_graph_manager_plan(w->manager, nullptr, 0, &w->plan)),
+    CALL(gcap_graph_notes_create(w->graph, nullptr, nullptr, kOut)),
     CALL(gcap_graph_audit(w->notes, nullptr, nullptr, nullptr)),
     CALL(gcap_runtime_copy_tensors(w->runtime, nullptr, 0)),
-    CALL(gcap_runtime_create_stream(w->runtime, &w->made.stream)),
-    CALL(gcap_runtime_get_allocator(w->runtime, GCAP_MEMORY_PINNED, &w->made.allocator)),
-    CALL(gcap_runtime_fork(w->runtime, 1, &w->made.stream)),
+    CALL(gcap_runtime_create_stream(w->runtime, kOut)),
+    CALL(gcap_runtime_get_allocator(w->runtime, GCAP_MEMORY_PINNED, kOut)),
+    CALL(gcap_runtime_fork(w->runtime, 1, kOut)),
     CALL(gcap_runtime_join(w->runtime)),
     CALL(RunOnRuntime(w->runtime, 0, Nothing, nullptr, true)),
     CALL(BeginRun(w->runtime, 0)),
-    CALL(PlanOnRuntime(w->runtime, nullptr, 0, &w->made.plan)),
+    CALL(PlanOnRuntime(w->runtime, nullptr, 0, &w->plan)),
     CALL(EndRun(w->runtime, nullptr, true)),
     CALL(TryReplay(w->runtime, 0, /*synchronize=*/true, nullptr)),
     CALL(gcap_runtime_destroy(w->runtime)),
     CALL(w->rig.Run(w->x, w->y)),
     CALL(gcap_io_binding_destroy(w->binding)),
     CALL(gcap_session_run_bound(w->rig.session, nullptr, w->binding)),
-    CALL(gcap_session_create(&w->no_model, nullptr, 0, nullptr, &w->made.session)),
+    CALL(gcap_session_create(&w->no_model, nullptr, 0, nullptr, kOut)),
     CALL(gcap_session_release_captured_graph(w->rig.session, 0)),
     CALL(gcap_session_warm_up(w->rig.session, nullptr, 0)),
-    CALL(gcap_session_plan(w->rig.session, nullptr, 0, &w->made.plan)),
+    CALL(gcap_session_plan(w->rig.session, nullptr, 0, &w->plan)),
     CALL(gcap_session_destroy(w->rig.session)),
     CALL(gcap_ep_destroy(w->rig.ep->get())),
 };

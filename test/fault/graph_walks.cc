@@ -30,8 +30,8 @@ void Stale(S* s) {
   GCAP_EXPECT_OK(gcap_graph_manager_recapture(s->manager, S::kId));
 }
 
-gcap_status_t Begin(S* s) { return BeginPlain(s->manager, S::kId, s->Handle(), &s->kind); }
-gcap_status_t BeginEager(S* s) { return BeginPlain(s->manager, GCAP_GRAPH_ID_NONE, s->Handle(), &s->kind); }
+gcap_status_t Begin(S* s) { return BeginPlain(s->manager, S::kId, s->Handle(), kOut); }
+gcap_status_t BeginEager(S* s) { return BeginPlain(s->manager, GCAP_GRAPH_ID_NONE, s->Handle(), kOut); }
 void OpenRun(S* s) {
   GCAP_EXPECT_OK(Begin(s));
   GCAP_EXPECT_CUDA(s->job.Issue(s->Handle()));
@@ -74,7 +74,7 @@ void NewManager(S* s, bool keep_source, gcap_graph_audit_level_t audit) {
 // A graph that is kept, and was signed.
 void SignedCapture(S* s) {
   NewManager(s, /*keep_source=*/true, GCAP_GRAPH_AUDIT_OFF);
-  GCAP_EXPECT_OK(BeginBound(s->manager, S::kId, s->Handle(), &kBinding, 1, &s->kind));
+  GCAP_EXPECT_OK(BeginBound(s->manager, S::kId, s->Handle(), &kBinding, 1, kOut));
   GCAP_EXPECT_CUDA(s->job.Issue(s->Handle()));
   EndRun(s);
 }
@@ -103,7 +103,7 @@ std::vector<Walk> RunWalks() {
       WalkOf<S>("gcap_graph_manager_run", RunWork, AuditedCapture, "audited replay"),
       WalkOf<S>("gcap_graph_manager_replay", ACT(Replay(s->manager, S::kId, true)), Captured, "synchronised"),
       WalkOf<S>("gcap_graph_manager_replay", ACT(Replay(s->manager, S::kId, false)), Captured, "issued"),
-      WalkOf<S>("gcap_graph_manager_replay", ACT(TryReplay(s->manager, S::kId, true, &s->flag)), Captured,
+      WalkOf<S>("gcap_graph_manager_replay", ACT(TryReplay(s->manager, S::kId, true, kOut)), Captured,
                 "if there is one"),
       WalkOf<S>("gcap_graph_manager_replay", ACT(ReplayOn(s->manager, S::kId, gcap_stream_handle(s->other), true)),
                 Captured, "on another stream"),
@@ -153,7 +153,7 @@ class MovingScene : public StreamScene {
   }
   gcap_status_t BeginOn() {
     item.address = memory[0];
-    return BeginPlainOn(manager, kId, Handle(), &buffers, &kind, &address);
+    return BeginPlainOn(manager, kId, Handle(), &buffers, kOut, kOut);
   }
 
   static constexpr size_t kBytes = 256;

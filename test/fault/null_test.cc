@@ -30,6 +30,7 @@ using gcap::testing::ChainRig;
 using gcap::testing::DeclarationsIn;
 using gcap::testing::DeviceFloats;
 using gcap::testing::GraphOptions;
+using gcap::testing::kOut;
 using gcap::testing::Outcome;
 using gcap::testing::StreamScene;
 
@@ -114,31 +115,15 @@ struct Objects {
   // Of a runtime, and of a manager.
   gcap_run_t run = RunOf(3), moving = RunOf(3), plain = RunOf(0, handle), plain_moving = RunOf(0, handle);
   gcap_warm_up_run_t warm_up = {&run_options, &input, &output};
-  // Outputs.
-  gcap_allocator_t *made = nullptr, *borrowed = nullptr;
-  gcap_runtime_t* made_runtime = nullptr;
-  gcap_graph_manager_t *made_manager = nullptr, *borrowed_graphs = nullptr;
-  gcap_ep_t* made_ep = nullptr;
-  gcap_session_t* made_session = nullptr;
-  gcap_io_binding_t* made_binding = nullptr;
-  gcap_stream_t* made_stream = nullptr;
-  gcap_notification_t* made_notification = nullptr;
-  gcap_graph_notes_t* made_notes = nullptr;
-  gcap_capture_t* made_capture = nullptr;
-  cudaGraph_t made_graph = nullptr;
-  gcap_retained_t* retained = nullptr;
-  gcap_run_resources_t resources;
-  gcap_kernel_t kernel = {};
-  gcap_graph_run_kind_t kind = GCAP_GRAPH_RUN_EAGER;
   gcap_graph_plan_t plan;
-  void *memory = nullptr, *address = nullptr;
+  gcap_run_resources_t resources;
+  gcap_graph_run_kind_t kind = GCAP_GRAPH_RUN_EAGER;
+  // What accepted calls make.
+  gcap_allocator_t* made = nullptr;
+  gcap_runtime_t* made_runtime = nullptr;
+  gcap_graph_manager_t* made_manager = nullptr;
+  gcap_graph_notes_t* made_notes = nullptr;
   char text[16] = "";
-  size_t offset = 0, bytes = 0;
-  bool flag = false;
-  int axis = 0;
-  gcap_axes_t axes;
-  gcap_slice_t slice;
-  gcap_window_t window;
 };
 
 const char* const kText = "0";
@@ -198,14 +183,14 @@ std::vector<Row> KitRows() {
   return {
       ROW(gcap_run_options_parse, &o.run_options, &kText, &kText, 1),
       // Its options may be NULL; what is refused is the model. A session without options is made below.
-      ROW(gcap_session_create, &kModel, &o.ep, 1, nullptr, &o.made_session).With({"options"}, GCAP_INVALID_ARGUMENT),
-      ROW(gcap_session_destroy, o.made_session).Fine({"session"}),
+      ROW(gcap_session_create, &kModel, &o.ep, 1, nullptr, kOut).With({"options"}, GCAP_INVALID_ARGUMENT),
+      ROW(gcap_session_destroy, nullptr).Fine({"session"}),
       ROW(gcap_session_run, o.session, nullptr, &o.input, &o.output).Fine({"options"}),
       ROW(gcap_session_warm_up, o.session, &o.warm_up, 1),
       ROW(gcap_session_plan, o.session, &o.warm_up, 1, &o.plan),
       ROW(gcap_session_release_captured_graph, o.session, 0),
-      ROW(gcap_io_binding_create, o.session, &o.made_binding),
-      ROW(gcap_io_binding_destroy, o.made_binding).Fine({"binding"}),
+      ROW(gcap_io_binding_create, o.session, kOut),
+      ROW(gcap_io_binding_destroy, nullptr).Fine({"binding"}),
       ROW(gcap_io_binding_bind_input, o.binding, "x", &o.input, o.device),
       ROW(gcap_io_binding_bind_output, o.binding, "y", &o.output, o.device),
       ROW(gcap_io_binding_clear_inputs, o.binding),
@@ -214,25 +199,24 @@ std::vector<Row> KitRows() {
       ROW(gcap_io_binding_synchronize_outputs, o.binding),
       ROW(gcap_session_run_bound, o.session, nullptr, o.binding).Fine({"options"}),
       ROW(gcap_session_warm_up_bound, o.session, nullptr, o.binding).Fine({"options"}),
-      ROW(gcap_ep_create, &kEpOps, &o.made_ep),
-      ROW(gcap_ep_destroy, o.made_ep).Fine({"ep"}),
-      ROW(gcap_ep_create_kernel, o.ep, &kModel, &kUnary, &o.kernel),
+      ROW(gcap_ep_create, &kEpOps, kOut),
+      ROW(gcap_ep_destroy, nullptr).Fine({"ep"}),
+      ROW(gcap_ep_create_kernel, o.ep, &kModel, &kUnary, kOut),
       ROW(gcap_ep_claim, o.ep),
       ROW(gcap_ep_trim, o.ep),
       ROW(gcap_ep_infer_shapes, o.ep, &kModel, &kUnary, &o.input, &o.output),
-      ROW(gcap_cpu_ep_create, &o.made_ep),
+      ROW(gcap_cpu_ep_create, kOut),
       ROW(gcap_infer_shapes, &kRelu, &o.input, &o.output),
-      ROW(gcap_infer_axis, &kRelu, 2, 0, &o.axis),
-      ROW(gcap_infer_reduced_axes, &kRelu, &o.input, &o.axes),
-      ROW(gcap_infer_slice, &kRelu, &o.input, &o.slice),
-      ROW(gcap_infer_window, &kRelu, &o.input, &o.window),
+      ROW(gcap_infer_axis, &kRelu, 2, 0, kOut),
+      ROW(gcap_infer_reduced_axes, &kRelu, &o.input, kOut),
+      ROW(gcap_infer_slice, &kRelu, &o.input, kOut),
+      ROW(gcap_infer_window, &kRelu, &o.input, kOut),
   };
 }
 
 std::vector<Row> RuntimeRows() {
   return {
-      ROW(gcap_struct_find_field, "gcap_run_t", "id", &o.offset, &o.bytes)
-          .Fine({"field_name", "out_offset", "out_bytes"}),
+      ROW(gcap_struct_find_field, "gcap_run_t", "id", kOut, kOut).Fine({"field_name", "out_offset", "out_bytes"}),
       ROW(gcap_struct_init, "gcap_options_t", &o.options, sizeof(o.options)),
       ROW(gcap_options_parse, &o.options, &kText, &kText, 1),
       ROW(gcap_options_parse_for_ep, &o.options, "ep", &kText, &kText, 1),
@@ -240,22 +224,22 @@ std::vector<Row> RuntimeRows() {
       ROW(gcap_options_get, &o.options, "device_id", o.text, sizeof(o.text)),
       ROW(gcap_runtime_create, nullptr, &o.made_runtime).Fine({"options"}),
       ROW(gcap_runtime_create_from, &kRuntimeOps, &o.made_runtime),
-      ROW(gcap_runtime_destroy, o.made_runtime).Fine({"runtime"}),
+      ROW(gcap_runtime_destroy, nullptr).Fine({"runtime"}),
       ROW(gcap_runtime_read_resources, o.runtime, &o.resources),
       ROW(gcap_runtime_get_resources, o.runtime, &o.resources),
-      ROW(gcap_runtime_graphs, o.runtime, &o.borrowed_graphs),
-      ROW(gcap_runtime_begin_run, o.runtime, &o.moving, &o.kind, &o.address),
+      ROW(gcap_runtime_graphs, o.runtime, kOut),
+      ROW(gcap_runtime_begin_run, o.runtime, &o.moving, &o.kind, kOut),
       ROW(gcap_runtime_end_run, o.OpenRuntime(), &o.run, nullptr).Fine({"run", "run_status"}),
-      ROW(gcap_runtime_replay, o.runtime, &o.run, &o.flag).With({"out_replayed"}, kNoGraph),
+      ROW(gcap_runtime_replay, o.runtime, &o.run, kOut).With({"out_replayed"}, kNoGraph),
       ROW(gcap_runtime_run, o.runtime, &o.moving),
       ROW(gcap_runtime_plan, o.runtime, &o.moving, 1, &o.plan),
       ROW(gcap_runtime_explain, o.runtime, 0, GCAP_GRAPH_WHY_CAPTURE_FAILED),
       ROW(gcap_runtime_release, o.runtime, 0),
       ROW(gcap_runtime_synchronize, o.runtime),
       ROW(gcap_runtime_copy_tensors, o.runtime, &o.copy, 1),
-      ROW(gcap_runtime_create_stream, o.runtime, &o.made_stream),
-      ROW(gcap_runtime_get_allocator, o.runtime, GCAP_MEMORY_PINNED, &o.borrowed),
-      ROW(gcap_runtime_fork, o.runtime, 1, &o.made_stream),
+      ROW(gcap_runtime_create_stream, o.runtime, kOut),
+      ROW(gcap_runtime_get_allocator, o.runtime, GCAP_MEMORY_PINNED, kOut),
+      ROW(gcap_runtime_fork, o.runtime, 1, kOut),
       ROW(gcap_runtime_join, o.runtime),
   };
 }
@@ -268,29 +252,29 @@ std::vector<Row> MemoryAndStreamRows() {
       ROW(gcap_counting_allocator_create, o.allocator, nullptr, &o.made).Fine({"options"}),
       ROW(gcap_external_allocator_create, &o.external, &o.made),
       ROW(gcap_allocator_create, &kAllocatorOps, &o.made),
-      ROW(gcap_allocator_alloc, o.allocator, 1, &o.memory),
-      ROW(gcap_allocator_alloc_on_stream, o.allocator, 1, o.stream, &o.memory),
-      ROW(gcap_allocator_reserve, o.allocator, 1, &o.memory),
+      ROW(gcap_allocator_alloc, o.allocator, 1, kOut),
+      ROW(gcap_allocator_alloc_on_stream, o.allocator, 1, o.stream, kOut),
+      ROW(gcap_allocator_reserve, o.allocator, 1, kOut),
       ROW(gcap_allocator_free, o.allocator, &o).Fine({"ptr"}),
       ROW(gcap_allocator_trim, o.allocator),
-      ROW(gcap_stream_create, 0, &o.made_stream),
-      ROW(gcap_stream_wrap, o.handle, GCAP_STREAM_USER, 0, 0, &o.made_stream),
-      ROW(gcap_stream_destroy, o.made_stream).Fine({"stream"}),
+      ROW(gcap_stream_create, 0, kOut),
+      ROW(gcap_stream_wrap, o.handle, GCAP_STREAM_USER, 0, 0, kOut),
+      ROW(gcap_stream_destroy, nullptr).Fine({"stream"}),
       ROW(gcap_stream_synchronize, o.stream),
       ROW(gcap_stream_end_run, o.stream, false),
-      ROW(gcap_notification_create, o.stream, &o.made_notification),
+      ROW(gcap_notification_create, o.stream, kOut),
       ROW(gcap_notification_record, o.s.notification),
       ROW(gcap_notification_wait, o.s.notification, o.stream),
       ROW(gcap_notification_wait_on_host, o.s.notification),
-      ROW(gcap_stream_attachment, o.stream, &kKey, &o.memory),
+      ROW(gcap_stream_attachment, o.stream, &kKey, kOut),
       ROW(gcap_stream_defer, o.stream, Nothing, nullptr).Fine({"user"}),
   };
 }
 
 std::vector<Row> CaptureAndGraphRows() {
   return {
-      ROW(gcap_capture_begin, o.handle, nullptr, &o.made_capture).Fine({"options"}),
-      ROW(gcap_capture_end, o.Scope(), &o.made_graph, &o.retained).With({"capture"}, kNoScope),
+      ROW(gcap_capture_begin, o.handle, nullptr, kOut).Fine({"options"}),
+      ROW(gcap_capture_end, o.Scope(), kOut, kOut).With({"capture"}, kNoScope),
       ROW(gcap_capture_fork, o.Scope(), &o.handle, 1).With({"capture"}, kNoScope),
       ROW(gcap_capture_join, o.Scope(), &o.handle, 1).With({"capture"}, kNoScope),
       ROW(gcap_capture_on_close, o.Scope(), Close, nullptr).With({"capture"}, kNoScope).Fine({"user"}),
@@ -300,8 +284,8 @@ std::vector<Row> CaptureAndGraphRows() {
           .Fine({"bytes", "user"}),
       ROW(gcap_capture_write_events, o.Scope(), "/dev/null").With({"capture"}, kNoScope),
       ROW(gcap_graph_manager_create, nullptr, &o.made_manager).Fine({"options"}),
-      ROW(gcap_graph_manager_destroy, o.made_manager).Fine({"manager"}),
-      ROW(gcap_graph_manager_begin_run, o.s.manager, &o.plain_moving, &o.kind, &o.address),
+      ROW(gcap_graph_manager_destroy, nullptr).Fine({"manager"}),
+      ROW(gcap_graph_manager_begin_run, o.s.manager, &o.plain_moving, &o.kind, kOut),
       ROW(gcap_graph_manager_end_run, o.OpenManager(), &o.plain, nullptr).Fine({"run", "run_status"}),
       ROW(gcap_graph_manager_run, o.s.manager, &o.plain),
       ROW(gcap_graph_manager_check_moves, o.s.manager, 0),
@@ -309,7 +293,7 @@ std::vector<Row> CaptureAndGraphRows() {
       ROW(gcap_graph_manager_plan, o.s.manager, &o.plain, 1, &o.plan),
       ROW(gcap_graph_manager_recapture, o.s.manager, 0),
       ROW(gcap_graph_manager_explain, o.s.manager, 0, GCAP_GRAPH_WHY_CAPTURE_FAILED),
-      ROW(gcap_graph_manager_replay, o.s.manager, &o.plain, &o.flag).With({"out_replayed"}, kNoGraph),
+      ROW(gcap_graph_manager_replay, o.s.manager, &o.plain, kOut).With({"out_replayed"}, kNoGraph),
       ROW(gcap_graph_manager_dump, o.s.manager, 0, "path", 0),
       ROW(gcap_graph_manager_release, o.s.manager, 0),
       ROW(gcap_graph_manager_release_all, o.s.manager),

@@ -14,6 +14,7 @@
 #include "gcap/kit/io_binding.h"
 #include "gcap/kit/session.h"
 #include "gtest/gtest.h"
+#include "test/fault/out.h"
 #include "test/fault/walk.h"
 #include "test/session/session_test.h"
 #include "test/support/device_floats.h"
@@ -102,14 +103,8 @@ class SessionScene : public Scene {
   gcap_run_options_t run_options;
   gcap_run_t run;
   gcap_run_resources_t resources = {};
-  gcap_graph_run_kind_t kind = GCAP_GRAPH_RUN_EAGER;
-  gcap_graph_manager_t* graphs = nullptr;
-  gcap_allocator_t* pinned = nullptr;
   gcap_stream_t* streams[2] = {};
   gcap_graph_plan_t plan;
-  void* address = nullptr;
-  bool flag = false;
-  size_t offset = 0, bytes = 0;
   char text[8];
 
  private:

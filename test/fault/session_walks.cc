@@ -85,7 +85,7 @@ std::vector<Walk> SessionWalks() {
       WalkOf<S>(CALL(gcap_run_options_parse, &s->run_options, &kRunKey, &kOne, 1),
                 [](S* s) { gcap_run_options_init(&s->run_options); })
           .MakesNoCall(),
-      WalkOf<S>(CALL(gcap_struct_find_field, "gcap_run_t", "id", &s->offset, &s->bytes)).MakesNoCall(),
+      WalkOf<S>(CALL(gcap_struct_find_field, "gcap_run_t", "id", kOut, kOut)).MakesNoCall(),
       WalkOf<S>(CALL(gcap_struct_init, "gcap_run_t", &s->run, sizeof(s->run))).MakesNoCall(),
   };
 }

@@ -11,6 +11,7 @@
 #include "gcap/stream.h"
 #include "gtest/gtest.h"
 #include "test/base/device_work.h"
+#include "test/fault/out.h"
 #include "test/fault/walk.h"
 #include "test/support/expect_status.h"
 #include "test/support/plain_runs.h"
@@ -85,10 +86,6 @@ class StreamScene : public Scene {
   cudaGraph_t graph = nullptr;
   gcap_retained_t* retained = nullptr;
   gcap_graph_manager_t* manager = nullptr;
-  // What calls fill in, and nobody looks at.
-  gcap_graph_run_kind_t kind = GCAP_GRAPH_RUN_EAGER;
-  void* address = nullptr;
-  bool flag = false;
 
  private:
   static constexpr int kNextId = 77;  // no walk uses it

@@ -39,7 +39,7 @@ void WithDeferred(S* s) {
 
 void WithAll(S* s) {
   WithDeferred(s);
-  GCAP_EXPECT_OK(gcap_stream_attachment(s->stream, &kKey, &s->address));
+  GCAP_EXPECT_OK(gcap_stream_attachment(s->stream, &kKey, kOut));
 }
 
 void DropOther(S* s) {
@@ -68,7 +68,7 @@ std::vector<Walk> StreamWalks() {
       WalkOf<S>(CALL(gcap_notification_record, s->notification), Notify),
       WalkOf<S>(CALL(gcap_notification_wait, s->notification, s->other), NotifyAndRecord),
       WalkOf<S>(CALL(gcap_notification_wait_on_host, s->notification), NotifyAndRecord),
-      WalkOf<S>(CALL(gcap_stream_attachment, s->stream, &kKey, &s->address), nullptr, "first use"),
+      WalkOf<S>(CALL(gcap_stream_attachment, s->stream, &kKey, kOut), nullptr, "first use"),
       WalkOf<S>(CALL(gcap_stream_defer, s->stream, Release, nullptr), WithWork),
   };
 }

@@ -161,31 +161,6 @@ TEST_F(RuntimeForks, CapturesOfTwoIdsFindTheirMemory) {
   }
 }
 
-// The streams of a thread that is gone serve the next one.
-TEST_F(RuntimeForks, ThreadsThatComeAndGoShareTheirStreams) {
-  Create(GraphOptions());
-  std::vector<cudaStream_t> handles;
-  for (int i = 0; i < 4; ++i) {
-    std::thread([&] {
-      const auto work = [&](const gcap_run_resources_t& run) {
-        GCAP_RETURN_IF_ERROR(Work(run));
-        gcap_stream_t* stream = nullptr;
-        GCAP_RETURN_IF_ERROR(gcap_runtime_fork(runtime_, 1, &stream));
-        handles.push_back(gcap_stream_handle(stream));
-        return gcap_runtime_join(runtime_);
-      };
-      SetInput(static_cast<float>(i));
-      const Outcome outcome = Run(GCAP_GRAPH_ID_NONE, work, /*synchronize=*/true);
-      EXPECT_TRUE(outcome.ok()) << outcome.message;
-    }).join();
-    EXPECT_EQ(z_.Get(), Ramp(static_cast<float>(i)));
-  }
-  int different = 0;
-  for (size_t i = 0; i < handles.size(); ++i)
-    different += std::count(handles.begin(), handles.begin() + i, handles[i]) == 0;
-  EXPECT_LE(different, 2);
-}
-
 TEST_F(RuntimeForks, AreOfAnOpenRun) {
   Create(GraphOptions());
   gcap_stream_t* stream = Resources().stream;

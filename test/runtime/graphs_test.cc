@@ -7,14 +7,12 @@
 #include <atomic>
 #include <memory>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "gcap/capture.h"
 #include "gcap/graph_plan.h"
 #include "gcap/kit/ep_ops.h"
 #include "gtest/gtest.h"
-#include "lib/scratch/test_hooks.h"
 #include "test/runtime/runtime_fixture.h"
 #include "test/support/log_catcher.h"
 
@@ -278,55 +276,6 @@ TEST_F(EpGraphs, CaptureThatCannotBePreparedIsTriedAllTheSame) {
   EXPECT_NE(log.text().find("a capture may lack memory"), std::string::npos) << log.text();
   EXPECT_TRUE(IsCaptured(1)) << "its peak is not the stream's";
   RunAll(5.0f);
-}
-
-// --- Eager traffic --------------------------------------------------------------------------------------------------
-
-// Two graphs; an eager run that asks for what they used, and keeps its data over their replays. Gives how many of its
-// blocks were changed by somebody else.
-class EpTraffic : public EpGraphs {
- protected:
-  int CountChangedBlocks() {
-    AddModels({4, 3});
-    CaptureAll();
-    const gcap_run_resources_t run = Resources();
-    const cudaStream_t stream = gcap_stream_handle(run.stream);
-    std::vector<void*> blocks(16, nullptr);
-    EXPECT_TRUE(Run(GCAP_GRAPH_ID_NONE, [&](const gcap_run_resources_t&) {
-                  gcap_status_t status = nullptr;
-                  for (void*& block : blocks) {
-                    status = gcap_status_join(status, gcap_scratch_alloc(run.scratch, kUnit, run.stream, &block));
-                    status = gcap_status_join(status, gcap_scratch_keep(run.scratch, block));
-                    status = gcap_status_join(status, GCAP_CUDA(cudaMemsetAsync(block, 0x5a, kUnit, stream)));
-                  }
-                  return status;
-                }).ok());
-    for (float round = 1; round < 4; ++round) RunAll(50 * round);
-    int changed = 0;
-    std::vector<unsigned char> content(kUnit);
-    for (void* block : blocks) {
-      EXPECT_EQ(cudaMemcpyAsync(content.data(), block, kUnit, cudaMemcpyDeviceToHost, stream), cudaSuccess);
-      EXPECT_EQ(cudaStreamSynchronize(stream), cudaSuccess);
-      changed += std::any_of(content.begin(), content.end(), [](unsigned char byte) { return byte != 0x5a; });
-      GCAP_EXPECT_OK(gcap_scratch_free(run.scratch, block));
-    }
-    return changed;
-  }
-};
-
-TEST_F(EpTraffic, ReplaysLeaveEagerDataAlone) {
-  for (const bool shared : {false, true}) {
-    Create(Options(shared));
-    EXPECT_EQ(CountChangedBlocks(), 0);
-  }
-}
-
-TEST_F(EpTraffic, WithoutReservationsTheDamageIsSeen) {
-  Create(Options(/*shared=*/false));
-  gcap_scratch_test_hooks_t hooks = {};
-  hooks.ignore_reservations = true;
-  gcap_scratch_set_test_hooks(gcap_runtime_scratch(runtime_), &hooks);
-  EXPECT_GT(CountChangedBlocks(), 0);
 }
 
 }  // namespace
