@@ -20,6 +20,7 @@
 #include "gtest/gtest.h"
 #include "lib/stream/inner.h"
 #include "test/fault/out.h"
+#include "test/fault/stream_scene.h"
 #include "test/session/session_test.h"
 #include "test/support/expect_status.h"
 #include "test/support/plain_runs.h"
@@ -43,7 +44,7 @@ void Release(void*) {}
 void Close(void*, bool) {}
 
 // What the parent has, used once, so that the thread that forks knows it.
-struct World {
+struct World : StreamScene {
   World() {
     gcap_pool_allocator_options_init(&pool_options);
     gcap_graph_plan_init(&plan);
@@ -60,22 +61,15 @@ struct World {
     GCAP_EXPECT_OK(gcap_scratch_alloc(resources.scratch, 1000, resources.stream, &block));
     GCAP_EXPECT_OK(gcap_scratch_reservation_open(resources.scratch, resources.stream, &reservation));
     gcap_scratch_reservation_close(reservation);
-    GCAP_EXPECT_OK(gcap_graph_manager_create(nullptr, &manager));
     GCAP_EXPECT_OK(gcap_notification_create(resources.stream, &notification));
     GCAP_EXPECT_OK(gcap_notification_record(notification));
-    EXPECT_EQ(cudaGraphCreate(&graph, 0), cudaSuccess);
+    GCAP_EXPECT_CUDA(cudaGraphCreate(&graph, 0));
     GCAP_EXPECT_OK(gcap_graph_notes_create(graph, nullptr, nullptr, &notes));
-    EXPECT_EQ(cudaStreamCreateWithFlags(&raw, cudaStreamNonBlocking), cudaSuccess);
-    for (int run = 0; run < 3; ++run) {
-      GCAP_EXPECT_OK(RunPlain(manager, 0, raw, NothingOnStream, nullptr, true));
-    }
+    CaptureRun(0);
   }
-  ~World() {
-    GCAP_EXPECT_OK(gcap_graph_manager_destroy(manager));
-    EXPECT_EQ(cudaStreamDestroy(raw), cudaSuccess);
+  ~World() override {
     gcap_graph_notes_destroy(notes);
-    EXPECT_EQ(cudaGraphDestroy(graph), cudaSuccess);
-    gcap_notification_destroy(notification);
+    GCAP_EXPECT_OK(End());
     gcap_scratch_reservation_release(reservation);
     GCAP_EXPECT_OK(gcap_scratch_free(resources.scratch, block));
     GCAP_EXPECT_OK(gcap_stream_pool_release(pool, pooled));
@@ -84,6 +78,7 @@ struct World {
   }
   ChainRig rig;
   DeviceFloats x{Floats(kCount)}, y{Floats(kCount)};
+  const cudaStream_t raw = Handle();
   gcap_runtime_t* runtime = nullptr;
   gcap_io_binding_t* binding = nullptr;
   gcap_run_resources_t resources = {};
@@ -91,10 +86,6 @@ struct World {
   gcap_stream_t* pooled = nullptr;
   void* block = nullptr;
   gcap_scratch_reservation_t* reservation = nullptr;
-  gcap_notification_t* notification = nullptr;
-  gcap_graph_manager_t* manager = nullptr;
-  cudaStream_t raw = nullptr;
-  cudaGraph_t graph = nullptr;
   gcap_graph_notes_t* notes = nullptr;
   gcap_pool_allocator_options_t pool_options;
   const gcap_graph_buffers_t no_buffers = {};
@@ -107,88 +98,88 @@ struct Call {
   gcap_status_t (*make)(World* w);
 };
 
-#define CALL(...)                                                                   \
+#define REFUSED(...)                                                                \
   {                                                                                 \
 #__VA_ARGS__, [](World * w) -> gcap_status_t { return (void)w, (__VA_ARGS__); } \
   }
 
 const Call kCalls[] = {
-    CALL(gcap_scratch_alloc(w->resources.scratch, 1000, w->resources.stream, kOut)),
-    CALL(gcap_scratch_free(w->resources.scratch, w->block)),
-    CALL(gcap_scratch_validate(w->resources.scratch)),
-    CALL(gcap_scratch_trim(w->resources.scratch)),
-    CALL(gcap_scratch_begin_run(w->resources.scratch, w->resources.stream)),
-    CALL(gcap_scratch_end_run(w->resources.scratch, w->resources.stream)),
-    CALL(gcap_scratch_keep(w->resources.scratch, w->block)),
-    CALL(gcap_scratch_forget_stream(w->resources.scratch, w->pooled)),
-    CALL(gcap_scratch_create(w->resources.allocator, nullptr, kOut)),
-    CALL(gcap_scratch_reservation_open(w->resources.scratch, w->pooled, kOut)),
-    CALL(gcap_scratch_reservation_prepare(w->resources.scratch, w->pooled)),
-    CALL(gcap_scratch_reservation_reopen(w->reservation)),
-    CALL(gcap_scratch_destroy(w->resources.scratch)),
-    CALL(gcap_allocator_alloc(w->resources.allocator, 64, kOut)),
-    CALL(gcap_stream_create(0, kOut)),
-    CALL(gcap_stream_wrap(w->raw, GCAP_STREAM_USER, 0, 0, kOut)),
-    CALL(gcap_stream_defer(w->resources.stream, Release, nullptr)),
-    CALL(gcap_notification_create(w->resources.stream, kOut)),
-    CALL(gcap_notification_record(w->notification)),
-    CALL(gcap_notification_wait(w->notification, w->resources.stream)),
-    CALL(gcap_notification_wait_on_host(w->notification)),
-    CALL(gcap_stream_pool_create(0, kOut)),
-    CALL(gcap_stream_pool_acquire(w->pool, kOut)),
-    CALL(gcap_device_allocator_create(0, kOut)),
-    CALL(gcap_pool_allocator_create(&w->pool_options, kOut)),
-    CALL(gcap_external_allocator_create(nullptr, kOut)),
-    CALL(gcap_allocator_create(nullptr, kOut)),
-    CALL(gcap_graph_manager_create(nullptr, kOut)),
-    CALL(gcap_runtime_create(nullptr, kOut)),
-    CALL(gcap_runtime_get_resources(w->runtime, kOut)),
-    CALL(gcap_capture_retain(gcap_capture_current(), Release, w)),
-    CALL(gcap_capture_on_close(gcap_capture_current(), Close, w)),
-    CALL(gcap_capture_fork(gcap_capture_current(), &w->raw, 1)),
-    CALL(gcap_capture_join(gcap_capture_current(), &w->raw, 1)),
-    CALL(gcap_stream_synchronize(w->resources.stream)),
-    CALL(gcap_stream_destroy(w->resources.stream)),
-    CALL(gcap_stream_pool_release(w->pool, w->pooled)),
-    CALL(gcap_stream_pool_destroy(w->pool)),
-    CALL(gcap_capture_begin(w->raw, nullptr, kOut)),
-    CALL(gcap_capture_end(gcap_capture_current(), kOut, kOut)),
-    CALL(gcap_capture_write_events(gcap_capture_current(), "/dev/null")),
-    CALL(RunPlain(w->manager, 0, w->raw, NothingOnStream, nullptr, true)),
-    CALL(Replay(w->manager, 0, true)),
-    CALL(gcap_graph_manager_release(w->manager, 0)),
-    CALL(gcap_graph_manager_destroy(w->manager)),
-    CALL(BeginPlain(w->manager, 5, w->raw, kOut)),
-    CALL(EndPlain(w->manager, nullptr, true)),
-    CALL(BeginPlainOn(w->manager, 5, w->raw, &w->no_buffers, kOut, nullptr)),
-    CALL(gcap_graph_manager_recapture(w->manager, 0)),
-    CALL(gcap_graph_manager_explain(w->manager, 0, GCAP_GRAPH_WHY_CAPTURE_FAILED)),
-    CALL(gcap_graph_manager_dump(w->manager, 0, "/dev/null", 0)),
-    CALL(gcap_graph_manager_audit(w->manager, 0, nullptr, nullptr, nullptr)),
-    CALL(gcap_graph_manager_check_moves(w->manager, 0)),
-    CALL(gcap_graph_manager_plan(w->manager, nullptr, 0, &w->plan)),
-    CALL(gcap_graph_notes_create(w->graph, nullptr, nullptr, kOut)),
-    CALL(gcap_graph_audit(w->notes, nullptr, nullptr, nullptr)),
-    CALL(gcap_runtime_copy_tensors(w->runtime, nullptr, 0)),
-    CALL(gcap_runtime_create_stream(w->runtime, kOut)),
-    CALL(gcap_runtime_get_allocator(w->runtime, GCAP_MEMORY_PINNED, kOut)),
-    CALL(gcap_runtime_fork(w->runtime, 1, kOut)),
-    CALL(gcap_runtime_join(w->runtime)),
-    CALL(RunOnRuntime(w->runtime, 0, Nothing, nullptr, true)),
-    CALL(BeginRun(w->runtime, 0)),
-    CALL(PlanOnRuntime(w->runtime, nullptr, 0, &w->plan)),
-    CALL(EndRun(w->runtime, nullptr, true)),
-    CALL(TryReplay(w->runtime, 0, /*synchronize=*/true, nullptr)),
-    CALL(gcap_runtime_destroy(w->runtime)),
-    CALL(w->rig.Run(w->x, w->y)),
-    CALL(gcap_io_binding_destroy(w->binding)),
-    CALL(gcap_session_run_bound(w->rig.session, nullptr, w->binding)),
-    CALL(gcap_session_create(&w->no_model, nullptr, 0, nullptr, kOut)),
-    CALL(gcap_session_release_captured_graph(w->rig.session, 0)),
-    CALL(gcap_session_warm_up(w->rig.session, nullptr, 0)),
-    CALL(gcap_session_plan(w->rig.session, nullptr, 0, &w->plan)),
-    CALL(gcap_session_destroy(w->rig.session)),
-    CALL(gcap_ep_destroy(w->rig.ep->get())),
+    REFUSED(gcap_scratch_alloc(w->resources.scratch, 1000, w->resources.stream, kOut)),
+    REFUSED(gcap_scratch_free(w->resources.scratch, w->block)),
+    REFUSED(gcap_scratch_validate(w->resources.scratch)),
+    REFUSED(gcap_scratch_trim(w->resources.scratch)),
+    REFUSED(gcap_scratch_begin_run(w->resources.scratch, w->resources.stream)),
+    REFUSED(gcap_scratch_end_run(w->resources.scratch, w->resources.stream)),
+    REFUSED(gcap_scratch_keep(w->resources.scratch, w->block)),
+    REFUSED(gcap_scratch_forget_stream(w->resources.scratch, w->pooled)),
+    REFUSED(gcap_scratch_create(w->resources.allocator, nullptr, kOut)),
+    REFUSED(gcap_scratch_reservation_open(w->resources.scratch, w->pooled, kOut)),
+    REFUSED(gcap_scratch_reservation_prepare(w->resources.scratch, w->pooled)),
+    REFUSED(gcap_scratch_reservation_reopen(w->reservation)),
+    REFUSED(gcap_scratch_destroy(w->resources.scratch)),
+    REFUSED(gcap_allocator_alloc(w->resources.allocator, 64, kOut)),
+    REFUSED(gcap_stream_create(0, kOut)),
+    REFUSED(gcap_stream_wrap(w->raw, GCAP_STREAM_USER, 0, 0, kOut)),
+    REFUSED(gcap_stream_defer(w->resources.stream, Release, nullptr)),
+    REFUSED(gcap_notification_create(w->resources.stream, kOut)),
+    REFUSED(gcap_notification_record(w->notification)),
+    REFUSED(gcap_notification_wait(w->notification, w->resources.stream)),
+    REFUSED(gcap_notification_wait_on_host(w->notification)),
+    REFUSED(gcap_stream_pool_create(0, kOut)),
+    REFUSED(gcap_stream_pool_acquire(w->pool, kOut)),
+    REFUSED(gcap_device_allocator_create(0, kOut)),
+    REFUSED(gcap_pool_allocator_create(&w->pool_options, kOut)),
+    REFUSED(gcap_external_allocator_create(nullptr, kOut)),
+    REFUSED(gcap_allocator_create(nullptr, kOut)),
+    REFUSED(gcap_graph_manager_create(nullptr, kOut)),
+    REFUSED(gcap_runtime_create(nullptr, kOut)),
+    REFUSED(gcap_runtime_get_resources(w->runtime, kOut)),
+    REFUSED(gcap_capture_retain(gcap_capture_current(), Release, w)),
+    REFUSED(gcap_capture_on_close(gcap_capture_current(), Close, w)),
+    REFUSED(gcap_capture_fork(gcap_capture_current(), &w->raw, 1)),
+    REFUSED(gcap_capture_join(gcap_capture_current(), &w->raw, 1)),
+    REFUSED(gcap_stream_synchronize(w->resources.stream)),
+    REFUSED(gcap_stream_destroy(w->resources.stream)),
+    REFUSED(gcap_stream_pool_release(w->pool, w->pooled)),
+    REFUSED(gcap_stream_pool_destroy(w->pool)),
+    REFUSED(gcap_capture_begin(w->raw, nullptr, kOut)),
+    REFUSED(gcap_capture_end(gcap_capture_current(), kOut, kOut)),
+    REFUSED(gcap_capture_write_events(gcap_capture_current(), "/dev/null")),
+    REFUSED(RunPlain(w->manager, 0, w->raw, NothingOnStream, nullptr, true)),
+    REFUSED(Replay(w->manager, 0, true)),
+    REFUSED(gcap_graph_manager_release(w->manager, 0)),
+    REFUSED(gcap_graph_manager_destroy(w->manager)),
+    REFUSED(BeginPlain(w->manager, 5, w->raw, kOut)),
+    REFUSED(EndPlain(w->manager, nullptr, true)),
+    REFUSED(BeginPlainOn(w->manager, 5, w->raw, &w->no_buffers, kOut, nullptr)),
+    REFUSED(gcap_graph_manager_recapture(w->manager, 0)),
+    REFUSED(gcap_graph_manager_explain(w->manager, 0, GCAP_GRAPH_WHY_CAPTURE_FAILED)),
+    REFUSED(gcap_graph_manager_dump(w->manager, 0, "/dev/null", 0)),
+    REFUSED(gcap_graph_manager_audit(w->manager, 0, nullptr, nullptr, nullptr)),
+    REFUSED(gcap_graph_manager_check_moves(w->manager, 0)),
+    REFUSED(gcap_graph_manager_plan(w->manager, nullptr, 0, &w->plan)),
+    REFUSED(gcap_graph_notes_create(w->graph, nullptr, nullptr, kOut)),
+    REFUSED(gcap_graph_audit(w->notes, nullptr, nullptr, nullptr)),
+    REFUSED(gcap_runtime_copy_tensors(w->runtime, nullptr, 0)),
+    REFUSED(gcap_runtime_create_stream(w->runtime, kOut)),
+    REFUSED(gcap_runtime_get_allocator(w->runtime, GCAP_MEMORY_PINNED, kOut)),
+    REFUSED(gcap_runtime_fork(w->runtime, 1, kOut)),
+    REFUSED(gcap_runtime_join(w->runtime)),
+    REFUSED(RunOnRuntime(w->runtime, 0, Nothing, nullptr, true)),
+    REFUSED(BeginRun(w->runtime, 0)),
+    REFUSED(PlanOnRuntime(w->runtime, nullptr, 0, &w->plan)),
+    REFUSED(EndRun(w->runtime, nullptr, true)),
+    REFUSED(TryReplay(w->runtime, 0, /*synchronize=*/true, nullptr)),
+    REFUSED(gcap_runtime_destroy(w->runtime)),
+    REFUSED(w->rig.Run(w->x, w->y)),
+    REFUSED(gcap_io_binding_destroy(w->binding)),
+    REFUSED(gcap_session_run_bound(w->rig.session, nullptr, w->binding)),
+    REFUSED(gcap_session_create(&w->no_model, nullptr, 0, nullptr, kOut)),
+    REFUSED(gcap_session_release_captured_graph(w->rig.session, 0)),
+    REFUSED(gcap_session_warm_up(w->rig.session, nullptr, 0)),
+    REFUSED(gcap_session_plan(w->rig.session, nullptr, 0, &w->plan)),
+    REFUSED(gcap_session_destroy(w->rig.session)),
+    REFUSED(gcap_ep_destroy(w->rig.ep->get())),
 };
 
 // In the child. Gives the number of calls that were not refused as they should be.

@@ -23,6 +23,7 @@ using gcap::testing::DeviceFloats;
 using gcap::testing::Floats;
 using gcap::testing::GraphOptions;
 using gcap::testing::LogCatcher;
+using gcap::testing::Memory;
 using gcap::testing::Outcome;
 
 // z = x, by way of y and of scratch: each half in a stream of its own.
@@ -132,29 +133,20 @@ TEST_F(RuntimeForks, AThreadGetsItsOwnStreamsBack) {
   }
 }
 
-// Memory of the application that notes whether a capture asked for it.
-std::atomic<int> calls_in_capture;
-void* Alloc(size_t bytes) {
-  calls_in_capture += gcap_thread_is_capturing();
-  void* memory = nullptr;
-  return cudaMalloc(&memory, bytes) == cudaSuccess ? memory : nullptr;
-}
-void Free(void* memory) { EXPECT_EQ(cudaFree(memory), cudaSuccess); }
-
 // The first graph keeps the memory that the forked streams had, and the second capture finds what it needs all the
 // same.
 TEST_F(RuntimeForks, CapturesOfTwoIdsFindTheirMemory) {
   gcap_options_t options = GraphOptions(1);
-  options.external_alloc = Alloc;
-  options.external_free = Free;
+  options.external_alloc = Memory::Alloc;
+  options.external_free = Memory::Free;
   options.arena.extend_as_requested = true;  // no region is larger by chance
   options.arena.initial_chunk_bytes = 256;
   Create(options);
-  calls_in_capture = 0;
+  Memory::calls_in_capture = 0;
   for (int round = 0; round < 2; ++round) {
     for (int id : {0, 1}) ExpectRight(id, 10.0f * round + id);
   }
-  EXPECT_EQ(calls_in_capture, 0);
+  EXPECT_EQ(Memory::calls_in_capture, 0);
   for (int id : {0, 1}) {
     EXPECT_EQ(Info(id).captures, 1u);
     EXPECT_EQ(Info(id).failures, 0u);

@@ -22,18 +22,6 @@ namespace {
 
 constexpr size_t kUnit = 64 << 10;
 
-// The application's allocator; it notes calls from inside a capture.
-std::atomic<int> calls_in_capture;
-void* Alloc(size_t bytes) {
-  calls_in_capture += gcap_thread_is_capturing();
-  void* memory = nullptr;
-  return cudaMalloc(&memory, bytes) == cudaSuccess ? memory : nullptr;
-}
-void Free(void* memory) {
-  calls_in_capture += gcap_thread_is_capturing();
-  EXPECT_EQ(cudaFree(memory), cudaSuccess);
-}
-
 class EpGraphs : public RuntimeTest {
  protected:
   // One model for each graph id: a copy by way of some units of scratch.
@@ -118,15 +106,15 @@ TEST_F(EpGraphs, EachIsCapturedAtItsFirstTryWithoutACallUpstream) {
   for (const bool shared : {false, true}) {
     SCOPED_TRACE(shared ? "shared" : "apart");
     gcap_options_t options = Options(shared);
-    options.external_alloc = Alloc;
-    options.external_free = Free;
+    options.external_alloc = Memory::Alloc;
+    options.external_free = Memory::Free;
     options.arena.extend_as_requested = true;  // no region is larger by chance
     options.arena.initial_chunk_bytes = 256;
     Create(options);
-    calls_in_capture = 0;
+    Memory::calls_in_capture = 0;
     AddModels({1, 4, 4, 2, 8});
     CaptureAll();
-    EXPECT_EQ(calls_in_capture, 0);
+    EXPECT_EQ(Memory::calls_in_capture, 0);
     RunAll(100.0f);
     GCAP_EXPECT_OK(gcap_scratch_validate(gcap_runtime_scratch(runtime_)));
   }

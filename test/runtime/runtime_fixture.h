@@ -4,9 +4,11 @@
 #ifndef GCAP_TEST_RUNTIME_RUNTIME_FIXTURE_H_
 #define GCAP_TEST_RUNTIME_RUNTIME_FIXTURE_H_
 
+#include <atomic>
 #include <functional>
 #include <vector>
 
+#include "gcap/capture.h"
 #include "gcap/kit/ep_ops.h"
 #include "gtest/gtest.h"
 #include "test/ep/test_ep.h"
@@ -19,6 +21,28 @@ namespace gcap {
 namespace testing {
 
 using Floats = std::vector<float>;
+
+// An application's memory, whose callbacks are written for one call at a time and for none in a capture.
+struct Memory {
+  static inline std::atomic<int> inside{0}, overlaps{0}, live{0}, calls{0}, calls_in_capture{0};
+
+  static void* Alloc(size_t bytes) {
+    if (++inside > 1) ++overlaps;
+    ++calls;
+    calls_in_capture += gcap_thread_is_capturing();
+    void* memory = nullptr;
+    if (cudaMalloc(&memory, bytes) == cudaSuccess) ++live;
+    --inside;
+    return memory;
+  }
+  static void Free(void* memory) {
+    if (++inside > 1) ++overlaps;
+    calls_in_capture += gcap_thread_is_capturing();
+    EXPECT_EQ(cudaFree(memory), cudaSuccess);
+    --live;
+    --inside;
+  }
+};
 
 class RuntimeTest : public DeviceTest {
  protected:
@@ -74,6 +98,15 @@ class RuntimeTest : public DeviceTest {
       status = GCAP_CUDA(cudaMemcpyAsync(to.get(), *out_scratch, from.Bytes(), cudaMemcpyDeviceToDevice, stream));
     }
     return gcap_status_join(status, gcap_scratch_free(run.scratch, *out_scratch));
+  }
+
+  // Writes to a block of scratch, and gives its address.
+  static gcap_status_t Touch(const gcap_run_resources_t& run, size_t bytes, void** out_block = nullptr) {
+    void* block = nullptr;
+    GCAP_RETURN_IF_ERROR(gcap_scratch_alloc(run.scratch, bytes, run.stream, &block));
+    if (out_block != nullptr) *out_block = block;
+    gcap_status_t status = GCAP_CUDA(cudaMemsetAsync(block, 1, bytes, gcap_stream_handle(run.stream)));
+    return gcap_status_join(status, gcap_scratch_free(run.scratch, block));
   }
 
   // A work that copies, and a replay of which the copy has other content.

@@ -17,7 +17,7 @@
 #include "gcap_sim.h"
 #include "gtest/gtest.h"
 #include "test/base/heap_failure.h"
-#include "test/ep/test_ep.h"
+#include "test/runtime/runtime_fixture.h"
 #include "test/support/expect_status.h"
 #include "test/support/faults.h"
 #include "test/support/replays.h"
@@ -32,37 +32,13 @@ using gcap::testing::Outcome;
 using gcap::testing::Walked;
 using gcap::testing::WalkFaults;
 
-// Writes to a block of scratch, and gives its address.
-gcap_status_t Touch(const gcap_run_resources_t& run, size_t bytes, void** out_block) {
-  GCAP_RETURN_IF_ERROR(gcap_scratch_alloc(run.scratch, bytes, run.stream, out_block));
-  gcap_status_t status = GCAP_CUDA(cudaMemsetAsync(*out_block, 1, bytes, gcap_stream_handle(run.stream)));
-  return gcap_status_join(status, gcap_scratch_free(run.scratch, *out_block));
-}
-
-class RuntimeSim : public ::testing::Test {
+class RuntimeSim : public gcap::testing::RuntimeTest {
  protected:
-  void Create(const gcap_options_t& options = GraphOptions()) {
-    GCAP_ASSERT_OK(gcap_runtime_create(&options, &runtime_));
-  }
-  void TearDown() override { GCAP_EXPECT_OK(End()); }
-  gcap_status_t End() {
-    gcap_runtime_t* const runtime = runtime_;
-    runtime_ = nullptr;
-    return gcap_runtime_destroy(runtime);
-  }
-  gcap_run_resources_t Resources() {
-    gcap_run_resources_t resources;
-    GCAP_EXPECT_OK(gcap_runtime_get_resources(runtime_, &resources));
-    return resources;
-  }
   // A run that touches scratch.
   gcap_status_t TouchScratch(size_t bytes, int id = GCAP_GRAPH_ID_NONE, void** out_block = nullptr) {
-    void* block = nullptr;
     GCAP_RETURN_IF_ERROR(BeginRun(runtime_, id));
-    return EndRun(runtime_, Touch(Resources(), bytes, out_block != nullptr ? out_block : &block), false);
+    return EndRun(runtime_, Touch(Resources(), bytes, out_block), /*synchronize=*/false);
   }
-
-  gcap_runtime_t* runtime_ = nullptr;
 };
 
 // A failing cudaFree is told after an allocation that found its memory all the same. The sink's own line of the trace
@@ -84,8 +60,7 @@ TEST_F(RuntimeSim, ALogSinkMayTakeScratchWithATraceFile) {
   GCAP_EXPECT_OK(gcap_scratch_free(run.scratch, used));
   int num_logged = 0;
   std::function<void()> sink = [&] {
-    void* mine = nullptr;
-    if (++num_logged == 1) GCAP_EXPECT_OK(Touch(run, 300, &mine));
+    if (++num_logged == 1) GCAP_EXPECT_OK(Touch(run, 300));
   };
   gcap_log_set_sink([](void* user, gcap_log_level_t, const char*) { (*static_cast<std::function<void()>*>(user))(); },
                     &sink, GCAP_LOG_WARNING);
@@ -115,7 +90,7 @@ TEST_F(RuntimeSim, ABlockThatAKernelLosesInABrokenCaptureCostsNothing) {
 
 // An exception tells that the run failed; the device goes on.
 TEST_F(RuntimeSim, ARunThatIsLeftByAnExceptionDoesNotWait) {
-  Create();
+  Create(GraphOptions());
   const auto waits = [] {
     return gcap_sim_calls("cudaStreamSynchronize") + gcap_sim_calls("cudaEventSynchronize") +
            gcap_sim_calls("cudaDeviceSynchronize");
@@ -136,7 +111,7 @@ TEST_F(RuntimeSim, ARunThatIsLeftByAnExceptionDoesNotWait) {
 
 // A thread's first call makes the thread's stream, whichever call that is.
 TEST_F(RuntimeSim, EachCallOfAThreadThatCanHaveNoStreamFails) {
-  Create();
+  Create(GraphOptions());
   const std::function<gcap_status_t()> calls[] = {
       [&] { return BeginRun(runtime_, 0); },
       [&] { return EndRun(runtime_, nullptr, /*synchronize=*/false); },
@@ -154,7 +129,7 @@ TEST_F(RuntimeSim, EachCallOfAThreadThatCanHaveNoStreamFails) {
       GCAP_EXPECT_FAILS(call(), GCAP_CUDA_ERROR, "cudaStreamCreateWithFlags");
     }
     fail();
-    EXPECT_FALSE(gcap_runtime_is_captured(runtime_, 0));
+    EXPECT_FALSE(IsCaptured(0));
     fail();
     EXPECT_EQ(GraphInfo(runtime_, 0).state, GCAP_GRAPH_COLD);
     gcap_sim_clear_faults();
@@ -184,7 +159,7 @@ TEST_F(RuntimeSim, AForkInACaptureSurvivesAFailureOfEachOfItsCalls) {
       const Outcome ended(EndRun(runtime_, joined, /*synchronize=*/true));
       EXPECT_EQ(ended.code, fault.hit() ? GCAP_CAPTURE_INVALIDATED : GCAP_OK) << ended.message;
     }
-    GCAP_EXPECT_OK(End());
+    Destroy();
   });
   EXPECT_EQ(walked.functions.count("cudaStreamWaitEvent"), 1u);
 }
@@ -192,9 +167,10 @@ TEST_F(RuntimeSim, AForkInACaptureSurvivesAFailureOfEachOfItsCalls) {
 // Whatever cannot be ended is kept, with the memory that it may use; then the status says so.
 TEST_F(RuntimeSim, DestroySurvivesAFailureOfEachOfItsCalls) {
   const Walked walked = WalkFaults([&](Fault& fault) {
-    Create();
+    Create(GraphOptions());
     GCAP_EXPECT_OK(TouchScratch(256));
-    const Outcome outcome = fault.During([&] { return End(); });
+    const Outcome outcome = fault.During([&] { return gcap_runtime_destroy(runtime_); });
+    runtime_ = nullptr;
     EXPECT_TRUE(fault.hit() || outcome.ok()) << outcome.message;
     EXPECT_TRUE(outcome.ok() || outcome.cuda_error == cudaErrorUnknown) << outcome.message;
     EXPECT_TRUE(outcome.ok() || outcome.code == GCAP_LEAKED) << "the runtime is gone: " << outcome.message;
@@ -208,10 +184,7 @@ TEST_F(RuntimeSim, PlanSurvivesAFailureOfEachOfItsCalls) {
   for (const bool shared : {false, true}) {
     gcap_options_t options = GraphOptions(1);
     options.share_graph_memory = shared;
-    const gcap_work_t work = [](void*, const gcap_run_resources_t* run) {
-      void* block = nullptr;
-      return Touch(*run, 1 << 10, &block);
-    };
+    const gcap_work_t work = [](void*, const gcap_run_resources_t* run) { return Touch(*run, 1 << 10); };
     const PlannedWork runs[] = {{0, work, nullptr}, {1, work, nullptr}};
     WalkFaults([&](Fault& fault) {
       Create(options);
@@ -224,8 +197,8 @@ TEST_F(RuntimeSim, PlanSurvivesAFailureOfEachOfItsCalls) {
       EXPECT_EQ(plan.retained_bytes, outcome.ok() ? (shared ? 1u : 2u) << 10 : 0u);
       GCAP_EXPECT_OK(gcap_scratch_validate(gcap_runtime_scratch(runtime_)));
       for (const auto& run : runs) GCAP_EXPECT_OK(RunOnRuntime(runtime_, run.id, work, nullptr, true));
-      for (const auto& run : runs) EXPECT_TRUE(gcap_runtime_is_captured(runtime_, run.id));
-      GCAP_EXPECT_OK(End());
+      for (const auto& run : runs) EXPECT_TRUE(IsCaptured(run.id));
+      Destroy();
     });
   }
 }
@@ -243,11 +216,9 @@ TEST_F(RuntimeSim, SharedCaptureSurvivesAFailureOfEachOfItsCalls) {
     EXPECT_EQ(first.state, GCAP_GRAPH_CAPTURED);
     EXPECT_EQ(second.bytes, second.state == GCAP_GRAPH_CAPTURED ? first.bytes : 0u) << outcome.message;
     EXPECT_GE(first.bytes + second.bytes, kBytes);
-    bool replayed = false;
-    GCAP_EXPECT_OK(TryReplay(runtime_, 0, /*synchronize=*/true, &replayed));
-    EXPECT_TRUE(replayed);
+    EXPECT_TRUE(Replay(0));
     GCAP_EXPECT_OK(gcap_scratch_validate(gcap_runtime_scratch(runtime_)));
-    GCAP_EXPECT_OK(End());
+    Destroy();
   });
   EXPECT_GE(walked.calls, 5u);
 }
@@ -255,14 +226,14 @@ TEST_F(RuntimeSim, SharedCaptureSurvivesAFailureOfEachOfItsCalls) {
 // Streams that were not joined are ordered before what comes next. Only where that fails are they waited for.
 TEST_F(RuntimeSim, TheEndOfARunThatDoesNotJoinWaitsOnlyWhereItCannotOrder) {
   const Walked walked = WalkFaults([&](Fault& fault) {
-    Create();
+    Create(GraphOptions());
     gcap_stream_t* forked = nullptr;
     GCAP_EXPECT_OK(BeginRun(runtime_, GCAP_GRAPH_ID_NONE));
     GCAP_EXPECT_OK(gcap_runtime_fork(runtime_, 1, &forked));
     const Outcome outcome = fault.During([&] { return EndRun(runtime_, nullptr, /*synchronize=*/false); });
     EXPECT_EQ(outcome.code, GCAP_FAILED_PRECONDITION) << outcome.message;
     EXPECT_EQ(outcome.Names("cudaErrorUnknown"), fault.hit()) << outcome.message;
-    GCAP_EXPECT_OK(End());
+    Destroy();
   });
   EXPECT_EQ(walked.functions.count("cudaEventRecord"), 1u);
   EXPECT_EQ(walked.functions.count("cudaStreamSynchronize"), 0u);
@@ -272,7 +243,7 @@ TEST_F(RuntimeSim, TheEndOfARunThatDoesNotJoinWaitsOnlyWhereItCannotOrder) {
 
 TEST_F(RuntimeSim, MemoryOfAStreamThatCouldNotBeDrainedIsNeverHandedOutAgain) {
   constexpr size_t kBytes = 4096;
-  Create();
+  Create(GraphOptions());
   void* lost = nullptr;
   std::thread([&] {
     GCAP_EXPECT_OK(TouchScratch(kBytes, GCAP_GRAPH_ID_NONE, &lost));
@@ -320,7 +291,7 @@ TEST_F(RuntimeSim, RunsForksPlansAndPinnedMemorySurviveAShortHeap) {
       GCAP_EXPECT_OK(TouchScratch(256, 0));
       expect_refusal(skip, [&] { return PlanOnRuntime(runtime_, &planned, 1, &plan); });
     }).join();
-    GCAP_EXPECT_OK(End());
+    Destroy();
   }
 }
 
@@ -328,9 +299,9 @@ TEST_F(RuntimeSim, RunsForksPlansAndPinnedMemorySurviveAShortHeap) {
 TEST_F(RuntimeSim, NothingIsLeftOfARuntime) {
   const long blocks = gcap::testing::LiveBlocks();
   gcap_allocator_t* pinned = nullptr;
-  Create();
+  Create(GraphOptions());
   GCAP_EXPECT_OK(gcap_runtime_get_allocator(runtime_, GCAP_MEMORY_PINNED, &pinned));
-  GCAP_EXPECT_OK(End());
+  Destroy();
   EXPECT_EQ(gcap::testing::LiveBlocks(), blocks);
 }
 

@@ -75,13 +75,6 @@ gcap_options_t Traced(const std::string& path) {
   return options;
 }
 
-gcap_status_t TouchScratch(const gcap_run_resources_t& run, size_t bytes) {
-  void* block = nullptr;
-  GCAP_RETURN_IF_ERROR(gcap_scratch_alloc(run.scratch, bytes, run.stream, &block));
-  gcap_status_t status = GCAP_CUDA(cudaMemsetAsync(block, 1, bytes, gcap_stream_handle(run.stream)));
-  return gcap_status_join(status, gcap_scratch_free(run.scratch, block));
-}
-
 // A program that the process starts does not inherit it.
 TEST_F(Runtime, TraceFileIsClosedOnExec) {
   Create(Traced(TracePath()));
@@ -97,6 +90,17 @@ TEST_F(Runtime, TraceFileIsClosedOnExec) {
   EXPECT_EQ(num_found, 1);
 }
 
+TEST_F(Runtime, TraceFileThatCannotBeWrittenOrFinishedIsNamed) {
+  gcap_options_t options = Traced("/dev/null/none");
+  GCAP_EXPECT_FAILS(gcap_runtime_create(&options, &runtime_), GCAP_INVALID_ARGUMENT, "/dev/null/none");
+  EXPECT_EQ(runtime_, nullptr);
+  Create(Traced("/dev/full"));
+  GCAP_EXPECT_OK(Touch(Resources(), 1000));
+  const LogCatcher log;
+  Destroy();
+  EXPECT_NE(log.text().find("the trace file is incomplete: No space left on device"), std::string::npos) << log.text();
+}
+
 // What several threads did stands in an order in which it can be done again.
 TEST_F(Runtime, TraceFileHoldsAllThatScratchWasAsked) {
   constexpr int kThreads = 4, kBlocks = 200;
@@ -105,7 +109,7 @@ TEST_F(Runtime, TraceFileHoldsAllThatScratchWasAsked) {
   for (int i = 0; i < kThreads; ++i) {
     threads.emplace_back([&] {
       const gcap_run_resources_t run = Resources();
-      for (int block = 0; block < kBlocks; ++block) GCAP_EXPECT_OK(TouchScratch(run, 1000));
+      for (int block = 0; block < kBlocks; ++block) GCAP_EXPECT_OK(Touch(run, 1000));
     });
   }
   for (std::thread& thread : threads) thread.join();
@@ -165,7 +169,7 @@ TEST_F(Runtime, ThreadsTakeTurnsOnAUserStreamInRunsOfOneCall) {
     while (arrived < kThreads) std::this_thread::yield();
     // The others are at the door. One that takes no turn comes in now.
     for (int i = 0; i < 100 && most == 1; ++i) std::this_thread::yield();
-    gcap_status_t status = TouchScratch(run, 256);
+    gcap_status_t status = Touch(run, 256);
     --inside;
     return status;
   };
@@ -305,8 +309,7 @@ TEST_F(Runtime, AnEagerRunTakesNoMemoryForACapture) {
   options.arena.initial_chunk_bytes = 256;
   Create(options);
   for (int i = 0; i < 3; ++i) {
-    EXPECT_TRUE(
-        Run(GCAP_GRAPH_ID_NONE, [](const gcap_run_resources_t& run) { return TouchScratch(run, kBytes); }).ok());
+    EXPECT_TRUE(Run(GCAP_GRAPH_ID_NONE, [](const gcap_run_resources_t& run) { return Touch(run, kBytes); }).ok());
     EXPECT_LT(ScratchStats().total_allocated_bytes, static_cast<int64_t>(2 * kBytes)) << i;
   }
 }
@@ -377,10 +380,10 @@ TEST_F(Runtime, ArenaOptionsReachTheScratch) {
   options.arena.initial_chunk_bytes = 1 << 16;
   options.arena.memory_limit_bytes = 1 << 18;
   Create(options);
-  GCAP_EXPECT_OK(TouchScratch(Resources(), 256));
+  GCAP_EXPECT_OK(Touch(Resources(), 256));
   EXPECT_EQ(ScratchStats().total_allocated_bytes, size_t{1} << 16);
   EXPECT_EQ(ScratchStats().limit_bytes, size_t{1} << 18);
-  GCAP_EXPECT_FAILS(TouchScratch(Resources(), 1 << 19), GCAP_RESOURCE_EXHAUSTED, "");
+  GCAP_EXPECT_FAILS(Touch(Resources(), 1 << 19), GCAP_RESOURCE_EXHAUSTED, "");
 
   options = GraphOptions();
   options.arena.extend_as_requested = true;
@@ -397,7 +400,7 @@ TEST_F(Runtime, ArenaOptionsReachTheScratch) {
   options.arena.max_dead_bytes_per_chunk = 0;
   Create(options);
   const gcap_run_resources_t grown = Resources();
-  GCAP_ASSERT_OK(TouchScratch(grown, 256));
+  GCAP_ASSERT_OK(Touch(grown, 256));
   GCAP_EXPECT_OK(gcap_stream_synchronize(grown.stream));
   GCAP_EXPECT_OK(gcap_scratch_trim(grown.scratch));
   const size_t sizes[] = {256, (3 << 20) - 512};

@@ -21,27 +21,6 @@ namespace {
 
 using SharedRuntime = RuntimeTest;
 
-// An application's memory, whose callbacks are written for one call at a time.
-struct Memory {
-  static std::atomic<int> inside, overlaps, live, calls;
-
-  static void* Alloc(size_t bytes) {
-    if (++inside > 1) ++overlaps;
-    ++calls;
-    void* memory = nullptr;
-    if (cudaMalloc(&memory, bytes) == cudaSuccess) ++live;
-    --inside;
-    return memory;
-  }
-  static void Free(void* memory) {
-    if (++inside > 1) ++overlaps;
-    EXPECT_EQ(cudaFree(memory), cudaSuccess);
-    --live;
-    --inside;
-  }
-};
-std::atomic<int> Memory::inside{0}, Memory::overlaps{0}, Memory::live{0}, Memory::calls{0};
-
 gcap_options_t Parsed(gcap_options_t options, const std::vector<std::pair<std::string, std::string>>& pairs) {
   for (const auto& pair : pairs) {
     const char *const key = pair.first.c_str(), *const value = pair.second.c_str();
@@ -83,20 +62,20 @@ class ScopeOfGraphs : public SharedRuntime {
   static constexpr int kThreads = 8, kIds = 20, kRuns = 4;
 
   int CallsOfAll(bool take_turns = true) {
-    struct Memory {
-      explicit Memory(int id) { from.Set(Floats(4, static_cast<float>(id + 1))); }
+    struct Buffers {
+      explicit Buffers(int id) { from.Set(Floats(4, static_cast<float>(id + 1))); }
       DeviceFloats from{Floats(4, 0.0f)}, to{Floats(4, 0.0f)};
     };
     std::atomic<int> calls{0};
-    std::vector<std::unique_ptr<Memory>> memory;
-    for (int i = 0; i < (take_turns ? 1 : kThreads) * kIds; ++i) memory.push_back(std::make_unique<Memory>(i % kIds));
+    std::vector<std::unique_ptr<Buffers>> memory;
+    for (int i = 0; i < (take_turns ? 1 : kThreads) * kIds; ++i) memory.push_back(std::make_unique<Buffers>(i % kIds));
     std::vector<std::thread> threads;
     for (int t = 0; t < kThreads; ++t) {
       threads.emplace_back([&, t] {
         for (int run = 0; run < kRuns; ++run) {
           for (int i = 0; i < kIds; ++i) {
             const int id = (i + 3 * t) % kIds;
-            const Memory* const mine = memory[take_turns ? id : t * kIds + id].get();
+            const Buffers* const mine = memory[take_turns ? id : t * kIds + id].get();
             const auto work = [&calls, mine](const gcap_run_resources_t& resources) {
               ++calls;
               void* scratch = nullptr;
