@@ -229,24 +229,6 @@ TEST_F(RuntimeCopy, OutsideTheDefaultStreamDoesNotWaitForRuns) {
 
 // --- Captures -------------------------------------------------------------------------------------------------------
 
-TEST_F(RuntimeCopy, OfPinnedMemoryInARunIsRepeatedByEachReplay) {
-  Create(GraphOptions(1));
-  PinnedFloats in({0, 0}), out({0, 0});
-  DeviceFloats x({0, 0});
-  const auto there_and_back = [&](const gcap_run_resources_t& run) {
-    const gcap_tensor_t from = Tensor(in.get(), 2), on_device = Tensor(x.get(), 2), to = Tensor(out.get(), 2);
-    const gcap_copy_t copies[] = {{&from, kPinned, &on_device, kDevice, run.stream},
-                                  {&on_device, kDevice, &to, kPinned, run.stream}};
-    return gcap_runtime_copy_tensors(runtime_, copies, 2);
-  };
-  for (float round = 1; round <= 4; ++round) {
-    in.get()[0] = round;
-    in.get()[1] = -round;
-    EXPECT_TRUE(round <= 2 ? Run(0, there_and_back).ok() : Replay(0)) << round;
-    EXPECT_EQ(out.Get(), Floats({round, -round}));
-  }
-}
-
 // Also where the copy calls it pinned.
 TEST_F(RuntimeCopy, OfPageableMemoryIsRefusedInACaptureAndNotInAnEagerRun) {
   for (gcap_memory_t named : {kHost, kPinned}) {

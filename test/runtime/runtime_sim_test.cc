@@ -72,22 +72,6 @@ TEST_F(RuntimeSim, ALogSinkMayTakeScratchWithATraceFile) {
   GCAP_EXPECT_OK(gcap_scratch_free(run.scratch, ptr));
 }
 
-// A kernel loses its block in a capture that it breaks, and gcap cannot read the red zones there: the block was live
-// for ever, and the runtime could not end.
-TEST_F(RuntimeSim, ABlockThatAKernelLosesInABrokenCaptureCostsNothing) {
-  gcap_options_t options = GraphOptions(0);
-  options.arena.red_zones = options.arena.poison_on_free = true;
-  Create(options);
-  GCAP_ASSERT_OK(TouchScratch(1000));  // the warm-up
-  GCAP_ASSERT_OK(BeginRun(runtime_, 0));
-  ASSERT_TRUE(gcap_thread_is_capturing());
-  void *lost = nullptr, *memory = nullptr;
-  GCAP_ASSERT_OK(gcap_scratch_alloc(Resources().scratch, 1000, Resources().stream, &lost));
-  EXPECT_EQ(cudaMalloc(&memory, 16), cudaErrorStreamCaptureUnsupported);
-  static_cast<void>(cudaGetLastError());
-  EXPECT_EQ(Outcome(EndRun(runtime_, nullptr, /*synchronize=*/true)).code, GCAP_CAPTURE_INVALIDATED);
-}
-
 // An exception tells that the run failed; the device goes on.
 TEST_F(RuntimeSim, ARunThatIsLeftByAnExceptionDoesNotWait) {
   Create(GraphOptions());

@@ -10,7 +10,6 @@
 #include <atomic>
 #include <cstdlib>
 #include <cstring>
-#include <functional>
 #include <map>
 #include <string>
 #include <thread>
@@ -279,28 +278,6 @@ TEST_F(Runtime, ARunOnBuffersOfOtherSizesThanTheCapturesIsRefused) {
   EXPECT_EQ(other.Get(), x.Get());
 }
 
-TEST_F(Runtime, NoGraphIdAndDisabledGraphsAreNeverCaptured) {
-  gcap_options_t disabled = GraphOptions(0);
-  disabled.enable_cuda_graph = false;
-  const struct {
-    gcap_options_t options;
-    int id;
-  } rows[] = {{GraphOptions(0), GCAP_GRAPH_ID_NONE}, {disabled, 0}};
-  for (const auto& row : rows) {
-    Create(row.options);
-    EXPECT_EQ(gcap_runtime_is_graph_capture_enabled(runtime_), row.options.enable_cuda_graph);
-    DeviceFloats x({1}), y({0});
-    for (int i = 0; i < 4; ++i) {
-      EXPECT_TRUE(Run(row.id, [&](const gcap_run_resources_t& run) {
-                    EXPECT_FALSE(gcap_thread_is_capturing());
-                    return Copy(run, x, y);
-                  }).ok());
-    }
-    EXPECT_EQ(y.Get(), Floats({1}));
-    EXPECT_FALSE(IsCaptured(row.id));
-  }
-}
-
 // What a capture will need is no eager run's business.
 TEST_F(Runtime, AnEagerRunTakesNoMemoryForACapture) {
   constexpr size_t kBytes = size_t{1} << 20;
@@ -331,19 +308,6 @@ TEST_F(Runtime, ResourcesAndStateCanBeAskedForInACapture) {
                 return Copy(run, x, y);
               }).ok());
   EXPECT_EQ(y.Get(), Floats({1}));
-}
-
-// No graph can hold a wait of the host, so there is none.
-TEST_F(Runtime, AWaitInACaptureIsRefusedAndFailsIt) {
-  Create(GraphOptions(0));
-  DeviceFloats x({1}), y({0});
-  const Outcome outcome = Run(0, [&](const gcap_run_resources_t& run) {
-    GCAP_EXPECT_FAILS(gcap_runtime_synchronize(runtime_), GCAP_FAILED_PRECONDITION, "gcap_stream_synchronize");
-    return Copy(run, x, y);
-  });
-  EXPECT_EQ(outcome.code, GCAP_CAPTURE_INVALIDATED);
-  EXPECT_TRUE(outcome.Names("gcap_stream_synchronize")) << outcome.message;
-  EXPECT_FALSE(IsCaptured(0));
 }
 
 TEST_F(Runtime, GraphsBelongToTheirThread) {
@@ -462,74 +426,6 @@ TEST_F(Runtime, DefaultStreamRunsEagerly) {
   DeviceFloats x({1}), y({0});
   EXPECT_TRUE(Run(0, [&](const gcap_run_resources_t& run) {
                 EXPECT_EQ(gcap_stream_handle(run.stream), nullptr);
-                return Copy(run, x, y);
-              }).ok());
-  EXPECT_EQ(y.Get(), Floats({1}));
-}
-
-// --- Failures -------------------------------------------------------------------------------------------------------
-
-TEST_F(Runtime, FailureOfTheKernelsInACaptureInvalidatesIt) {
-  Create(GraphOptions(0));
-  DeviceFloats x({1}), y({0});
-  const Outcome outcome = Run(0, [&](const gcap_run_resources_t& run) {
-    GCAP_RETURN_IF_ERROR(Copy(run, x, y));
-    return GCAP_STATUS(GCAP_UNAVAILABLE, "the kernel is out of ideas");
-  });
-  EXPECT_EQ(outcome.code, GCAP_CAPTURE_INVALIDATED);
-  EXPECT_TRUE(outcome.Names("out of ideas")) << outcome.message;
-  EXPECT_EQ(y.Get(), Floats({0})) << "nothing was executed";
-  EXPECT_FALSE(gcap_thread_is_capturing());
-  EXPECT_EQ(Info(0).state, GCAP_GRAPH_COOLING);
-  EXPECT_EQ(Info(0).failures, 1u);
-  EXPECT_TRUE(Run(0, Copier(x, y)).ok()) << "eager while it cools down";
-  EXPECT_EQ(y.Get(), Floats({1}));
-  EXPECT_TRUE(Run(0, Copier(x, y)).ok());
-  EXPECT_TRUE(IsCaptured(0));
-}
-
-TEST_F(Runtime, CallsThatNoKernelMayMakeInvalidateTheCapture) {
-  Create(GraphOptions(0));
-  DeviceFloats x({1}), y({0});
-  const std::function<gcap_status_t()> calls[] = {
-      [] {
-        void* memory = nullptr;
-        return GCAP_CUDA(cudaMalloc(&memory, 256));
-      },
-      [] {  // the error is not handed on
-        void* memory = nullptr;
-        EXPECT_EQ(cudaMalloc(&memory, 256), cudaErrorStreamCaptureUnsupported);
-        return gcap_status_t(nullptr);
-      },
-      [&] {  // refused, and the capture itself stays valid
-        gcap_status_ignore(GCAP_CUDA(
-            cudaMemcpyAsync(nullptr, x.get(), 4, cudaMemcpyDeviceToDevice, gcap_stream_handle(Resources().stream))));
-        return gcap_status_t(nullptr);
-      },
-  };
-  int id = 0;
-  for (const auto& call : calls) {
-    SCOPED_TRACE(id);
-    const Outcome outcome = Run(id, [&](const gcap_run_resources_t& run) {
-      GCAP_RETURN_IF_ERROR(Copy(run, x, y));
-      return call();
-    });
-    EXPECT_EQ(outcome.code, GCAP_CAPTURE_INVALIDATED) << outcome.message;
-    EXPECT_EQ(cudaPeekAtLastError(), cudaSuccess);
-    EXPECT_FALSE(IsCaptured(id));
-    ++id;
-  }
-  EXPECT_TRUE(Run(id, Copier(x, y)).ok());
-  EXPECT_EQ(y.Get(), Floats({1}));
-}
-
-TEST_F(Runtime, RunThatWasNeverEndedIsAbortedByTheNext) {
-  Create(GraphOptions(0));
-  DeviceFloats x({1}), y({0});
-  GCAP_ASSERT_OK(BeginRun(runtime_, 0));
-  EXPECT_TRUE(gcap_thread_is_capturing());
-  EXPECT_TRUE(Run(GCAP_GRAPH_ID_NONE, [&](const gcap_run_resources_t& run) {
-                EXPECT_FALSE(gcap_thread_is_capturing());
                 return Copy(run, x, y);
               }).ok());
   EXPECT_EQ(y.Get(), Floats({1}));

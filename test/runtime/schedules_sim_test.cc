@@ -164,21 +164,4 @@ TEST(RuntimeSchedules, ForkedBranchesAreOrderedWithTheRunAndNotWithEachOther) {
   EXPECT_EQ(orders, std::set<std::string>({"ab", "ba"}));
 }
 
-// The host's copy comes after the run, whose end has joined.
-int RunWithoutJoin(void*) {
-  Scene scene(/*copies_in_default_stream=*/true);
-  gcap_run_resources_t run;
-  gcap_stream_t* stream = nullptr;
-  scene.Expect(BeginRun(scene.runtime(), GCAP_GRAPH_ID_NONE));
-  scene.Expect(gcap_runtime_get_resources(scene.runtime(), &run));
-  scene.Expect(gcap_runtime_fork(scene.runtime(), 1, &stream));
-  scene.Expect(cudaMemsetAsync(scene.y(), 6, kBytes, gcap_stream_handle(stream)) == cudaSuccess);
-  const Outcome ended(EndRun(scene.runtime(), nullptr, /*synchronize=*/false));
-  scene.Expect(ended.code == GCAP_FAILED_PRECONDITION);
-  scene.ExpectCopied(6);
-  return scene.End();
-}
-
-TEST(RuntimeSchedules, TheEndOfARunJoinsWhatWasNotJoined) { ExpectRightUnderEverySchedule(RunWithoutJoin, nullptr); }
-
 }  // namespace
