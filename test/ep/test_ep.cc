@@ -176,33 +176,21 @@ struct TestEpOps {
 
   static gcap_graph_node_policy_t Policy(const void* self) { return Ep(self)->config_.policy; }
 
+  static gcap_runtime_t* RuntimeOf(const void* self) { return Ep(self)->runtime_; }
+
   // The table of a runtime around that of the EP.
   static gcap_runtime_ops_t OuterTable(TestEp* ep) {
-    gcap_runtime_ops_t ops = {};
-    ops.struct_size = sizeof(ops);
-    ops.self = ep;
-    ops.get_resources = [](void* self, gcap_run_resources_t* out) {
-      return gcap_runtime_get_resources(Ep(self)->runtime_, out);
-    };
-    ops.synchronize = [](void* self) { return gcap_runtime_synchronize(Ep(self)->runtime_); };
-    ops.is_concurrent_run_supported = [](const void* self) {
-      return gcap_runtime_supports_concurrent_runs(Ep(self)->runtime_);
-    };
+    const gcap_runtime_ops_t runs = ForwardingOpsBy<RuntimeOf>::Runs(ep);
+    gcap_runtime_ops_t ops = ep->config_.counts_runs ? runs : ForwardingOpsBy<RuntimeOf>::Least(ep);
+    ops.is_concurrent_run_supported = runs.is_concurrent_run_supported;
     if (!ep->config_.counts_runs) return ops;
     ops.begin_run = [](void* self, const gcap_run_t* run, gcap_graph_run_kind_t* out_kind, void** out_addresses) {
       ++Ep(self)->begun_runs_;
-      return gcap_runtime_begin_run(Ep(self)->runtime_, run, out_kind, out_addresses);
+      return gcap_runtime_begin_run(RuntimeOf(self), run, out_kind, out_addresses);
     };
     ops.end_run = [](void* self, const gcap_run_t* run, gcap_status_t run_status) {
       ++Ep(self)->ended_runs_;
-      return gcap_runtime_end_run(Ep(self)->runtime_, run, run_status);
-    };
-    ops.is_captured = [](void* self, int id) { return gcap_runtime_is_captured(Ep(self)->runtime_, id); };
-    ops.replay = [](void* self, const gcap_run_t* run, bool* out_replayed) {
-      return gcap_runtime_replay(Ep(self)->runtime_, run, out_replayed);
-    };
-    ops.is_graph_capture_enabled = [](const void* self) {
-      return gcap_runtime_is_graph_capture_enabled(Ep(self)->runtime_);
+      return gcap_runtime_end_run(RuntimeOf(self), run, run_status);
     };
     return ops;
   }
