@@ -10,7 +10,6 @@
 #include <regex>
 #include <set>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "gcap/kit/ep_ops.h"

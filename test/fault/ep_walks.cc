@@ -20,37 +20,13 @@ using S = SessionScene;
 void Warm(S* s) { s->Run(1); }
 void Captured(S* s) { s->Run(2); }
 
-const int64_t kShape[] = {2, 3};
-const gcap_graph_binding_t kBinding = {"x", kShape, 2, kShape};
 constexpr gcap_memory_t kDevice = {GCAP_MEMORY_DEVICE, 0}, kHost = {GCAP_MEMORY_HOST, 0};
 
-// A run of the walks' id that fills y: plain, with a binding to check, or on y as the one buffer that moves.
-struct FillRun {
-  explicit FillRun(S* s) : run(RunOf(S::kId, /*synchronize=*/true)), item{"y", s->y.get(), s->y.Bytes(), 0} {
-    run.work = [](void* scene, const gcap_run_resources_t* resources) {
-      S* const s = static_cast<S*>(scene);
-      void* const y = resources->num_addresses == 0 ? s->y.get() : resources->addresses[0];
-      return GCAP_CUDA(cudaMemsetAsync(y, 1, s->y.Bytes(), resources->cuda_stream));
-    };
-    run.user = s;
-    gcap_graph_buffers_init(&buffers);
-    buffers.items = &item;
-    buffers.count = 1;
-  }
-  const gcap_run_t* Plain() const { return &run; }
-  const gcap_run_t* Bound() {
-    run.bindings = &kBinding;
-    run.num_bindings = 1;
-    return &run;
-  }
-  const gcap_run_t* OnOutput() {
-    run.buffers = &buffers;
-    return &run;
-  }
-  gcap_run_t run;
-  gcap_graph_buffer_t item;
-  gcap_graph_buffers_t buffers;
-};
+// Bindings to check and buffers that move are in the walks over the graph manager.
+gcap_status_t Fill(void* scene, const gcap_run_resources_t* resources) {
+  S* const s = static_cast<S*>(scene);
+  return GCAP_CUDA(cudaMemsetAsync(s->y.get(), 1, s->y.Bytes(), resources->cuda_stream));
+}
 
 // --- Runs that are open ---------------------------------------------------------------------------------------------
 
@@ -58,7 +34,7 @@ struct FillRun {
 void OpenEager(S* s) {
   GCAP_EXPECT_OK(BeginRun(s->Runtime(), S::kId));
   GCAP_ASSERT_OK(gcap_runtime_get_resources(s->Runtime(), &s->resources));
-  EXPECT_EQ(cudaMemsetAsync(s->y.get(), 1, s->y.Bytes(), s->resources.cuda_stream), cudaSuccess);
+  GCAP_EXPECT_OK(Fill(s, &s->resources));
 }
 void OpenCapture(S* s) {
   Warm(s);
@@ -68,37 +44,24 @@ void EndOpenRun(S* s) { GCAP_EXPECT_OK(EndRun(s->Runtime(), nullptr, true)); }
 // Ends a run in which a call failed, or that was not joined.
 void EndAnyRun(S* s) { gcap_status_free(EndRun(s->Runtime(), nullptr, true)); }
 gcap_status_t Begin(S* s) { return BeginRun(s->Runtime(), S::kId); }
-gcap_status_t BeginBound(S* s) { return gcap_runtime_begin_run(s->Runtime(), FillRun(s).Bound(), nullptr, nullptr); }
-gcap_status_t BeginOnOutput(S* s) { return gcap_runtime_begin_run(s->Runtime(), FillRun(s).OnOutput(), kOut, kOut); }
 gcap_status_t End(S* s) { return EndRun(s->Runtime(), nullptr, true); }
-gcap_status_t RunOnce(S* s) { return gcap_runtime_run(s->Runtime(), FillRun(s).Plain()); }
-gcap_status_t RunOnOutput(S* s) { return gcap_runtime_run(s->Runtime(), FillRun(s).OnOutput()); }
-// A graph that was signed.
-void SignedCapture(S* s) {
-  Warm(s);
-  GCAP_EXPECT_OK(BeginBound(s));
-  EndOpenRun(s);
+gcap_status_t RunOnce(S* s) { return RunOnRuntime(s->Runtime(), S::kId, Fill, s, /*synchronize=*/true); }
+gcap_status_t PlanOnce(S* s) {
+  const PlannedWork run = {S::kId, Fill, s};
+  return PlanOnRuntime(s->Runtime(), &run, 1, &s->plan);
 }
 
 std::vector<Walk> RunWalks() {
   return {
       WalkOf<S>("gcap_runtime_begin_run", Begin, nullptr, "eager").MakesNoCall().Then<S>(EndOpenRun),
       WalkOf<S>("gcap_runtime_begin_run", Begin, Warm, "capture").Recovers().Then<S>(EndOpenRun),
-      WalkOf<S>("gcap_runtime_begin_run", BeginBound, Warm, "signed").Recovers().Then<S>(EndOpenRun),
-      WalkOf<S>("gcap_runtime_begin_run", BeginOnOutput, Warm, "rehearsal")
-          .Recovers()
-          .WithoutALog()
-          .Then<S>(EndOpenRun),
       WalkOf<S>("gcap_runtime_end_run", End, OpenEager, "eager").RecoversFrom(kMeasurements),
       WalkOf<S>("gcap_runtime_end_run", End, OpenCapture, "capture").RecoversFrom(kMeasurements),
       WalkOf<S>("gcap_runtime_run", RunOnce, nullptr, "eager"),
       WalkOf<S>("gcap_runtime_run", RunOnce, Warm, "capture").Recovers(),
       WalkOf<S>("gcap_runtime_run", RunOnce, Captured, "replay"),
-      WalkOf<S>("gcap_runtime_run", RunOnOutput, nullptr, "eager, on buffers"),
-      WalkOf<S>("gcap_runtime_run", RunOnOutput, Warm, "rehearsal and capture").Recovers().WithoutALog(),
-      WalkOf<S>(CALL(gcap_runtime_replay, s->Runtime(), FillRun(s).Plain(), kOut), Captured),
-      WalkOf<S>(CALL(gcap_runtime_replay, s->Runtime(), FillRun(s).Bound(), kOut), SignedCapture, "signed"),
-      WalkOf<S>(CALL(gcap_runtime_plan, s->Runtime(), FillRun(s).Plain(), 1, &s->plan)),
+      WalkOf<S>("gcap_runtime_replay", ACT(TryReplay(s->Runtime(), S::kId, true, kOut)), Captured),
+      WalkOf<S>("gcap_runtime_plan", PlanOnce),
       WalkOf<S>(CALL(gcap_runtime_explain, s->Runtime(), S::kId, GCAP_GRAPH_WHY_CAPTURE_FAILED), Captured)
           .MakesNoCall(),
       WalkOf<S>(CALL(gcap_runtime_release, s->Runtime(), S::kId), Captured),

@@ -11,7 +11,6 @@
 #include <stdexcept>
 #include <string>
 #include <thread>
-#include <vector>
 
 #include "gcap/kit/kit.h"
 #include "gtest/gtest.h"

@@ -3,9 +3,6 @@
 // More streams in a run: eager, captured and replayed, on streams of the runtime and beside a user stream; their
 // scratch; and runs that go wrong between fork and join.
 
-#include <algorithm>
-#include <atomic>
-#include <functional>
 #include <string>
 #include <thread>
 #include <vector>

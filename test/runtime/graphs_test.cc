@@ -4,7 +4,6 @@
 // arena.share_graph_memory they keep no more than the largest of them.
 
 #include <algorithm>
-#include <atomic>
 #include <memory>
 #include <string>
 #include <vector>
