@@ -101,6 +101,22 @@ TEST_F(RuntimeCopy, GoesBetweenTheDeviceAndAllKindsOfMemory) {
   EXPECT_EQ(cudaGetLastError(), cudaSuccess);
 }
 
+// In the order of its stream, and without a wait: what the host sees is what was there.
+TEST_F(RuntimeCopy, InAStreamComesAfterItsEarlierWork) {
+  Create(GraphOptions());
+  gcap_stream_t* const stream = NewStream();
+  const DeviceFloats x({1, 2});
+  const PinnedFloats out({0, 0});
+  Gate gate;
+  gate.Hold(gcap_stream_handle(stream));
+  GCAP_EXPECT_OK(CopyOne(Tensor(x.get(), 2), kDevice, Tensor(out.get(), 2), kPinned, stream));
+  EXPECT_EQ(out.Get(), Floats({0, 0}));
+  gate.Open();
+  GCAP_EXPECT_OK(gcap_stream_synchronize(stream));
+  EXPECT_EQ(out.Get(), Floats({1, 2}));
+  GCAP_EXPECT_OK(gcap_stream_destroy(stream));
+}
+
 // Of a batch some have a stream, each its own, and come after its earlier work; some are done on return.
 TEST_F(RuntimeCopy, ABatchMayHaveAStreamForEachTensor) {
   Create(GraphOptions());

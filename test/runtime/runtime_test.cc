@@ -278,6 +278,24 @@ TEST_F(Runtime, ARunOnBuffersOfOtherSizesThanTheCapturesIsRefused) {
   EXPECT_EQ(other.Get(), x.Get());
 }
 
+TEST_F(Runtime, NoGraphIdAndDisabledGraphsAreNeverCaptured) {
+  gcap_options_t disabled = GraphOptions(0);
+  disabled.enable_cuda_graph = false;
+  DeviceFloats x({1}), y({0});
+  for (const bool enabled : {true, false}) {
+    const int id = enabled ? GCAP_GRAPH_ID_NONE : 0;
+    Create(enabled ? GraphOptions(0) : disabled);
+    EXPECT_EQ(gcap_runtime_is_graph_capture_enabled(runtime_), enabled);
+    for (int i = 0; i < 4; ++i) {
+      EXPECT_TRUE(Run(id, [&](const gcap_run_resources_t& run) {
+                    EXPECT_FALSE(gcap_thread_is_capturing());
+                    return Copy(run, x, y);
+                  }).ok());
+    }
+    EXPECT_FALSE(IsCaptured(id));
+  }
+}
+
 // What a capture will need is no eager run's business.
 TEST_F(Runtime, AnEagerRunTakesNoMemoryForACapture) {
   constexpr size_t kBytes = size_t{1} << 20;
@@ -426,6 +444,7 @@ TEST_F(Runtime, DefaultStreamRunsEagerly) {
   DeviceFloats x({1}), y({0});
   EXPECT_TRUE(Run(0, [&](const gcap_run_resources_t& run) {
                 EXPECT_EQ(gcap_stream_handle(run.stream), nullptr);
+                EXPECT_FALSE(gcap_stream_can_capture(run.stream));
                 return Copy(run, x, y);
               }).ok());
   EXPECT_EQ(y.Get(), Floats({1}));
