@@ -57,12 +57,14 @@ GCAP_API gcap_status_t gcap_graph_manager_destroy(gcap_graph_manager_t* manager)
 
 // A whole run in one call. If the id is captured, replays its graph on the run's stream. Else begins a run, calls
 // `work(user, resources)` and ends the run; a run with buffers is rehearsed before its capture. If the capture failed,
-// calls `work` once more, eagerly, unless rerun_failed_capture is false. So the device does the run's work exactly
-// once.
+// calls `work` once more, eagerly, unless rerun_failed_capture is false. If another thread captures the id meanwhile,
+// replays that graph. If the driver refuses to move the graph, the run is eager or captured. So the device does the
+// run's work exactly once.
 //   CAPTURE_INVALIDATED  the capture failed, and rerun_failed_capture is false
 //   CANCELLED            what `work` returned: the run stopped on purpose
 //   FAILED_PRECONDITION  the calling thread is capturing; or as begin_run, end_run and replay
-//   others               as begin_run, end_run and replay; or what `work` returned in an eager run
+//   others               as begin_run, end_run and replay, but not ALREADY_EXISTS; or what `work` returned in an eager
+//                        run
 GCAP_API gcap_status_t gcap_graph_manager_run(gcap_graph_manager_t* manager, const gcap_run_t* run) GCAP_NODISCARD;
 
 // Opens a run. `*out_kind` says how to execute the run. For RUN_CAPTURE and RUN_REHEARSAL the stream is capturing on
@@ -72,10 +74,10 @@ GCAP_API gcap_status_t gcap_graph_manager_run(gcap_graph_manager_t* manager, con
 //
 // With buffers, `out_addresses[count]` says where the work finds each buffer in this run; without, it may be NULL. If
 // `*out_kind` is RUN_REHEARSAL, these are stand-ins: nothing of the run is executed, gcap_graph_manager_end_run returns
-// NULL, and the run is to be begun again. A second rehearsal follows a first one that failed. For any other kind these
-// are the buffers' own addresses. The buffers of all runs of an id have the same count, sizes and alignments; other
-// ones are rehearsed again. An id with buffers is never updated in place. The run of an id whose graph cannot be moved
-// to these buffers is eager.
+// NULL, and the run is to be begun again: a run has one or two rehearsals, and one more if the first fails. For any
+// other kind these are the buffers' own addresses. The buffers of all runs of an id have the same count, sizes and
+// alignments; other ones, and buffers that lie otherwise to one another, are rehearsed again. An id with buffers is
+// never updated in place. The run of an id whose graph cannot be moved to these buffers is eager.
 //   INVALID_ARGUMENT     an id below -1; no stream; an id together with a default stream: the legacy one (0 or
 //                        cudaStreamLegacy) cannot be captured, cudaStreamPerThread is another stream on each thread; no
 //                        bindings although there is a count; a binding with a negative rank, or without a shape; a

@@ -29,7 +29,9 @@ typedef struct gcap_run_resources {
   size_t struct_size;
   cudaStream_t cuda_stream;  // the work goes here
   // Where each buffer of gcap_run_t.buffers is in this run: use these addresses, not those of the struct. NULL: the run
-  // has no buffers.
+  // has no buffers. In a captured run the array lives as long as the graph, so a host function may read the array: it
+  // finds the addresses of the capture, also after a bind. In an eager run the array lives until the run returns, and
+  // in a rehearsal, which executes nothing, until the work returns.
   void* const* addresses;
   size_t num_addresses;
   // Of a runtime; NULL in a run of a plain graph manager. The stream is that of `cuda_stream`. Scratch is for memory of
@@ -51,7 +53,8 @@ typedef gcap_status_t (*gcap_work_t)(void* user, const gcap_run_resources_t* res
 
 // --- Buffers and bindings -------------------------------------------------------------------------------------------
 
-// A buffer that the work reads or writes, and that may be elsewhere at each replay.
+// A buffer that the work reads or writes, and that may be elsewhere at each replay. A graph is moved only while its
+// buffers lie to one another as in its capture; graph_buffers.h says what counts.
 typedef struct gcap_graph_buffer {
   const char* name;  // for messages; may be NULL
   void* address;     // of this run
@@ -74,11 +77,17 @@ typedef struct gcap_graph_buffers {
   const gcap_graph_buffer_t* items;
   size_t count;
   gcap_graph_stand_ins_t stand_ins;  // default ADDRESSES
+  // [count]; NULL, the default: false for each. True: this work may have no pointer into the buffer at all. A graph
+  // without a pointer into a buffer for which this is false cannot be moved, since the pointer may come from memory.
+  const bool* may_be_unused;
+  // The work's host functions do the same wherever the buffers are: neither their data nor what the data lead to
+  // depends on an address of a buffer. Default false: a graph with a host function cannot be moved.
+  bool host_functions_may_stay;
 } gcap_graph_buffers_t;
 
 // Fills in the defaults: no buffers.
 static inline void gcap_graph_buffers_init(gcap_graph_buffers_t* buffers) {
-  const gcap_graph_buffers_t defaults = {sizeof(*buffers), NULL, 0, GCAP_GRAPH_STAND_INS_ADDRESSES};
+  const gcap_graph_buffers_t defaults = {sizeof(*buffers), NULL, 0, GCAP_GRAPH_STAND_INS_ADDRESSES, NULL, false};
   *buffers = defaults;
 }
 
@@ -106,7 +115,7 @@ typedef enum gcap_why_eager {
   GCAP_EAGER_OFF,             // the runtime does not capture (enable_cuda_graph)
   GCAP_EAGER_WARMING,         // the id warms up: at first, or since it was forgotten
   GCAP_EAGER_COOLING,         // an earlier capture of the id failed
-  GCAP_EAGER_NOT_MOVABLE,     // the id's graph cannot be moved to the run's buffers
+  GCAP_EAGER_NOT_MOVABLE,     // the id's graph cannot be moved, or not to the run's buffers: GCAP_GRAPH_WHY_EAGER
   GCAP_EAGER_REFUSED,         // the driver did not begin a capture
   GCAP_EAGER_CAPTURE_FAILED,  // this run's capture failed, and its work was issued once more
 } gcap_why_eager_t;
@@ -166,7 +175,8 @@ static inline void gcap_run_init(gcap_run_t* run) {
 typedef enum gcap_graph_run_kind {
   GCAP_GRAPH_RUN_EAGER = 0,  // issue the work; it runs
   GCAP_GRAPH_RUN_CAPTURE,    // issue the work; it is recorded, and runs at the run's end
-  GCAP_GRAPH_RUN_REHEARSAL,  // of a run with buffers: issue the work; it is recorded and never runs. Then begin again
+  // Of a run with buffers: issue the work; it is recorded and never runs. Then begin again, until it is no rehearsal.
+  GCAP_GRAPH_RUN_REHEARSAL,
 } gcap_graph_run_kind_t;
 
 #ifdef __cplusplus

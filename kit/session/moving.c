@@ -2,7 +2,8 @@
 //
 // Tensors that are elsewhere at each replay. With bindings=relocate the kernels work on them, and the graph's pointers
 // are moved. With bindings=copy only copies have their addresses, so whatever the kernels do with pointers, the graph
-// can be moved; the copies are nodes of the graph, and what they copy to is scratch that the graph keeps.
+// can be moved, and none of their host functions has a tensor's address; the copies are nodes of the graph, and what
+// they copy to is scratch that the graph keeps.
 //
 // Locking: none; all is the run's own.
 
@@ -16,12 +17,15 @@ static gcap_status_t make_room(gcap_run_moving_t* moving, size_t count) {
   moving->tensors = moving->few_tensors;
   moving->items = moving->few_items;
   moving->addresses = moving->few_addresses;
+  moving->may_be_unused = moving->few_may_be_unused;
   if (count <= GCAP_MOVING_WITHOUT_HEAP) return NULL;
-  moving->heap = calloc(count, sizeof(*moving->items) + sizeof(*moving->tensors) + sizeof(*moving->addresses));
+  moving->heap = calloc(count, sizeof(*moving->items) + sizeof(*moving->tensors) + sizeof(*moving->addresses) +
+                                   sizeof(*moving->may_be_unused));
   if (moving->heap == NULL) return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory for %zu tensors", count);
   moving->items = moving->heap;
   moving->tensors = (gcap_moving_tensor_t*)(moving->items + count);
   moving->addresses = (void**)(moving->tensors + count);
+  moving->may_be_unused = (bool*)(moving->addresses + count);
   return NULL;
 }
 
@@ -41,6 +45,7 @@ static gcap_status_t add(gcap_run_moving_t* moving, const gcap_session_parts_t* 
       (gcap_graph_buffer_t){.name = name, .address = tensor->data, .bytes = bytes, .alignment = moving->copies ? 1 : 0};
   moving->tensors[i] = (gcap_moving_tensor_t){.slot = value, .is_input = is_input};
   moving->addresses[i] = tensor->data;
+  moving->may_be_unused[i] = is_input && !moving->copies && slot->last_reader < 0;
   return NULL;
 }
 
@@ -53,6 +58,8 @@ gcap_status_t gcap_run_moving_init(const gcap_session_parts_t* parts, const gcap
   moving->copies = bindings == GCAP_BINDINGS_COPY;
   GCAP_RETURN_IF_ERROR(make_room(moving, (size_t)model->num_inputs + (size_t)model->num_outputs));
   moving->buffers.items = moving->items;
+  moving->buffers.may_be_unused = moving->may_be_unused;
+  moving->buffers.host_functions_may_stay = moving->copies;
   // A copy to an address without memory is refused by the runtime.
   if (moving->copies) moving->buffers.stand_ins = GCAP_GRAPH_STAND_INS_MEMORY;
   gcap_status_t status = NULL;

@@ -22,12 +22,14 @@ typedef struct gcap_run_moving {
   gcap_moving_tensor_t* tensors;
   gcap_graph_buffer_t* items;
   void** addresses;            // where the kernels, or the copies, find them
+  bool* may_be_unused;         // inputs that no step reads
   gcap_graph_run_kind_t kind;  // of the run that was begun last
   bool copies;                 // bindings=copy
   void* heap;                  // NULL: the few are enough
   gcap_moving_tensor_t few_tensors[GCAP_MOVING_WITHOUT_HEAP];
   gcap_graph_buffer_t few_items[GCAP_MOVING_WITHOUT_HEAP];
   void* few_addresses[GCAP_MOVING_WITHOUT_HEAP];
+  bool few_may_be_unused[GCAP_MOVING_WITHOUT_HEAP];
 } gcap_run_moving_t;
 
 // `bindings`: COPY or RELOCATE. `moving` stays where it is.

@@ -92,9 +92,14 @@ gcap_status_t gcap_infer_squeeze(const gcap_node_t* node, const gcap_tensor_t* i
   gcap_numbers_t axes;
   bool given = false, at[GCAP_MAX_RANK];
   GCAP_RETURN_IF_ERROR(gcap_shape_read_numbers(node, "axes", inputs, &axes, &given));
-  if (!axes.known) return NULL;
+  // Each axis is named once, so the rank is known before the axes are.
+  if (axes.count > inputs[0].rank) {
+    return GCAP_SHAPE_REFUSE(node, "it has %d axes, input 0 has %d dimensions", axes.count, inputs[0].rank);
+  }
+  gcap_shape_t shape = gcap_shape_unknown(inputs[0].rank - axes.count);
+  if (!axes.known) return gcap_shape_give(node, 0, &shape, &outputs[0]);
   GCAP_RETURN_IF_ERROR(gcap_shape_axes(node, &axes, inputs[0].rank, at));
-  gcap_shape_t shape = {.rank = 0};
+  shape.rank = 0;
   GCAP_RETURN_IF_ERROR(squeezed(node, &inputs[0], at, !given, &shape));
   return gcap_shape_give(node, 0, &shape, &outputs[0]);
 }

@@ -122,6 +122,17 @@ static gcap_status_t check_inputs(const gcap_node_t* node, int row, const gcap_t
   return NULL;
 }
 
+static gcap_status_t check_outputs(const gcap_node_t* node, const gcap_tensor_t* outputs) {
+  if (node->num_outputs < 1 || node->num_outputs > MAX_OUTPUTS) {
+    return GCAP_SHAPE_REFUSE(node, "it has %d outputs, allowed is 1..%d", node->num_outputs, MAX_OUTPUTS);
+  }
+  for (int i = 0; i < node->num_outputs; ++i) {
+    if (outputs[i].rank >= 0 && outputs[i].rank <= GCAP_MAX_RANK) continue;
+    return GCAP_SHAPE_REFUSE(node, "output %d has rank %d, allowed is 0..%d", i, outputs[i].rank, GCAP_MAX_RANK);
+  }
+  return NULL;
+}
+
 gcap_status_t gcap_infer_shapes(const gcap_node_t* node, const gcap_tensor_t* inputs, gcap_tensor_t* outputs) {
   GCAP_RETURN_IF_NULL(node);
   GCAP_RETURN_IF_NULL(node->name);
@@ -134,9 +145,7 @@ gcap_status_t gcap_infer_shapes(const gcap_node_t* node, const gcap_tensor_t* in
                        node->op_type);
   }
   GCAP_RETURN_IF_ERROR(check_inputs(node, row, inputs));
-  if (node->num_outputs < 1 || node->num_outputs > MAX_OUTPUTS) {
-    return GCAP_SHAPE_REFUSE(node, "it has %d outputs, allowed is 1..%d", node->num_outputs, MAX_OUTPUTS);
-  }
+  GCAP_RETURN_IF_ERROR(check_outputs(node, outputs));
   const size_t bytes = (size_t)node->num_outputs * sizeof(*outputs);
   gcap_tensor_t made[MAX_OUTPUTS];
   memcpy(made, outputs, bytes);

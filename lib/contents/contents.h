@@ -45,6 +45,7 @@ typedef struct gcap_contents_node {
   bool by_extra;                 // a kernel whose arguments came as one buffer
   size_t begin, bytes;           // in `bytes` of the contents
   size_t first_part, num_parts;  // in `parts` of the contents
+  uint64_t source_hash;          // of what a copy reads on the host; 0: not noted (left_behind.h)
 } gcap_contents_node_t;
 
 typedef struct gcap_contents {

@@ -1,10 +1,11 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
-// Finds the pointers by comparing two captures, proves the table, and sets new pointers.
+// Finds the pointers by comparing captures, proves the table, and sets new pointers.
 //
-// The search goes byte by byte: where two arguments differ, the 8 bytes around that could be a pointer are tried, those
-// at a multiple of 8 first. So a pointer in a packed struct is found, and one that lies in two halves is not, and is
-// named. The proof: the real capture's bytes with the stand-ins' addresses must be the other capture's, every byte.
+// The search goes byte by byte: where arguments differ, the 8 bytes around that could be a pointer are tried, those at
+// a multiple of 8 first. So a pointer in a packed struct is found, and one that lies in two halves is not, and is
+// named. The proof: the real capture's bytes with the addresses of a set of stand-ins must be that capture's, every
+// byte; and no word that stays is an address in a buffer (left_behind.c).
 
 #include "lib/contents/relocation.h"
 
@@ -13,6 +14,7 @@
 #include <string.h>
 
 #include "lib/contents/compare.h"
+#include "lib/contents/left_behind.h"
 #include "lib/contents/memory.h"
 #include "lib/internal/grow.h"
 
@@ -44,7 +46,7 @@ static gcap_status_t refuse_word(const gcap_contents_t* real, const gcap_content
   gcap_memory_write_keeper((uintptr_t)was, keeper, sizeof(keeper));
   return GCAP_STATUS(GCAP_FAILED_PRECONDITION,
                      "%s: %s is 0x%" PRIx64 "%s, and 0x%" PRIx64
-                     " with the buffers elsewhere, which is the distance of no buffer",
+                     " with the buffers elsewhere, which is no address in a buffer both times",
                      where, place, was, keeper, is);
 }
 
@@ -74,14 +76,16 @@ static gcap_status_t check_same(const gcap_contents_t* real, const gcap_contents
     if (!a->has_arguments || !b->has_arguments) return refuse_node(real, i, "the driver does not tell its arguments");
     const bool same = a->bytes == b->bytes && a->num_parts == b->num_parts && a->by_extra == b->by_extra;
     if (!same) return refuse_node(real, i, "it has other arguments with the buffers elsewhere");
+    const bool reads_same = a->source_hash == 0 || b->source_hash == 0 || a->source_hash == b->source_hash;
+    if (!reads_same) return refuse_node(real, i, "what it copies from the host is other with the buffers elsewhere");
   }
   return NULL;
 }
 
 // A pointer into a buffer that was at the same address both times does not differ, and would not be found.
-static gcap_status_t check_elsewhere(const gcap_moving_buffer_t* buffers, size_t count) {
+static gcap_status_t check_elsewhere(const gcap_moving_buffer_t* buffers, size_t count, size_t set) {
   for (size_t i = 0; i < count; ++i) {
-    if (buffers[i].stand_in != buffers[i].address) continue;
+    if (buffers[i].stand_ins[set] != buffers[i].address) continue;
     return GCAP_STATUS(GCAP_FAILED_PRECONDITION, "buffer %zu '%s' was captured twice at the same address %p", i,
                        buffers[i].name, (void*)buffers[i].address);
   }
@@ -90,21 +94,24 @@ static gcap_status_t check_elsewhere(const gcap_moving_buffer_t* buffers, size_t
 
 // --- The search -----------------------------------------------------------------------------------------------------
 
-// The buffer that a word points into, which is `real` and `stand_in` in the two captures; `count` if there is none, or
-// if two would do.
-static size_t find_buffer(const gcap_moving_buffer_t* buffers, size_t count, uintptr_t real, uintptr_t stand_in) {
-  size_t found = count, inside = count, num_found = 0, num_inside = 0;
-  for (size_t i = 0; i < count; ++i) {
-    const gcap_moving_buffer_t* buffer = &buffers[i];
-    if (stand_in - real != buffer->stand_in - buffer->address) continue;
-    found = i;
-    ++num_found;
-    if (real - buffer->address > buffer->bytes) continue;
-    inside = i;
-    ++num_inside;
+typedef struct span {
+  const gcap_moving_buffer_t* buffers;
+  size_t num_buffers;
+  const unsigned char* real;                           // from the node's first byte, as the next
+  const unsigned char* elsewhere[GCAP_STAND_IN_SETS];  // [num_sets]
+  size_t num_sets;
+  size_t begin, end;  // in which a word may lie
+  bool is_kernel;
+} span_t;
+
+// Whether the word at `offset` is a pointer into the buffer in all captures.
+static bool is_pointer_into(const span_t* span, size_t offset, const gcap_moving_buffer_t* buffer) {
+  const uintptr_t distance = load_word(span->real + offset) - buffer->address;
+  if (distance > buffer->bytes) return false;
+  for (size_t set = 0; set < span->num_sets; ++set) {
+    if (load_word(span->elsewhere[set] + offset) - buffer->stand_ins[set] != distance) return false;
   }
-  if (num_found == 1) return found;
-  return num_inside == 1 ? inside : count;
+  return true;
 }
 
 static gcap_status_t add_word(gcap_relocation_t* relocation, gcap_relocation_word_t word) {
@@ -116,61 +123,110 @@ static gcap_status_t add_word(gcap_relocation_t* relocation, gcap_relocation_wor
   return NULL;
 }
 
-typedef struct span {
-  const unsigned char *real, *stand_in;  // from the node's first byte
-  size_t begin, end;                     // in which a word may lie
-} span_t;
+// The word at `offset`, if it is a pointer into a buffer. Buffers that share the byte there move together, so each will
+// do. Of two that only touch there, which the captures do not tell apart, none will.
+static bool read_word(const span_t* span, size_t offset, gcap_relocation_word_t* out_word) {
+  const uintptr_t word = load_word(span->real + offset);
+  bool begins = false, ends = false, goes_on = false;
+  for (size_t i = 0; i < span->num_buffers; ++i) {
+    const gcap_moving_buffer_t* buffer = &span->buffers[i];
+    if (!is_pointer_into(span, offset, buffer)) continue;
+    const uintptr_t distance = word - buffer->address;
+    if (!begins && !ends && !goes_on) {
+      *out_word = (gcap_relocation_word_t){.buffer = i, .node = out_word->node, .offset = offset, .distance = distance};
+    }
+    begins |= distance == 0;
+    ends |= distance == buffer->bytes;
+    goes_on |= distance != 0 && distance != buffer->bytes;
+  }
+  return goes_on || begins != ends;
+}
 
 // The word around the byte `at` that is a pointer into a buffer, at a multiple of `step`.
-static bool find_word(const gcap_relocation_t* relocation, const span_t* span, size_t at, size_t step,
-                      gcap_relocation_word_t* out_word) {
+static bool find_word(const span_t* span, size_t at, size_t step, gcap_relocation_word_t* out_word) {
   const size_t least = at + 1 >= span->begin + WORD ? at + 1 - WORD : span->begin;
   for (size_t offset = (least + step - 1) / step * step; offset <= at && offset + WORD <= span->end; offset += step) {
-    const uintptr_t real = load_word(span->real + offset);
-    const size_t buffer =
-        find_buffer(relocation->buffers, relocation->num_buffers, real, load_word(span->stand_in + offset));
-    if (buffer == relocation->num_buffers) continue;
-    out_word->buffer = buffer;
-    out_word->offset = offset;
-    out_word->distance = real - relocation->buffers[buffer].address;
-    return true;
+    if (read_word(span, offset, out_word)) return true;
   }
   return false;
+}
+
+// The first set in which the byte is another one; num_sets: it is the same in all.
+static size_t find_difference(const span_t* span, size_t at) {
+  size_t set = 0;
+  while (set < span->num_sets && span->real[at] == span->elsewhere[set][at]) ++set;
+  return set;
+}
+
+// Notes a word of a kernel's argument that has more bytes, if its upper half is the same in all captures.
+static void note_half(gcap_relocation_t* relocation, const span_t* span, const gcap_contents_part_t* part,
+                      const gcap_relocation_word_t* word) {
+  if (!span->is_kernel || part->bytes == WORD) return;
+  for (size_t set = 0; set < span->num_sets; ++set) {
+    const unsigned char *a = span->real + word->offset + WORD / 2, *b = span->elsewhere[set] + word->offset + WORD / 2;
+    if (memcmp(a, b, WORD / 2) != 0) return;
+  }
+  gcap_relocation_half_t* half = &relocation->halves[word->buffer];
+  if (!half->has_any || word->distance < half->least) half->least = word->distance;
+  if (!half->has_any || word->distance > half->most) half->most = word->distance;
+  half->has_any = true;
 }
 
 static bool may_move(enum cudaGraphNodeType type) {
   return type == cudaGraphNodeTypeKernel || type == cudaGraphNodeTypeMemcpy || type == cudaGraphNodeTypeMemset;
 }
 
-static gcap_status_t search_part(gcap_relocation_t* relocation, const gcap_contents_t* real,
-                                 const gcap_contents_t* stand_in, size_t index, size_t part) {
-  const gcap_contents_node_t* node = &real->nodes[index];
-  const gcap_contents_part_t* whole = &gcap_contents_parts_of(real, node)[part];
-  span_t span = {.real = gcap_contents_bytes_of(real, node),
-                 .stand_in = gcap_contents_bytes_of(stand_in, &stand_in->nodes[index]),
+// What a search goes through.
+typedef struct search {
+  gcap_relocation_t* relocation;
+  const gcap_contents_t* real;
+  const gcap_relocation_rehearsals_t* rehearsals;
+} search_t;
+
+static span_t span_of(const search_t* search, size_t index, size_t part) {
+  const gcap_contents_node_t* node = &search->real->nodes[index];
+  const gcap_contents_part_t* whole = &gcap_contents_parts_of(search->real, node)[part];
+  span_t span = {.buffers = search->relocation->buffers,
+                 .num_buffers = search->relocation->num_buffers,
+                 .real = gcap_contents_bytes_of(search->real, node),
+                 .num_sets = search->rehearsals->count,
                  .begin = whole->offset,
-                 .end = whole->offset + whole->bytes};
+                 .end = whole->offset + whole->bytes,
+                 .is_kernel = node->type == cudaGraphNodeTypeKernel};
+  for (size_t set = 0; set < span.num_sets; ++set) {
+    const gcap_contents_t* contents = &search->rehearsals->elsewhere[set];
+    span.elsewhere[set] = gcap_contents_bytes_of(contents, &contents->nodes[index]);
+  }
+  return span;
+}
+
+static gcap_status_t search_part(const search_t* search, size_t index, size_t part) {
+  const gcap_contents_node_t* node = &search->real->nodes[index];
+  const gcap_contents_part_t* whole = &gcap_contents_parts_of(search->real, node)[part];
+  span_t span = span_of(search, index, part);
   for (size_t at = span.begin; at < span.end;) {
-    if (span.real[at] == span.stand_in[at]) {
+    const size_t set = find_difference(&span, at);
+    if (set == span.num_sets) {
       ++at;
       continue;
     }
     gcap_relocation_word_t word = {.node = index};
-    const bool found = may_move(node->type) &&
-                       (find_word(relocation, &span, at, 8, &word) || find_word(relocation, &span, at, 4, &word) ||
-                        find_word(relocation, &span, at, 1, &word));
-    if (!found) return refuse_word(real, stand_in, index, part, at - whole->offset);
-    GCAP_RETURN_IF_ERROR(add_word(relocation, word));
+    const bool found = may_move(node->type) && (find_word(&span, at, 8, &word) || find_word(&span, at, 4, &word) ||
+                                                find_word(&span, at, 1, &word));
+    if (!found) {
+      return refuse_word(search->real, &search->rehearsals->elsewhere[set], index, part, at - whole->offset);
+    }
+    GCAP_RETURN_IF_ERROR(add_word(search->relocation, word));
+    note_half(search->relocation, &span, whole, &word);
     at = span.begin = word.offset + WORD;
   }
   return NULL;
 }
 
-static gcap_status_t search(gcap_relocation_t* relocation, const gcap_contents_t* real,
-                            const gcap_contents_t* stand_in) {
-  for (size_t i = 0; i < real->count; ++i) {
-    for (size_t part = 0; part < real->nodes[i].num_parts; ++part) {
-      GCAP_RETURN_IF_ERROR(search_part(relocation, real, stand_in, i, part));
+static gcap_status_t search_all(const search_t* search) {
+  for (size_t i = 0; i < search->real->count; ++i) {
+    for (size_t part = 0; part < search->real->nodes[i].num_parts; ++part) {
+      GCAP_RETURN_IF_ERROR(search_part(search, i, part));
     }
   }
   return NULL;
@@ -180,14 +236,14 @@ static gcap_status_t search(gcap_relocation_t* relocation, const gcap_contents_t
 
 // Whether the node's bytes, with the words at the stand-ins, are those of the other capture.
 static gcap_status_t prove(const gcap_relocation_t* relocation, const gcap_contents_t* real,
-                           const gcap_contents_t* stand_in) {
+                           const gcap_contents_t* stand_in, size_t set) {
   unsigned char* moved = malloc(real->num_bytes + 1);
   if (moved == NULL) return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory for %zu bytes", real->num_bytes);
   if (real->num_bytes != 0) memcpy(moved, real->bytes, real->num_bytes);
   for (size_t i = 0; i < relocation->num_words; ++i) {
     const gcap_relocation_word_t* word = &relocation->words[i];
     store_word(moved + real->nodes[word->node].begin + word->offset,
-               relocation->buffers[word->buffer].stand_in + word->distance);
+               relocation->buffers[word->buffer].stand_ins[set] + word->distance);
   }
   gcap_status_t status = NULL;
   for (size_t i = 0; status == NULL && i < real->count; ++i) {
@@ -199,6 +255,26 @@ static gcap_status_t prove(const gcap_relocation_t* relocation, const gcap_conte
   }
   free(moved);
   return status;
+}
+
+// Words that may be two numbers keep their upper halves, so all words of a buffer must have the same one.
+static gcap_status_t check_halves(const gcap_relocation_t* relocation) {
+  for (size_t i = 0; i < relocation->num_buffers; ++i) {
+    const gcap_moving_buffer_t* buffer = &relocation->buffers[i];
+    const gcap_relocation_half_t* half = &relocation->halves[i];
+    if (!half->has_any || (buffer->address + half->least) >> 32 == (buffer->address + half->most) >> 32) continue;
+    return GCAP_STATUS(GCAP_FAILED_PRECONDITION,
+                       "buffer %zu '%s' has words that may be pointers or two numbers each, and crosses 4 GiB", i,
+                       buffer->name);
+  }
+  return NULL;
+}
+
+bool gcap_relocation_keeps_halves(const gcap_relocation_t* relocation, size_t buffer, uintptr_t address) {
+  const gcap_relocation_half_t* half = &relocation->halves[buffer];
+  if (!half->has_any) return true;
+  const uintptr_t upper = (relocation->buffers[buffer].address + half->least) >> 32;
+  return (address + half->least) >> 32 == upper && (address + half->most) >> 32 == upper;
 }
 
 // --- The table ------------------------------------------------------------------------------------------------------
@@ -230,10 +306,11 @@ static gcap_status_t make_tables(gcap_relocation_t* relocation, const gcap_conte
   }
   relocation->buffers = calloc(count + 1, sizeof(*buffers));
   relocation->first_word = calloc(count + 1, sizeof(*relocation->first_word));
+  relocation->halves = calloc(count + 1, sizeof(*relocation->halves));
   relocation->is_changed = calloc(real->count + 1, sizeof(*relocation->is_changed));
   relocation->params = calloc(most_params, sizeof(*relocation->params));
-  if (relocation->buffers == NULL || relocation->first_word == NULL || relocation->is_changed == NULL ||
-      relocation->params == NULL) {
+  if (relocation->buffers == NULL || relocation->first_word == NULL || relocation->halves == NULL ||
+      relocation->is_changed == NULL || relocation->params == NULL) {
     return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory for the pointers of a graph of %zu nodes", real->count);
   }
   relocation->num_buffers = count;
@@ -241,17 +318,30 @@ static gcap_status_t make_tables(gcap_relocation_t* relocation, const gcap_conte
   return NULL;
 }
 
-gcap_status_t gcap_relocation_create(gcap_contents_t* real, const gcap_contents_t* stand_in,
+static gcap_status_t find_and_prove(const search_t* search) {
+  gcap_relocation_t* relocation = search->relocation;
+  GCAP_RETURN_IF_ERROR(search_all(search));
+  for (size_t set = 0; set < search->rehearsals->count; ++set) {
+    GCAP_RETURN_IF_ERROR(prove(relocation, search->real, &search->rehearsals->elsewhere[set], set));
+  }
+  GCAP_RETURN_IF_ERROR(check_halves(relocation));
+  return gcap_left_behind_check(search->real, relocation->buffers, relocation->num_buffers, relocation->words,
+                                relocation->num_words);
+}
+
+gcap_status_t gcap_relocation_create(gcap_contents_t* real, const gcap_relocation_rehearsals_t* rehearsals,
                                      const gcap_moving_buffer_t* buffers, size_t count,
                                      gcap_relocation_t** out_relocation) {
   *out_relocation = NULL;
-  GCAP_RETURN_IF_ERROR(check_elsewhere(buffers, count));
-  GCAP_RETURN_IF_ERROR(check_same(real, stand_in));
+  for (size_t set = 0; set < rehearsals->count; ++set) {
+    GCAP_RETURN_IF_ERROR(check_elsewhere(buffers, count, set));
+    GCAP_RETURN_IF_ERROR(check_same(real, &rehearsals->elsewhere[set]));
+  }
   gcap_relocation_t* relocation = calloc(1, sizeof(*relocation));
   if (relocation == NULL) return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory for the pointers of a graph");
+  const search_t search = {relocation, real, rehearsals};
   gcap_status_t status = make_tables(relocation, real, buffers, count);
-  if (status == NULL) status = search(relocation, real, stand_in);
-  if (status == NULL) status = prove(relocation, real, stand_in);
+  if (status == NULL) status = find_and_prove(&search);
   if (status != NULL) {
     gcap_relocation_destroy(relocation);
     return status;
@@ -267,6 +357,7 @@ void gcap_relocation_destroy(gcap_relocation_t* relocation) {
   free(relocation->words);
   free(relocation->buffers);
   free(relocation->first_word);
+  free(relocation->halves);
   free(relocation->is_changed);
   free(relocation->params);
   free(relocation);
@@ -355,6 +446,24 @@ static gcap_status_t make_context_current(cudaGraphExec_t exec) {
   GCAP_RETURN_IF_ERROR(gcap_driver_get(&driver));
   GCAP_RETURN_IF_ERROR(GCAP_DRIVER("cuCtxGetCurrent", driver.current_context(&context)));
   return context != NULL ? NULL : GCAP_CUDA(cudaGraphExecGetFlags(exec, &flags));
+}
+
+gcap_status_t gcap_relocation_check_nodes(gcap_relocation_t* relocation, cudaGraphExec_t exec) {
+  GCAP_RETURN_IF_ERROR(make_context_current(exec));
+  for (size_t i = 0; i < relocation->num_words; ++i) relocation->is_changed[relocation->words[i].node] = true;
+  gcap_status_t status = NULL;
+  for (size_t i = 0; i < relocation->contents->count; ++i) {
+    if (!relocation->is_changed[i]) continue;
+    relocation->is_changed[i] = false;
+    if (status != NULL) continue;
+    status = set_node(relocation, exec, i);
+    if (status == NULL) continue;
+    char where[256];
+    gcap_contents_write_node(relocation->contents, &relocation->contents->nodes[i], where, sizeof(where));
+    status = gcap_status_annotate(status, GCAP_FAILED_PRECONDITION,
+                                  "%s: the driver does not change this node in an executable", where);
+  }
+  return status;
 }
 
 gcap_status_t gcap_relocation_move(gcap_relocation_t* relocation, cudaGraphExec_t exec, uintptr_t* addresses,

@@ -2,10 +2,11 @@
 //
 // relocation.h: which words of a graph's arguments are pointers into its buffers, and how an executable gets others.
 //
-// The same work is captured twice: with the buffers at their addresses, and at stand-ins. A word of the arguments that
-// differs by exactly the distance of one buffer is a pointer into that buffer. Any other difference is named, and the
-// graph cannot be moved. Measured on an H200: so found, the pointers of own kernels, of cuBLASLt and of cuDNN gave
-// outputs that were equal, bit by bit, to a new capture's.
+// The same work is captured with the buffers at their addresses, and at one or two sets of stand-ins. A word of the
+// arguments is a pointer into a buffer if its value is in the buffer, or at its end, in all of these captures, at one
+// distance from the buffer's address. Any other difference is named, and the graph cannot be moved; so is an address in
+// a buffer that does not differ. Measured on an H200: so found, the pointers of own kernels, of cuBLASLt and of cuDNN
+// gave outputs that were equal, bit by bit, to a new capture's.
 //
 // What this cannot see: a pointer that lies in device memory, as an array of pointers does.
 #ifndef GCAP_LIB_CONTENTS_RELOCATION_H_
@@ -25,28 +26,50 @@ typedef struct gcap_relocation_word {
   uintptr_t distance;
 } gcap_relocation_word_t;
 
+// The words of a buffer that lie beside other bytes of a kernel's argument, and whose upper halves were the same in all
+// captures: each may be two numbers. They are pointers as long as the upper halves stay.
+typedef struct gcap_relocation_half {
+  bool has_any;
+  uintptr_t least, most;  // distances
+} gcap_relocation_half_t;
+
 // Of one executable.
 // Thread: one at a time.
 typedef struct gcap_relocation {
   gcap_contents_t* contents;      // of the graph that the executable was made from, with the arguments as they are now
   gcap_relocation_word_t* words;  // by buffer, then by node
   size_t num_words, words_room;
-  gcap_moving_buffer_t* buffers;  // where they are now
-  size_t* first_word;             // [num_buffers + 1]
+  gcap_moving_buffer_t* buffers;   // where they are now
+  size_t* first_word;              // [num_buffers + 1]
+  gcap_relocation_half_t* halves;  // [num_buffers]
   size_t num_buffers;
   bool* is_changed;  // [contents->count]
   void** params;     // as many as a kernel has
 } gcap_relocation_t;
 
+// The captures of the same work at stand-ins: elsewhere[i] at set i. `count`: one or two.
+typedef struct gcap_relocation_rehearsals {
+  const gcap_contents_t* elsewhere;
+  size_t count;
+} gcap_relocation_rehearsals_t;
+
 // Finds the words. `real` is the contents of the graph that executables are made from, captured with the buffers at
-// their addresses: graph and contents outlive the relocation, which changes the arguments in the contents. `stand_in`
-// is of the capture at the stand-ins. Both have arguments. The names of the buffers outlive the relocation.
-//   FAILED_PRECONDITION  the graph cannot be moved: node, place and both values are named
+// their addresses: graph and contents outlive the relocation, which changes the arguments in the contents. All have
+// arguments. The names of the buffers outlive the relocation.
+//   FAILED_PRECONDITION  the graph cannot be moved: node, place and values are named
 //   RESOURCE_EXHAUSTED   no host memory
-gcap_status_t gcap_relocation_create(gcap_contents_t* real, const gcap_contents_t* stand_in,
+gcap_status_t gcap_relocation_create(gcap_contents_t* real, const gcap_relocation_rehearsals_t* rehearsals,
                                      const gcap_moving_buffer_t* buffers, size_t count,
                                      gcap_relocation_t** out_relocation);
 void gcap_relocation_destroy(gcap_relocation_t* relocation);
+
+// Whether the words that may be two numbers keep their upper halves when the buffer is at the address.
+bool gcap_relocation_keeps_halves(const gcap_relocation_t* relocation, size_t buffer, uintptr_t address);
+
+// Sets each node that has words as it is, once. So a node that the driver does not change in an executable is known
+// before a buffer moves.
+//   FAILED_PRECONDITION  the driver refuses a node, which is named
+gcap_status_t gcap_relocation_check_nodes(gcap_relocation_t* relocation, cudaGraphExec_t exec);
 
 // Sets the buffers' addresses in `exec`; 0: that buffer stays. Only nodes that read a moved buffer are touched, each
 // once. Launches in flight keep what they had. No address is checked. If it succeeds, `addresses` are the old ones.

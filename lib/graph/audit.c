@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "gcap/log.h"
-#include "lib/contents/audit.h"
+#include "lib/contents/inner.h"
 #include "lib/graph/inner.h"
 #include "lib/internal/forked.h"
 #include "lib/internal/grow.h"

@@ -1,6 +1,7 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
-// Binding. All addresses are checked before the first node is touched, so a refusal changes nothing.
+// Binding. All addresses are checked before the first node is touched, one by one and how they lie to one another, so a
+// refusal changes nothing.
 //
 // Locking: the manager's mutex is held over the checks, which ask the driver what memory an address is in, and over the
 // setting of nodes: a launch of another thread has all addresses of a bind, or none.
@@ -10,30 +11,36 @@
 #include "lib/graph/audit.h"
 #include "lib/internal/cuda_guard.h"
 
-static uintptr_t address_of(const gcap_graph_moving_t* moving, size_t buffer) {
-  if (moving->relocation != NULL) return moving->relocation->buffers[buffer].address;
-  return moving->buffers[buffer].address;
-}
-
 static gcap_status_t check_has_buffers(const gcap_graph_slot_t* slot) {
   if (slot->graph->moving != NULL) return NULL;
   return GCAP_STATUS(GCAP_FAILED_PRECONDITION,
                      "graph id %d was captured without buffers: give its runs buffers (gcap_run_t.buffers)", slot->id);
 }
 
-// Notes the address for the next apply, if it is another one.
-static gcap_status_t plan(gcap_graph_slot_t* slot, size_t buffer, const void* address) {
+// Where each buffer is to go, without a look at the memory there: NULL stays, as the present address does.
+static void aim(gcap_graph_moving_t* moving, size_t buffer, uintptr_t address) {
+  moving->addresses[buffer] = address == gcap_graph_moving_address(moving, buffer) ? 0 : address;
+  moving->targets[buffer].address = 0;
+}
+
+// Looks at the memory that the buffers are to be moved to.
+static gcap_status_t check_memory(gcap_graph_slot_t* slot) {
   gcap_graph_moving_t* moving = slot->graph->moving;
-  moving->addresses[buffer] = 0;
-  if ((uintptr_t)address == address_of(moving, buffer)) return NULL;
-  GCAP_RETURN_IF_ERROR(gcap_graph_moving_check(moving, slot->id, buffer, address));
-  if (moving->relocation == NULL) {
-    return gcap_status_annotate(gcap_status_clone(moving->refusal), GCAP_FAILED_PRECONDITION,
-                                "graph id %d cannot be moved: buffer %zu '%s' stays at %p", slot->id, buffer,
-                                moving->buffers[buffer].name, (void*)address_of(moving, buffer));
+  for (size_t i = 0; i < moving->count; ++i) {
+    const uintptr_t address = moving->addresses[i];
+    if (address != 0) GCAP_RETURN_IF_ERROR(gcap_graph_moving_check(moving, slot->id, i, (const void*)address));
   }
-  moving->addresses[buffer] = (uintptr_t)address;
   return NULL;
+}
+
+static gcap_status_t check_reach(const gcap_graph_slot_t* slot) {
+  gcap_graph_moving_t* moving = slot->graph->moving;
+  if (gcap_graph_moving_reaches(moving)) return NULL;
+  size_t moved = 0;
+  while (moving->addresses[moved] == 0) ++moved;
+  return gcap_status_annotate(gcap_graph_moving_explain(moving), GCAP_FAILED_PRECONDITION,
+                              "graph id %d cannot be moved: buffer %zu '%s' stays at %p", slot->id, moved,
+                              moving->buffers[moved].name, (void*)gcap_graph_moving_address(moving, moved));
 }
 
 // On the graph's device, since the runtime sets copies and fills for the current one.
@@ -46,15 +53,25 @@ static gcap_status_t move(const gcap_graph_slot_t* slot, bool* out_torn) {
   return gcap_status_join(status, gcap_thread_leave(graph->device_id, &previous));
 }
 
-static gcap_status_t apply(gcap_graph_slot_t* slot) {
+gcap_status_t gcap_graph_apply_bind(gcap_graph_slot_t* slot, bool* out_is_refused) {
   gcap_graph_moving_t* moving = slot->graph->moving;
-  if (moving->relocation == NULL) return NULL;  // all stay
+  *out_is_refused = false;
+  if (gcap_graph_moving_stays(moving)) return NULL;  // all stay
   bool is_torn = false;
   gcap_status_t status = move(slot, &is_torn);
-  if (status == NULL) return gcap_graph_note_moved(slot);
+  if (status == NULL) {
+    gcap_graph_moving_note_moved(moving);
+    return gcap_graph_note_moved(slot);
+  }
+  *out_is_refused = gcap_status_code(status) != GCAP_DEVICE_LOST;
   if (is_torn) slot->info.state = gcap_graph_state_after(slot->info.state, GCAP_GRAPH_STEP_RECAPTURE);
   return gcap_status_annotate(status, gcap_status_code(status), "graph id %d could not be moved%s", slot->id,
                               is_torn ? ", nor put back: its next run is captured again" : "");
+}
+
+void gcap_graph_give_up_moving(gcap_graph_slot_t* slot, gcap_status_t refusal) {
+  if (slot->info.state != GCAP_GRAPH_CAPTURED) return;
+  slot->graph->moving->refusal = gcap_status_clone(refusal);
 }
 
 static gcap_status_t check_sizes(const gcap_graph_moving_t* moving, int id, const gcap_graph_buffers_t* buffers) {
@@ -72,11 +89,19 @@ static gcap_status_t check_sizes(const gcap_graph_moving_t* moving, int id, cons
   return NULL;
 }
 
-gcap_status_t gcap_graph_bind_all(gcap_graph_slot_t* slot, const gcap_graph_buffers_t* buffers) {
+gcap_status_t gcap_graph_plan_bind(gcap_graph_slot_t* slot, const gcap_graph_buffers_t* buffers, bool* out_is_fixed) {
+  gcap_graph_moving_t* moving = slot->graph->moving;
+  if (out_is_fixed != NULL) *out_is_fixed = moving == NULL;
+  if (moving == NULL && out_is_fixed != NULL) return NULL;
   GCAP_RETURN_IF_ERROR(check_has_buffers(slot));
-  GCAP_RETURN_IF_ERROR(check_sizes(slot->graph->moving, slot->id, buffers));
-  for (size_t i = 0; i < buffers->count; ++i) GCAP_RETURN_IF_ERROR(plan(slot, i, buffers->items[i].address));
-  return apply(slot);
+  GCAP_RETURN_IF_ERROR(check_sizes(moving, slot->id, buffers));
+  for (size_t i = 0; i < buffers->count; ++i) aim(moving, i, (uintptr_t)buffers->items[i].address);
+  if (out_is_fixed != NULL) {
+    *out_is_fixed = !gcap_graph_moving_reaches(moving);
+    return *out_is_fixed ? NULL : check_memory(slot);
+  }
+  GCAP_RETURN_IF_ERROR(check_memory(slot));
+  return check_reach(slot);
 }
 
 static gcap_status_t bind_one(gcap_graph_slot_t* slot, size_t buffer, void* address) {
@@ -86,9 +111,13 @@ static gcap_status_t bind_one(gcap_graph_slot_t* slot, size_t buffer, void* addr
     return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "graph id %d: there is no buffer %zu, the graph has %zu", slot->id,
                        buffer, moving->count);
   }
-  for (size_t i = 0; i < moving->count; ++i) moving->addresses[i] = 0;
-  GCAP_RETURN_IF_ERROR(plan(slot, buffer, address));
-  return apply(slot);
+  for (size_t i = 0; i < moving->count; ++i) aim(moving, i, 0);
+  aim(moving, buffer, (uintptr_t)address);
+  if (address == NULL) GCAP_RETURN_IF_ERROR(gcap_graph_moving_check(moving, slot->id, buffer, address));
+  GCAP_RETURN_IF_ERROR(check_memory(slot));
+  GCAP_RETURN_IF_ERROR(check_reach(slot));
+  bool is_refused = false;
+  return gcap_graph_apply_bind(slot, &is_refused);
 }
 
 gcap_status_t gcap_graph_manager_bind(gcap_graph_manager_t* manager, int id, size_t buffer, void* address) {
@@ -102,28 +131,14 @@ gcap_status_t gcap_graph_manager_bind(gcap_graph_manager_t* manager, int id, siz
   return status;
 }
 
-// An address that the graph cannot be moved to, whatever memory it is.
-static bool is_out_of_reach(const gcap_graph_moving_t* moving, size_t buffer, uintptr_t address) {
-  if (address == 0 || address == address_of(moving, buffer)) return false;
-  return moving->relocation == NULL || address % moving->buffers[buffer].alignment != 0;
-}
-
-// A wrong count, or size, is refused elsewhere.
-bool gcap_graph_is_fixed(const gcap_graph_slot_t* slot, const gcap_graph_buffers_t* buffers) {
-  const gcap_graph_moving_t* moving = slot->graph->moving;
-  bool is_fixed = moving == NULL;
-  for (size_t i = 0; moving != NULL && moving->count == buffers->count && i < buffers->count; ++i) {
-    if (buffers->items[i].bytes != moving->buffers[i].bytes) return false;
-    is_fixed |= is_out_of_reach(moving, i, (uintptr_t)buffers->items[i].address);
-  }
-  return is_fixed;
-}
-
-bool gcap_graph_is_fixed_for(const gcap_graph_slot_t* slot, const gcap_graph_moving_t* run) {
-  const gcap_graph_moving_t* moving = slot->graph->moving;
-  bool is_fixed = moving == NULL;
-  for (size_t i = 0; moving != NULL && moving->count == run->count && i < run->count; ++i) {
-    is_fixed |= is_out_of_reach(moving, i, run->buffers[i].address);
-  }
-  return is_fixed;
+// A wrong count is refused elsewhere.
+bool gcap_graph_is_fixed_for(gcap_graph_slot_t* slot, const gcap_graph_moving_t* run) {
+  gcap_graph_moving_t* moving = slot->graph->moving;
+  if (moving == NULL) return true;
+  if (moving->count != run->count) return false;
+  for (size_t i = 0; i < run->count; ++i) aim(moving, i, run->buffers[i].address);
+  if (gcap_graph_moving_reaches(moving)) return false;
+  gcap_status_free(moving->conflict);
+  moving->conflict = gcap_graph_moving_explain(moving);
+  return true;
 }

@@ -1,14 +1,17 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
-// A moved graph put to the test: by the public functions, and copies on the graph's stream. Of each buffer there are
-// three pieces of memory meanwhile: what it had before, what a launch in place makes of that, and the copy that the
-// graph is moved to.
+// A moved graph put to the test: by the public functions, and copies on the graph's stream. The memory where the
+// buffers are and have been is a list of areas that share no byte. Of each area there are two copies meanwhile: what it
+// had before, and what a launch in place made of that. Of each group of buffers there is the copy that the graph is
+// moved to. A place where a buffer has been counts only if the driver still has the same allocation there.
 //
-// Locking: the manager's mutex only to read where the buffers are. Nobody else uses the id, so nothing changes between.
+// Locking: the manager's mutex to read where the buffers are and have been, and to put them back. Nobody else uses the
+// id, so nothing changes between.
 
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/graph/bind.h"
 #include "lib/graph/manager.h"
 #include "lib/internal/cuda_guard.h"
 #include "lib/internal/forked.h"
@@ -16,86 +19,187 @@
 
 #define CHUNK_BYTES ((size_t)1 << 20)
 
-// What the bytes of a buffer are while the graph is elsewhere: no NaN in any type, which arithmetic would leave as it
-// is, and another byte in each buffer, so that a copy from one to the other shows.
-static unsigned char poison_of(size_t buffer) { return (unsigned char)(0x11 + buffer * 29 % 0x4E); }
+// Between two copies, so that they do not touch.
+#define APART_BYTES ((size_t)256)
+
+// What the bytes of an area are while the graph is elsewhere: no NaN in any type, which arithmetic would leave as it
+// is, and another byte in each area, so that a copy from one to the other shows.
+static unsigned char poison_of(size_t area) { return (unsigned char)(0x11 + area * 29 % 0x4E); }
+
+// Memory that shares no byte with another area.
+typedef struct area {
+  char* begin;
+  size_t bytes;
+  size_t buffer;    // that is here, or has been
+  bool is_present;  // it is here
+  char *before, *after;
+} area_t;
+
+// Buffers that move together.
+typedef struct group {
+  char* begin;
+  size_t bytes, alignment;
+  bool may_move;  // it is in device memory
+  void* block;    // NULL: the group stays in place
+  char* moved;
+} group_t;
 
 typedef struct trial {
   const char* name;  // of the captured graph
   char* address;     // where the buffer is
   size_t bytes, alignment;
-  bool may_move;  // it is in device memory
-  void* block;    // NULL: the buffer stays in place
-  char *before, *after, *moved;
+  size_t group;
 } trial_t;
 
 typedef struct trials {
   gcap_graph_manager_t* manager;
   int id;
   cudaStream_t stream;
-  trial_t* items;
+  trial_t* items;  // the buffers
   size_t count;
+  group_t* groups;
+  size_t num_groups;
+  gcap_graph_spot_t* spots;  // where the buffers have been
+  size_t num_spots;
+  area_t* areas;
+  size_t num_areas;
   gcap_graph_buffer_t* places;  // [count], for a replay
   unsigned char* chunk;         // two of CHUNK_BYTES
   int device_id;
-  bool is_saved;  // the buffers must be restored
+  bool is_saved;  // the areas must be restored
 } trials_t;
 
-// --- Memory ---------------------------------------------------------------------------------------------------------
+// --- What is looked at ----------------------------------------------------------------------------------------------
 
-static gcap_status_t allocate(trial_t* trial, int device_id) {
-  const size_t bytes = (trial->bytes + 255) / 256 * 256;
-  gcap_thread_setting_t previous;
-  GCAP_RETURN_IF_ERROR(gcap_thread_enter(device_id, &previous));
-  gcap_status_t status = GCAP_CUDA(cudaMalloc(&trial->block, 3 * bytes + trial->alignment));
-  GCAP_RETURN_IF_ERROR(gcap_status_join(status, gcap_thread_leave(device_id, &previous)));
-  trial->moved = (char*)(((uintptr_t)trial->block + trial->alignment - 1) & ~(uintptr_t)(trial->alignment - 1));
-  trial->before = trial->moved + bytes;
-  trial->after = trial->before + bytes;
-  return NULL;
+static gcap_status_t make_lists(trials_t* trials, const gcap_graph_moving_t* moving) {
+  trials->items = calloc(moving->count + 1, sizeof(*trials->items));
+  trials->places = calloc(moving->count + 1, sizeof(*trials->places));
+  trials->groups = calloc(moving->layout.num_groups + 1, sizeof(*trials->groups));
+  trials->spots = calloc(moving->num_spots + 1, sizeof(*trials->spots));
+  trials->areas = calloc(moving->count + moving->num_spots + 1, sizeof(*trials->areas));
+  trials->chunk = malloc(2 * CHUNK_BYTES);
+  if (trials->items != NULL && trials->places != NULL && trials->groups != NULL && trials->spots != NULL &&
+      trials->areas != NULL && trials->chunk != NULL) {
+    return NULL;
+  }
+  return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory to check graph id %d", trials->id);
+}
+
+static void read_lists(trials_t* trials, const gcap_graph_moving_t* moving) {
+  const gcap_moving_buffer_t* buffers = moving->relocation->buffers;
+  const gcap_layout_t* layout = &moving->layout;
+  trials->count = moving->count;
+  for (size_t i = 0; i < moving->count; ++i) {
+    trials->items[i] = (trial_t){.name = buffers[i].name,
+                                 .address = (char*)buffers[i].address,
+                                 .bytes = buffers[i].bytes,
+                                 .alignment = buffers[i].alignment,
+                                 .group = layout->group_of[i]};
+  }
+  trials->num_groups = layout->num_groups;
+  for (size_t i = 0; i < layout->num_groups; ++i) {
+    const gcap_layout_group_t* group = &layout->groups[i];
+    trials->groups[i] = (group_t){.begin = (char*)buffers[group->first].address,
+                                  .bytes = group->bytes,
+                                  .alignment = group->alignment,
+                                  .may_move = moving->places[group->first].type == GCAP_DRIVER_DEVICE_MEMORY};
+  }
+  trials->num_spots = moving->num_spots;
+  if (moving->num_spots > 0) memcpy(trials->spots, moving->spots, moving->num_spots * sizeof(*trials->spots));
 }
 
 static gcap_status_t read_buffers(trials_t* trials, const gcap_graph_slot_t* slot) {
   const gcap_graph_moving_t* moving = slot->graph->moving;
-  if (moving == NULL || moving->relocation == NULL) {
-    if (moving != NULL && moving->refusal != NULL) return gcap_status_clone(moving->refusal);
+  if (moving == NULL) {
     return GCAP_STATUS(GCAP_FAILED_PRECONDITION, "graph id %d was captured without buffers", slot->id);
   }
+  if (gcap_graph_moving_stays(moving)) return gcap_status_clone(moving->refusal);
   trials->stream = slot->graph->stream;
   trials->device_id = slot->graph->device_id;
   if (!gcap_life_goes_on(slot->graph->stream_life)) {
     return GCAP_STATUS(GCAP_FAILED_PRECONDITION, "graph id %d: its stream was destroyed", slot->id);
   }
-  trials->items = calloc(moving->count + 1, sizeof(*trials->items));
-  trials->places = calloc(moving->count + 1, sizeof(*trials->places));
-  trials->chunk = malloc(2 * CHUNK_BYTES);
-  if (trials->items == NULL || trials->places == NULL || trials->chunk == NULL) {
-    return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory to check graph id %d", slot->id);
-  }
-  trials->count = moving->count;
-  for (size_t i = 0; i < moving->count; ++i) {
-    const gcap_moving_buffer_t* buffer = &moving->relocation->buffers[i];
-    trials->items[i] = (trial_t){.name = buffer->name,
-                                 .address = (char*)buffer->address,
-                                 .bytes = buffer->bytes,
-                                 .alignment = buffer->alignment,
-                                 .may_move = moving->places[i].type == GCAP_DRIVER_DEVICE_MEMORY};
-  }
+  GCAP_RETURN_IF_ERROR(make_lists(trials, moving));
+  read_lists(trials, moving);
   return NULL;
 }
 
-// Copies of buffers that overlap do not, so the graph may do something else on them.
-static gcap_status_t check_apart(const trials_t* trials) {
-  for (size_t i = 0; i < trials->count; ++i) {
-    for (size_t j = 0; j < i; ++j) {
-      const trial_t *a = &trials->items[i], *b = &trials->items[j];
-      if (a->address >= b->address + b->bytes || b->address >= a->address + a->bytes) continue;
-      return GCAP_STATUS(GCAP_FAILED_PRECONDITION,
-                         "graph id %d cannot be checked: its buffers %zu '%s' and %zu '%s' overlap", trials->id, j,
-                         b->name, i, a->name);
-    }
-  }
+// Whether the memory is what it was when the buffer was there.
+static gcap_status_t find_is_left(const gcap_graph_spot_t* spot, size_t bytes, bool* out_is_left) {
+  gcap_driver_allocation_t memory;
+  GCAP_RETURN_IF_ERROR(gcap_driver_find_allocation(spot->address, &memory));
+  *out_is_left = memory.type == GCAP_DRIVER_DEVICE_MEMORY && memory.buffer_id == spot->buffer_id &&
+                 bytes <= memory.start + memory.bytes - spot->address;
   return NULL;
+}
+
+static int compare_areas(const void* a, const void* b) {
+  const area_t *x = a, *y = b;
+  return x->begin < y->begin ? -1 : x->begin > y->begin;
+}
+
+// Makes one area of those that share bytes.
+static void merge_areas(trials_t* trials) {
+  if (trials->num_areas == 0) return;
+  qsort(trials->areas, trials->num_areas, sizeof(*trials->areas), compare_areas);
+  size_t last = 0;
+  for (size_t i = 1; i < trials->num_areas; ++i) {
+    const area_t next = trials->areas[i];
+    area_t* area = &trials->areas[last];
+    if (next.begin >= area->begin + area->bytes) {
+      trials->areas[++last] = next;
+      continue;
+    }
+    const size_t bytes = (size_t)(next.begin - area->begin) + next.bytes;
+    if (bytes > area->bytes) area->bytes = bytes;
+    if (area->is_present || !next.is_present) continue;
+    area->buffer = next.buffer;
+    area->is_present = true;
+  }
+  trials->num_areas = last + 1;
+}
+
+static gcap_status_t find_areas(trials_t* trials) {
+  for (size_t i = 0; i < trials->count; ++i) {
+    const trial_t* trial = &trials->items[i];
+    if (!trials->groups[trial->group].may_move) continue;
+    trials->areas[trials->num_areas++] =
+        (area_t){.begin = trial->address, .bytes = trial->bytes, .buffer = i, .is_present = true};
+  }
+  for (size_t i = 0; i < trials->num_spots; ++i) {
+    const gcap_graph_spot_t* spot = &trials->spots[i];
+    bool is_left = false;
+    GCAP_RETURN_IF_ERROR(find_is_left(spot, trials->items[spot->buffer].bytes, &is_left));
+    if (!is_left) continue;
+    trials->areas[trials->num_areas++] =
+        (area_t){.begin = (char*)spot->address, .bytes = trials->items[spot->buffer].bytes, .buffer = spot->buffer};
+  }
+  merge_areas(trials);
+  return NULL;
+}
+
+// --- Memory ---------------------------------------------------------------------------------------------------------
+
+static gcap_status_t allocate(const trials_t* trials, size_t bytes, void** out_block) {
+  gcap_thread_setting_t previous;
+  GCAP_RETURN_IF_ERROR(gcap_thread_enter(trials->device_id, &previous));
+  gcap_status_t status = GCAP_CUDA(cudaMalloc(out_block, bytes));
+  return gcap_status_join(status, gcap_thread_leave(trials->device_id, &previous));
+}
+
+static gcap_status_t allocate_group(const trials_t* trials, group_t* group) {
+  GCAP_RETURN_IF_ERROR(allocate(trials, group->bytes + 2 * group->alignment + APART_BYTES, &group->block));
+  const uintptr_t mask = group->alignment - 1;
+  group->moved = (char*)((((uintptr_t)group->block + mask) & ~mask) + ((uintptr_t)group->begin & mask));
+  return NULL;
+}
+
+static gcap_status_t allocate_area(const trials_t* trials, area_t* area) {
+  void* block = NULL;
+  gcap_status_t status = allocate(trials, 2 * area->bytes, &block);
+  area->before = block;
+  if (status == NULL) area->after = area->before + area->bytes;
+  return status;
 }
 
 static gcap_status_t begin(trials_t* trials) {
@@ -104,10 +208,11 @@ static gcap_status_t begin(trials_t* trials) {
   gcap_status_t status = gcap_graph_find_replayable(trials->manager, trials->id, &slot);
   if (status == NULL) status = read_buffers(trials, slot);
   pthread_mutex_unlock(&trials->manager->mutex);
-  if (status == NULL) status = check_apart(trials);
   if (status == NULL) status = gcap_check_stream_not_capturing(trials->stream, "graph id %d", trials->id);
-  for (size_t i = 0; status == NULL && i < trials->count; ++i) {
-    if (trials->items[i].may_move) status = allocate(&trials->items[i], trials->device_id);
+  if (status == NULL) status = find_areas(trials);
+  for (size_t i = 0; status == NULL && i < trials->num_areas; ++i) status = allocate_area(trials, &trials->areas[i]);
+  for (size_t i = 0; status == NULL && i < trials->num_groups; ++i) {
+    if (trials->groups[i].may_move) status = allocate_group(trials, &trials->groups[i]);
   }
   return status;
 }
@@ -116,10 +221,16 @@ static gcap_status_t end(trials_t* trials) {
   enum cudaStreamCaptureMode mode;
   gcap_status_t pushed = gcap_relaxed_push(&mode);
   gcap_status_t status = NULL;
-  for (size_t i = 0; i < trials->count; ++i) {
-    status = gcap_status_join(status, GCAP_CUDA(cudaFree(trials->items[i].block)));
+  for (size_t i = 0; i < trials->num_areas; ++i) {
+    status = gcap_status_join(status, GCAP_CUDA(cudaFree(trials->areas[i].before)));
+  }
+  for (size_t i = 0; i < trials->num_groups; ++i) {
+    status = gcap_status_join(status, GCAP_CUDA(cudaFree(trials->groups[i].block)));
   }
   free(trials->items);
+  free(trials->groups);
+  free(trials->spots);
+  free(trials->areas);
   free(trials->places);
   free(trials->chunk);
   return pushed != NULL ? gcap_status_join(pushed, status) : gcap_status_join(status, gcap_relaxed_pop(mode));
@@ -131,17 +242,35 @@ static gcap_status_t copy(const trials_t* trials, char* to, const char* from, si
   return GCAP_CUDA(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, trials->stream));
 }
 
-// Launches the graph on the buffers, or on the memory beside them.
-static gcap_status_t launch(const trials_t* trials, bool is_moved) {
+// Where a buffer is in the copy of its group.
+static char* moved_of(const trials_t* trials, const trial_t* trial) {
+  const group_t* group = &trials->groups[trial->group];
+  return group->block != NULL ? group->moved + (trial->address - group->begin) : trial->address;
+}
+
+// The area that the memory is in.
+static const area_t* area_of(const trials_t* trials, const char* address) {
+  const area_t* area = trials->areas;
+  while (address < area->begin || address >= area->begin + area->bytes) ++area;
+  return area;
+}
+
+static gcap_graph_buffers_t places_of(const trials_t* trials, bool is_moved) {
   for (size_t i = 0; i < trials->count; ++i) {
     const trial_t* trial = &trials->items[i];
-    char* address = is_moved && trial->block != NULL ? trial->moved : trial->address;
+    char* address = is_moved ? moved_of(trials, trial) : trial->address;
     trials->places[i] = (gcap_graph_buffer_t){trial->name, address, trial->bytes, trial->alignment};
   }
   gcap_graph_buffers_t buffers;
   gcap_graph_buffers_init(&buffers);
   buffers.items = trials->places;
   buffers.count = trials->count;
+  return buffers;
+}
+
+// Launches the graph on the buffers, or on their copies.
+static gcap_status_t launch(const trials_t* trials, bool is_moved) {
+  const gcap_graph_buffers_t buffers = places_of(trials, is_moved);
   gcap_run_t run;
   gcap_run_init(&run);
   run.id = trials->id;
@@ -151,21 +280,25 @@ static gcap_status_t launch(const trials_t* trials, bool is_moved) {
 }
 
 static gcap_status_t launch_in_place(trials_t* trials) {
-  for (size_t i = 0; i < trials->count; ++i) {
-    const trial_t* trial = &trials->items[i];
-    if (trial->block != NULL) GCAP_RETURN_IF_ERROR(copy(trials, trial->before, trial->address, trial->bytes));
+  for (size_t i = 0; i < trials->num_areas; ++i) {
+    const area_t* area = &trials->areas[i];
+    GCAP_RETURN_IF_ERROR(copy(trials, area->before, area->begin, area->bytes));
   }
   trials->is_saved = true;
   return launch(trials, /*is_moved=*/false);
 }
 
 static gcap_status_t launch_moved(trials_t* trials) {
-  for (size_t i = 0; i < trials->count; ++i) {
-    const trial_t* trial = &trials->items[i];
-    if (trial->block == NULL) continue;
-    GCAP_RETURN_IF_ERROR(copy(trials, trial->after, trial->address, trial->bytes));
-    GCAP_RETURN_IF_ERROR(copy(trials, trial->moved, trial->before, trial->bytes));
-    GCAP_RETURN_IF_ERROR(GCAP_CUDA(cudaMemsetAsync(trial->address, poison_of(i), trial->bytes, trials->stream)));
+  for (size_t i = 0; i < trials->num_groups; ++i) {
+    const group_t* group = &trials->groups[i];
+    if (group->block == NULL) continue;
+    const area_t* area = area_of(trials, group->begin);
+    GCAP_RETURN_IF_ERROR(copy(trials, group->moved, area->before + (group->begin - area->begin), group->bytes));
+  }
+  for (size_t i = 0; i < trials->num_areas; ++i) {
+    const area_t* area = &trials->areas[i];
+    GCAP_RETURN_IF_ERROR(copy(trials, area->after, area->begin, area->bytes));
+    GCAP_RETURN_IF_ERROR(GCAP_CUDA(cudaMemsetAsync(area->begin, poison_of(i), area->bytes, trials->stream)));
   }
   return launch(trials, /*is_moved=*/true);
 }
@@ -192,35 +325,63 @@ static gcap_status_t compare(const trials_t* trials, const char* a, const char* 
   return NULL;
 }
 
-static gcap_status_t judge(const trials_t* trials) {
-  for (size_t i = 0; i < trials->count; ++i) {
-    const trial_t* trial = &trials->items[i];
-    bool is_untouched = true, is_right = true;
-    if (trial->block == NULL) continue;
-    GCAP_RETURN_IF_ERROR(compare(trials, trial->address, NULL, poison_of(i), trial->bytes, &is_untouched));
-    if (is_untouched) {
-      GCAP_RETURN_IF_ERROR(compare(trials, trial->moved, trial->after, 0, trial->bytes, &is_right));
-    }
-    if (is_untouched && is_right) continue;
-    return GCAP_STATUS(
-        GCAP_FAILED_PRECONDITION, "graph id %d, moved from its buffers, %s buffer %zu '%s'%s", trials->id,
-        is_untouched ? "leaves another result in" : "still writes to", i, trial->name,
-        is_untouched ? ": it reads memory that a bind does not reach, or does not do the same twice" : "");
+static gcap_status_t judge_areas(const trials_t* trials) {
+  for (size_t i = 0; i < trials->num_areas; ++i) {
+    const area_t* area = &trials->areas[i];
+    bool is_untouched = true;
+    GCAP_RETURN_IF_ERROR(compare(trials, area->begin, NULL, poison_of(i), area->bytes, &is_untouched));
+    if (is_untouched) continue;
+    return GCAP_STATUS(GCAP_FAILED_PRECONDITION,
+                       "graph id %d, moved from its buffers, still writes to %sbuffer %zu '%s'%s", trials->id,
+                       area->is_present ? "" : "memory where ", area->buffer, trials->items[area->buffer].name,
+                       area->is_present ? "" : " has been");
   }
   return NULL;
 }
 
-// Moves the graph back, and gives the buffers what they had.
-static gcap_status_t restore(trials_t* trials) {
-  if (!trials->is_saved) return NULL;
-  gcap_status_t status = NULL;
+static gcap_status_t judge_results(const trials_t* trials) {
   for (size_t i = 0; i < trials->count; ++i) {
     const trial_t* trial = &trials->items[i];
-    if (trial->block == NULL) continue;
-    gcap_status_t copied = copy(trials, trial->address, trial->before, trial->bytes);
-    gcap_status_t bound = gcap_graph_manager_bind(trials->manager, trials->id, i, trial->address);
-    status = gcap_status_join(status, gcap_status_join(copied, bound));
+    if (trials->groups[trial->group].block == NULL) continue;
+    const area_t* area = area_of(trials, trial->address);
+    bool is_right = true;
+    GCAP_RETURN_IF_ERROR(compare(trials, moved_of(trials, trial), area->after + (trial->address - area->begin), 0,
+                                 trial->bytes, &is_right));
+    if (is_right) continue;
+    return GCAP_STATUS(GCAP_FAILED_PRECONDITION,
+                       "graph id %d, moved from its buffers, leaves another result in buffer %zu '%s': it reads memory "
+                       "that a bind does not reach, or does not do the same twice",
+                       trials->id, i, trial->name);
   }
+  return NULL;
+}
+
+static gcap_status_t judge(const trials_t* trials) {
+  GCAP_RETURN_IF_ERROR(judge_areas(trials));
+  return judge_results(trials);
+}
+
+static gcap_status_t move_back(const trials_t* trials) {
+  const gcap_graph_buffers_t buffers = places_of(trials, /*is_moved=*/false);
+  gcap_graph_slot_t* slot = NULL;
+  bool is_refused = false;
+  pthread_mutex_lock(&trials->manager->mutex);
+  gcap_status_t status = gcap_graph_find_replayable(trials->manager, trials->id, &slot);
+  if (status == NULL) status = gcap_graph_plan_bind(slot, &buffers, NULL);
+  if (status == NULL) status = gcap_graph_apply_bind(slot, &is_refused);
+  pthread_mutex_unlock(&trials->manager->mutex);
+  return status;
+}
+
+// Moves the graph back, and gives the areas what they had.
+static gcap_status_t restore(const trials_t* trials) {
+  if (!trials->is_saved) return NULL;
+  gcap_status_t status = NULL;
+  for (size_t i = 0; i < trials->num_areas; ++i) {
+    const area_t* area = &trials->areas[i];
+    status = gcap_status_join(status, copy(trials, area->begin, area->before, area->bytes));
+  }
+  status = gcap_status_join(status, move_back(trials));
   status = gcap_status_join(status, gcap_synchronize_stream(trials->stream));
   return gcap_status_annotate(status, gcap_status_code(status), "the buffers could not be restored");
 }

@@ -7,6 +7,10 @@
 
 #include "lib/graph/inner.h"
 
+#include <stdlib.h>
+#include <string.h>
+
+#include "gcap/capture.h"
 #include "gcap/log.h"
 
 bool gcap_run_take_failed_capture(int id, gcap_status_t failure) {
@@ -16,18 +20,55 @@ bool gcap_run_take_failed_capture(int id, gcap_status_t failure) {
   return true;
 }
 
-gcap_status_t gcap_run_by_steps(const gcap_run_steps_t* steps, gcap_run_result_t* result) {
-  bool replayed = false;
-  if (steps->replay != NULL) GCAP_RETURN_IF_ERROR(steps->replay(steps->self, result, &replayed));
-  if (replayed) return NULL;
+gcap_status_t gcap_run_keep_addresses(gcap_graph_run_kind_t kind, gcap_run_resources_t* resources) {
+  gcap_capture_t* capture = kind == GCAP_GRAPH_RUN_CAPTURE ? gcap_capture_current() : NULL;
+  if (capture == NULL || resources->num_addresses == 0) return NULL;
+  const size_t bytes = resources->num_addresses * sizeof(*resources->addresses);
+  void** kept = malloc(bytes);
+  if (kept == NULL) {
+    return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory for %zu addresses", resources->num_addresses);
+  }
+  memcpy(kept, resources->addresses, bytes);
+  gcap_status_t status = gcap_capture_retain(capture, free, /*bytes=*/NULL, kept);
+  if (status != NULL) {
+    free(kept);
+    return status;
+  }
+  resources->addresses = kept;
+  return NULL;
+}
+
+// Issues the run: first its rehearsals.
+static gcap_status_t issue(const gcap_run_steps_t* steps, gcap_run_result_t* result) {
   gcap_graph_run_kind_t kind = GCAP_GRAPH_RUN_EAGER;
   gcap_status_t status = NULL;
   do {
     status = steps->issue(steps->self, steps->id, result, &kind);
   } while (status == NULL && kind == GCAP_GRAPH_RUN_REHEARSAL);
+  return status;
+}
+
+// Whether another thread captured the id after the replay found no graph: there is one to be replayed now. What the
+// work of an eager run returns may have this code too.
+static bool take_captured_meanwhile(const gcap_run_steps_t* steps, const gcap_run_result_t* result,
+                                    gcap_status_t status) {
+  if (steps->replay == NULL || result->was_issued || gcap_status_code(status) != GCAP_ALREADY_EXISTS) return false;
+  gcap_status_free(status);
+  return true;
+}
+
+gcap_status_t gcap_run_by_steps(const gcap_run_steps_t* steps, gcap_run_result_t* result) {
+  gcap_status_t status = NULL;
+  do {
+    bool replayed = false;
+    if (steps->replay != NULL) GCAP_RETURN_IF_ERROR(steps->replay(steps->self, result, &replayed));
+    if (replayed) return NULL;
+    status = issue(steps, result);
+  } while (take_captured_meanwhile(steps, result, status));
   // What the work of an eager run returns may have this code too.
   const bool may_rerun = steps->reruns_failed_capture && !result->was_issued;
   if (!may_rerun || !gcap_run_take_failed_capture(steps->id, status)) return status;
+  gcap_graph_run_kind_t kind = GCAP_GRAPH_RUN_EAGER;
   status = steps->issue(steps->self, GCAP_GRAPH_ID_NONE, result, &kind);
   result->why_eager = GCAP_EAGER_CAPTURE_FAILED;
   return status;

@@ -117,6 +117,7 @@ static gcap_status_t start(const gcap_graph_manager_t* manager, gcap_graph_slot_
   const bool may_measure = slot->graph == NULL && captured->use.node_bytes == 0;
   const gcap_graph_cost_watch_t watch = gcap_graph_cost_begin(captured->device_id, captured->use.kernels, may_measure);
   gcap_status_t status = make_exec(slot, captured, build);
+  if (status == NULL && captured->moving != NULL) gcap_graph_moving_try(captured->moving, captured->exec);
   if (status == NULL) status = launch_first(manager, captured);
   gcap_graph_cost_end(&watch, captured->exec != NULL && !captured->updated);
   return status;
@@ -162,7 +163,7 @@ static gcap_status_t explain_change(const gcap_graph_slot_t* slot, const gcap_co
 }
 
 static bool is_movable(const gcap_graph_captured_t* captured) {
-  return captured->moving != NULL && captured->moving->relocation != NULL;
+  return captured->moving != NULL && !gcap_graph_moving_stays(captured->moving);
 }
 
 gcap_status_t gcap_graph_captured_build(const gcap_graph_manager_t* manager, gcap_graph_slot_t* slot,
@@ -184,7 +185,7 @@ gcap_status_t gcap_graph_captured_build(const gcap_graph_manager_t* manager, gca
   const bool with_arguments =
       may_move || manager->options.keep_source || manager->options.audit != GCAP_GRAPH_AUDIT_OFF;
   gcap_status_t status = gcap_contents_read(source, with_arguments, &captured->contents);
-  if (status == NULL && may_move) status = gcap_graph_moving_relocate(captured->moving, slot->id, &captured->contents);
+  if (status == NULL && may_move) status = gcap_graph_moving_relocate(captured->moving, &captured->contents);
   if (status == NULL) status = gcap_graph_note_memory(manager, captured);
   if (status == NULL) out_build->change = explain_change(slot, &captured->contents);
   if (status == NULL) status = identify_stream(captured);

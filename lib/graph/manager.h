@@ -12,7 +12,7 @@
 #include "gcap/graph_buffers.h"
 #include "gcap/graph_plan.h"
 #include "lib/capture/inner.h"
-#include "lib/contents/compare.h"
+#include "lib/contents/inner.h"
 #include "lib/graph/cost.h"
 #include "lib/graph/inner.h"
 #include "lib/graph/moving.h"

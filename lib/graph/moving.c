@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "gcap/log.h"
-#include "lib/contents/driver.h"
+#include "lib/contents/inner.h"
 
 // The alignment of an address that gives none: its own, up to this, which gcap's allocators and cudaMalloc give.
 #define DEFAULT_ALIGNMENT ((size_t)256)
@@ -64,7 +64,7 @@ static gcap_status_t copy_buffer(const gcap_graph_buffer_t* buffer, gcap_moving_
   const size_t bytes = strlen(name) + 1;
   gcap_driver_allocation_t memory;
   GCAP_RETURN_IF_ERROR(gcap_driver_find_allocation((uintptr_t)buffer->address, &memory));
-  *out_place = (gcap_graph_place_t){.type = memory.type, .device = memory.device};
+  *out_place = (gcap_graph_place_t){.type = memory.type, .device = memory.device, .buffer_id = memory.buffer_id};
   *out_buffer = (gcap_moving_buffer_t){.name = memcpy(*names, name, bytes),
                                        .address = (uintptr_t)buffer->address,
                                        .bytes = buffer->bytes,
@@ -79,8 +79,9 @@ gcap_status_t gcap_graph_moving_create(const gcap_graph_buffers_t* buffers, gcap
   for (size_t i = 0; i < buffers->count; ++i) {
     if (buffers->items[i].name != NULL) name_bytes += strlen(buffers->items[i].name);
   }
-  // One block: the struct, three arrays, the names.
-  const size_t each = sizeof(gcap_moving_buffer_t) + sizeof(gcap_graph_place_t) + sizeof(uintptr_t) + 1;
+  // One block: the struct, its arrays, the names.
+  const size_t each = sizeof(gcap_moving_buffer_t) + sizeof(gcap_graph_place_t) + sizeof(gcap_graph_spot_t) +
+                      sizeof(uintptr_t) + sizeof(bool) + 1;
   size_t bytes = 0;
   const bool too_many = __builtin_mul_overflow(buffers->count, each, &bytes) ||
                         __builtin_add_overflow(bytes, sizeof(gcap_graph_moving_t) + name_bytes, &bytes);
@@ -89,12 +90,16 @@ gcap_status_t gcap_graph_moving_create(const gcap_graph_buffers_t* buffers, gcap
   moving->count = buffers->count;
   moving->buffers = (gcap_moving_buffer_t*)(moving + 1);
   moving->places = (gcap_graph_place_t*)(moving->buffers + moving->count);
-  moving->addresses = (uintptr_t*)(moving->places + moving->count);
+  moving->targets = (gcap_graph_spot_t*)(moving->places + moving->count);
+  moving->addresses = (uintptr_t*)(moving->targets + moving->count);
+  moving->may_be_unused = (bool*)(moving->addresses + moving->count);
   moving->needs_memory = buffers->stand_ins == GCAP_GRAPH_STAND_INS_MEMORY;
-  char* names = (char*)(moving->addresses + moving->count);
+  moving->host_functions_may_stay = buffers->host_functions_may_stay;
+  char* names = (char*)(moving->may_be_unused + moving->count);
   gcap_status_t status = NULL;
   for (size_t i = 0; status == NULL && i < moving->count; ++i) {
     status = copy_buffer(&buffers->items[i], &moving->buffers[i], &moving->places[i], &names);
+    moving->may_be_unused[i] = buffers->may_be_unused != NULL && buffers->may_be_unused[i];
   }
   if (status == NULL) *out_moving = moving;
   return status == NULL ? NULL : gcap_status_join(status, gcap_graph_moving_destroy(moving));
@@ -103,9 +108,12 @@ gcap_status_t gcap_graph_moving_create(const gcap_graph_buffers_t* buffers, gcap
 gcap_status_t gcap_graph_moving_destroy(gcap_graph_moving_t* moving) {
   if (moving == NULL) return NULL;
   gcap_status_t status = gcap_stand_ins_destroy(&moving->stand_ins);
-  gcap_contents_free(&moving->rehearsed);
+  for (size_t set = 0; set < GCAP_STAND_IN_SETS; ++set) gcap_contents_free(&moving->rehearsed[set]);
+  gcap_layout_free(&moving->layout);
   gcap_relocation_destroy(moving->relocation);
   gcap_status_free(moving->refusal);
+  gcap_status_free(moving->conflict);
+  free(moving->spots);
   free(moving);
   return status;
 }
@@ -117,23 +125,35 @@ static bool is_alike(const gcap_graph_moving_t* a, const gcap_graph_moving_t* b)
   for (size_t i = 0; i < a->count; ++i) {
     if (a->buffers[i].bytes != b->buffers[i].bytes || a->buffers[i].alignment != b->buffers[i].alignment) return false;
   }
-  return true;
+  return gcap_layout_is_same(&a->layout, a->buffers, &b->layout, b->buffers);
 }
 
-void gcap_graph_moving_adopt(gcap_graph_moving_t* moving, gcap_graph_moving_t* earlier) {
-  if (earlier == NULL || !is_alike(moving, earlier)) return;
+gcap_status_t gcap_graph_moving_adopt(gcap_graph_moving_t* moving, gcap_graph_moving_t* earlier) {
+  GCAP_RETURN_IF_ERROR(gcap_layout_create(moving->buffers, moving->count, &moving->layout));
+  if (earlier == NULL || !is_alike(moving, earlier)) return NULL;
   moving->needs_memory = earlier->needs_memory;
-  moving->is_rehearsed = earlier->is_rehearsed;
-  moving->rehearsed = earlier->rehearsed;
-  earlier->rehearsed = (gcap_contents_t){0};
-  earlier->is_rehearsed = false;
-  for (size_t i = 0; i < moving->count; ++i) moving->buffers[i].stand_in = earlier->buffers[i].stand_in;
+  moving->num_rehearsed = earlier->num_rehearsed;
+  earlier->num_rehearsed = 0;
+  for (size_t set = 0; set < GCAP_STAND_IN_SETS; ++set) {
+    moving->rehearsed[set] = earlier->rehearsed[set];
+    earlier->rehearsed[set] = (gcap_contents_t){0};
+    for (size_t i = 0; i < moving->count; ++i) {
+      moving->buffers[i].stand_ins[set] = earlier->buffers[i].stand_ins[set];
+    }
+  }
+  return NULL;
+}
+
+bool gcap_graph_moving_needs_rehearsal(const gcap_graph_moving_t* moving) {
+  if (moving->num_rehearsed == 0) return true;
+  return moving->num_rehearsed == 1 && gcap_stand_ins_need_second(moving->buffers, &moving->layout);
 }
 
 static gcap_status_t find_stand_ins(gcap_graph_moving_t* moving, cudaStream_t stream) {
   int device_id = 0;
   GCAP_RETURN_IF_ERROR(GCAP_CUDA(cudaStreamGetDevice(stream, &device_id)));
-  return gcap_stand_ins_create(moving->buffers, moving->count, device_id, moving->needs_memory, &moving->stand_ins);
+  return gcap_stand_ins_create(moving->buffers, &moving->layout, moving->num_rehearsed, device_id, moving->needs_memory,
+                               &moving->stand_ins);
 }
 
 bool gcap_graph_moving_open_rehearsal(gcap_graph_moving_t* moving, cudaStream_t stream) {
@@ -152,71 +172,95 @@ bool gcap_graph_moving_open_rehearsal(gcap_graph_moving_t* moving, cudaStream_t 
   return status == NULL;
 }
 
+uintptr_t gcap_graph_moving_stand_in(const gcap_graph_moving_t* moving, size_t buffer) {
+  return moving->buffers[buffer].stand_ins[moving->num_rehearsed];
+}
+
 gcap_status_t gcap_graph_moving_end_rehearsal(gcap_graph_moving_t* moving, cudaGraph_t graph) {
-  gcap_status_t status = gcap_contents_read(graph, /*with_arguments=*/true, &moving->rehearsed);
-  moving->is_rehearsed = status == NULL;
+  const size_t set = moving->num_rehearsed;
+  gcap_contents_t* contents = &moving->rehearsed[set];
+  gcap_status_t status = gcap_contents_read(graph, /*with_arguments=*/true, contents);
+  if (status == NULL) status = gcap_left_behind_note_sources(contents, moving->buffers, moving->count, set);
+  if (status == NULL) {
+    ++moving->num_rehearsed;
+  } else {
+    gcap_contents_free(contents);
+  }
   return gcap_status_join(status, gcap_stand_ins_destroy(&moving->stand_ins));
 }
 
-// So looks a graph whose only pointer to a buffer lies in device memory.
-static void warn_of_unread(const gcap_graph_moving_t* moving, int id) {
-  const size_t* first = moving->relocation->first_word;
-  for (size_t i = 0; i < moving->count; ++i) {
-    if (first[i] != first[i + 1]) continue;
-    gcap_log(GCAP_LOG_WARNING,
-             "graph id %d has no pointer into its buffer %zu '%s' among its arguments: binding it changes nothing", id,
-             i, moving->buffers[i].name);
+// --- Whether a graph can be moved -----------------------------------------------------------------------------------
+
+static gcap_status_t check_host_functions(const gcap_graph_moving_t* moving, const gcap_contents_t* contents) {
+  for (size_t i = 0; !moving->host_functions_may_stay && i < contents->count; ++i) {
+    if (contents->nodes[i].type != cudaGraphNodeTypeHost) continue;
+    char where[256];
+    gcap_contents_write_node(contents, &contents->nodes[i], where, sizeof(where));
+    return GCAP_STATUS(GCAP_FAILED_PRECONDITION,
+                       "%s: what a host function reads may depend on the addresses of buffers, unless "
+                       "host_functions_may_stay says that it does not",
+                       where);
   }
+  return NULL;
 }
 
-static bool is_word(const gcap_relocation_t* relocation, size_t buffer, size_t node, size_t offset) {
-  for (size_t i = relocation->first_word[buffer]; i < relocation->first_word[buffer + 1]; ++i) {
-    if (relocation->words[i].node == node && relocation->words[i].offset == offset) return true;
+// Whether a word points into the buffer, or into another one of its group at an address that is the buffer's too.
+static bool is_used(const gcap_graph_moving_t* moving, size_t buffer) {
+  const gcap_relocation_t* relocation = moving->relocation;
+  const size_t group = moving->layout.group_of[buffer];
+  for (size_t i = 0; i < relocation->num_words; ++i) {
+    const gcap_relocation_word_t* word = &relocation->words[i];
+    if (moving->layout.group_of[word->buffer] != group) continue;
+    const uintptr_t address = moving->buffers[word->buffer].address + word->distance;
+    if (address - moving->buffers[buffer].address <= moving->buffers[buffer].bytes) return true;
   }
   return false;
 }
 
-// The first argument that is an address in the buffer, and was the same in the rehearsal: the work has it from
-// elsewhere.
-static bool find_fixed_word(const gcap_relocation_t* relocation, size_t buffer, char* text, size_t capacity) {
-  const gcap_contents_t* contents = relocation->contents;
-  for (size_t i = 0; i < contents->count; ++i) {
-    const gcap_contents_node_t* node = &contents->nodes[i];
-    for (size_t at = 0; node->type == cudaGraphNodeTypeKernel && at + sizeof(uintptr_t) <= node->bytes; at += 8) {
-      uintptr_t word;
-      memcpy(&word, gcap_contents_bytes_of(contents, node) + at, sizeof(word));
-      if (word - relocation->buffers[buffer].address >= relocation->buffers[buffer].bytes) continue;
-      if (is_word(relocation, buffer, i, at)) continue;
-      gcap_contents_write_node(contents, node, text, capacity);
-      return true;
-    }
-  }
-  return false;
-}
-
-static void warn_of_fixed_words(const gcap_graph_moving_t* moving, int id) {
-  char node[256];
+static gcap_status_t check_used(const gcap_graph_moving_t* moving) {
   for (size_t i = 0; i < moving->count; ++i) {
-    if (!find_fixed_word(moving->relocation, i, node, sizeof(node))) continue;
-    gcap_log(GCAP_LOG_WARNING,
-             "graph id %d: %s has an address in buffer %zu '%s' that it did not get from the run, so a bind does not "
-             "change that address",
-             id, node, i, moving->buffers[i].name);
+    if (moving->may_be_unused[i] || is_used(moving, i)) continue;
+    return GCAP_STATUS(GCAP_FAILED_PRECONDITION,
+                       "no argument points into buffer %zu '%s', so the pointer may come from memory, unless "
+                       "may_be_unused says that there is none",
+                       i, moving->buffers[i].name);
   }
+  return NULL;
 }
 
-gcap_status_t gcap_graph_moving_relocate(gcap_graph_moving_t* moving, int id, gcap_contents_t* contents) {
-  if (!moving->is_rehearsed) return NULL;  // its refusal says why
-  gcap_status_t status =
-      gcap_relocation_create(contents, &moving->rehearsed, moving->buffers, moving->count, &moving->relocation);
-  gcap_contents_free(&moving->rehearsed);
-  if (moving->relocation != NULL) {
-    warn_of_unread(moving, id);
-    warn_of_fixed_words(moving, id);
+static gcap_status_t make_spots(gcap_graph_moving_t* moving) {
+  moving->spots = calloc(moving->count + GCAP_GRAPH_MOVED_SPOTS, sizeof(*moving->spots));
+  if (moving->spots == NULL)
+    return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory for %zu places", moving->count);
+  for (size_t i = 0; i < moving->count; ++i) {
+    moving->spots[i] = (gcap_graph_spot_t){i, moving->buffers[i].address, moving->places[i].buffer_id};
   }
-  if (gcap_status_code(status) != GCAP_FAILED_PRECONDITION) return status;
+  moving->num_spots = moving->next_spot = moving->count;
+  return NULL;
+}
+
+static gcap_status_t relocate(gcap_graph_moving_t* moving, gcap_contents_t* contents) {
+  const gcap_relocation_rehearsals_t rehearsals = {moving->rehearsed, moving->num_rehearsed};
+  GCAP_RETURN_IF_ERROR(check_host_functions(moving, contents));
+  GCAP_RETURN_IF_ERROR(gcap_left_behind_note_sources(contents, moving->buffers, moving->count, GCAP_STAND_IN_SETS));
+  GCAP_RETURN_IF_ERROR(
+      gcap_relocation_create(contents, &rehearsals, moving->buffers, moving->count, &moving->relocation));
+  GCAP_RETURN_IF_ERROR(check_used(moving));
+  return make_spots(moving);
+}
+
+gcap_status_t gcap_graph_moving_relocate(gcap_graph_moving_t* moving, gcap_contents_t* contents) {
+  if (moving->refusal != NULL) return NULL;  // it was not rehearsed
+  gcap_status_t status = relocate(moving, contents);
+  for (size_t set = 0; set < GCAP_STAND_IN_SETS; ++set) gcap_contents_free(&moving->rehearsed[set]);
+  if (gcap_status_code(status) == GCAP_RESOURCE_EXHAUSTED) return status;
   moving->refusal = status;
   return NULL;
+}
+
+void gcap_graph_moving_try(gcap_graph_moving_t* moving, cudaGraphExec_t exec) {
+  if (gcap_graph_moving_stays(moving)) return;
+  moving->refusal = gcap_relocation_check_nodes(moving->relocation, exec);
 }
 
 // --- Binding --------------------------------------------------------------------------------------------------------
@@ -241,7 +285,7 @@ static gcap_status_t check_range(const gcap_graph_moving_t* moving, int id, size
   return NULL;
 }
 
-gcap_status_t gcap_graph_moving_check(const gcap_graph_moving_t* moving, int id, size_t buffer, const void* pointer) {
+gcap_status_t gcap_graph_moving_check(gcap_graph_moving_t* moving, int id, size_t buffer, const void* pointer) {
   const gcap_moving_buffer_t* known = &moving->buffers[buffer];
   const gcap_graph_place_t* place = &moving->places[buffer];
   const uintptr_t address = (uintptr_t)pointer;
@@ -265,5 +309,66 @@ gcap_status_t gcap_graph_moving_check(const gcap_graph_moving_t* moving, int id,
                        "graph id %d: buffer %zu '%s' at %p is on device %d, and was captured on device %d",
                        INTO(moving, id, buffer), pointer, memory.device, place->device);
   }
+  moving->targets[buffer] = (gcap_graph_spot_t){buffer, address, memory.buffer_id};
   return memory.bytes != 0 ? check_range(moving, id, buffer, memory, address) : NULL;
+}
+
+// --- What is in reach -----------------------------------------------------------------------------------------------
+
+// Why one buffer cannot be where it is to go; NULL: it can.
+static const char* find_fault(const gcap_graph_moving_t* moving, size_t buffer) {
+  const uintptr_t address = moving->addresses[buffer];
+  if (address == 0) return NULL;
+  if (address % moving->buffers[buffer].alignment != 0) return "less aligned than when it was captured";
+  if (gcap_relocation_keeps_halves(moving->relocation, buffer, address)) return NULL;
+  return "in another 4 GiB than the capture and the rehearsals, and has words that may be pointers or two numbers each";
+}
+
+static bool is_anything_moved(const gcap_graph_moving_t* moving) {
+  bool is_moved = false;
+  for (size_t i = 0; i < moving->count; ++i) is_moved |= moving->addresses[i] != 0;
+  return is_moved;
+}
+
+bool gcap_graph_moving_reaches(gcap_graph_moving_t* moving) {
+  if (gcap_graph_moving_stays(moving)) return !is_anything_moved(moving);
+  for (size_t i = 0; i < moving->count; ++i) {
+    if (find_fault(moving, i) != NULL) return false;
+  }
+  gcap_layout_conflict_t conflict;
+  return gcap_layout_holds(&moving->layout, moving->relocation->buffers, moving->addresses, &conflict);
+}
+
+gcap_status_t gcap_graph_moving_explain(gcap_graph_moving_t* moving) {
+  if (gcap_graph_moving_stays(moving)) return gcap_status_clone(moving->refusal);
+  for (size_t i = 0; i < moving->count; ++i) {
+    const char* fault = find_fault(moving, i);
+    if (fault == NULL) continue;
+    return GCAP_STATUS(GCAP_FAILED_PRECONDITION, "buffer %zu '%s' at %p is %s", i, moving->buffers[i].name,
+                       (void*)moving->addresses[i], fault);
+  }
+  gcap_layout_conflict_t conflict;
+  if (gcap_layout_holds(&moving->layout, moving->relocation->buffers, moving->addresses, &conflict)) return NULL;
+  return GCAP_STATUS(GCAP_FAILED_PRECONDITION, "buffers %zu '%s' and %zu '%s' %s", conflict.a,
+                     moving->buffers[conflict.a].name, conflict.b, moving->buffers[conflict.b].name, conflict.what);
+}
+
+static void note_spot(gcap_graph_moving_t* moving, const gcap_graph_spot_t* spot) {
+  for (size_t i = 0; i < moving->num_spots; ++i) {
+    gcap_graph_spot_t* known = &moving->spots[i];
+    if (known->address != spot->address || known->buffer != spot->buffer) continue;
+    known->buffer_id = spot->buffer_id;
+    return;
+  }
+  const size_t room = moving->count + GCAP_GRAPH_MOVED_SPOTS;
+  moving->spots[moving->next_spot] = *spot;
+  moving->next_spot = moving->next_spot + 1 < room ? moving->next_spot + 1 : moving->count;
+  if (moving->num_spots < room) ++moving->num_spots;
+}
+
+void gcap_graph_moving_note_moved(gcap_graph_moving_t* moving) {
+  for (size_t i = 0; i < moving->count; ++i) {
+    if (moving->targets[i].address != 0) note_spot(moving, &moving->targets[i]);
+    moving->targets[i].address = 0;
+  }
 }

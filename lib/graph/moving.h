@@ -5,28 +5,46 @@
 #define GCAP_LIB_GRAPH_MOVING_H_
 
 #include "gcap/graph.h"
-#include "lib/contents/contents.h"
-#include "lib/contents/relocation.h"
-#include "lib/contents/stand_ins.h"
+#include "lib/contents/inner.h"
 
 // Where a buffer was captured, which tells what may take its place.
 typedef struct gcap_graph_place {
-  unsigned type;  // as gcap_driver_allocation_t
+  unsigned type;  // as gcap_driver_allocation_t, as the next two
   int device;
+  uint64_t buffer_id;
 } gcap_graph_place_t;
+
+// Memory that a buffer is in, or has been.
+typedef struct gcap_graph_spot {
+  size_t buffer;
+  uintptr_t address;
+  uint64_t buffer_id;
+} gcap_graph_spot_t;
+
+// How many other places than those of the capture are remembered.
+#define GCAP_GRAPH_MOVED_SPOTS 64
 
 // Belongs to a run while that is open, then to the slot, until the capture, then to the captured graph.
 typedef struct gcap_graph_moving {
   size_t count;
   gcap_moving_buffer_t* buffers;  // [count]
   gcap_graph_place_t* places;     // [count]
-  uintptr_t* addresses;           // [count], room for a bind
-  gcap_stand_ins_t stand_ins;     // of an open rehearsal
-  bool needs_memory;              // stand-ins without memory were refused
-  bool is_rehearsed;
-  gcap_contents_t rehearsed;      // with the buffers at their stand-ins
-  gcap_relocation_t* relocation;  // of a captured graph; NULL: it cannot be moved
-  gcap_status_t refusal;          // why
+  gcap_graph_spot_t* targets;     // [count], room for a bind: where each buffer goes, by its address
+  uintptr_t* addresses;           // [count], the same without the rest; 0: the buffer stays
+  bool* may_be_unused;            // [count]
+  bool host_functions_may_stay;
+  gcap_layout_t layout;        // from the first rehearsal on
+  gcap_stand_ins_t stand_ins;  // of an open rehearsal
+  bool needs_memory;           // stand-ins without memory were refused
+  // With the buffers at their stand-ins.
+  gcap_contents_t rehearsed[GCAP_STAND_IN_SETS];
+  size_t num_rehearsed;
+  gcap_relocation_t* relocation;  // of a captured graph; NULL: it was never to be moved
+  gcap_status_t refusal;          // why the graph cannot be moved; NULL: it can
+  gcap_status_t conflict;         // why the last run that was left to its work could not be replayed; NULL: see refusal
+  // Where the buffers have been: those of the capture, then the newest others, in a ring. Of a graph that can be moved.
+  gcap_graph_spot_t* spots;  // [count + GCAP_GRAPH_MOVED_SPOTS]
+  size_t num_spots, next_spot;
 } gcap_graph_moving_t;
 
 // Checks what a run is given.
@@ -39,21 +57,44 @@ gcap_status_t gcap_graph_moving_create(const gcap_graph_buffers_t* buffers, gcap
 // Gives everything back. NULL is fine. May free device memory.
 gcap_status_t gcap_graph_moving_destroy(gcap_graph_moving_t* moving);
 
-// Takes over what an earlier run rehearsed, if that had buffers of the same sizes and alignments.
-void gcap_graph_moving_adopt(gcap_graph_moving_t* moving, gcap_graph_moving_t* earlier);
+// Takes over what an earlier run rehearsed, if that had buffers of the same sizes and alignments that lay alike to one
+// another. Of a run that is to be captured.
+//   RESOURCE_EXHAUSTED  no host memory
+gcap_status_t gcap_graph_moving_adopt(gcap_graph_moving_t* moving, gcap_graph_moving_t* earlier);
+
+// Whether another rehearsal would show what those before do not.
+bool gcap_graph_moving_needs_rehearsal(const gcap_graph_moving_t* moving);
 
 // Before a rehearsal on `stream`: finds stand-ins. If there are none `moving` keeps the refusal, and is not rehearsed.
 bool gcap_graph_moving_open_rehearsal(gcap_graph_moving_t* moving, cudaStream_t stream);
+// Where the buffer is in the rehearsal that is open.
+uintptr_t gcap_graph_moving_stand_in(const gcap_graph_moving_t* moving, size_t buffer);
 // After it: keeps what is inside `graph`, and gives the stand-ins back.
 gcap_status_t gcap_graph_moving_end_rehearsal(gcap_graph_moving_t* moving, cudaGraph_t graph);
 
-// Finds out whether the graph captured for `id` can be moved, and keeps that in `moving`. `contents` outlives `moving`.
-// Warns of a buffer that the graph has no pointer into. Logs, so without the manager's mutex.
+// Finds out whether the captured graph can be moved, and keeps that in `moving`. `contents` outlives `moving`.
 //   RESOURCE_EXHAUSTED  no host memory
-gcap_status_t gcap_graph_moving_relocate(gcap_graph_moving_t* moving, int id, gcap_contents_t* contents);
+gcap_status_t gcap_graph_moving_relocate(gcap_graph_moving_t* moving, gcap_contents_t* contents);
+// Asks the driver whether it changes the nodes of the executable, of a graph that can be moved so far.
+void gcap_graph_moving_try(gcap_graph_moving_t* moving, cudaGraphExec_t exec);
 
-// Checks an address for a buffer of the graph `id`.
+// Whether the graph stays at the buffers of its capture, or where it was bound last.
+static inline bool gcap_graph_moving_stays(const gcap_graph_moving_t* moving) {
+  return moving->refusal != NULL || moving->relocation == NULL;
+}
+// Where the captured graph's buffer is now.
+static inline uintptr_t gcap_graph_moving_address(const gcap_graph_moving_t* moving, size_t buffer) {
+  return (moving->relocation != NULL ? moving->relocation->buffers : moving->buffers)[buffer].address;
+}
+
+// Checks an address for a buffer of the graph `id`, and notes it with its memory in `targets`.
 //   INVALID_ARGUMENT  NULL, misaligned, of another device or kind of memory, or too small
-gcap_status_t gcap_graph_moving_check(const gcap_graph_moving_t* moving, int id, size_t buffer, const void* address);
+gcap_status_t gcap_graph_moving_check(gcap_graph_moving_t* moving, int id, size_t buffer, const void* address);
+// Whether the graph can be moved to `addresses`, as far as the addresses alone tell.
+bool gcap_graph_moving_reaches(gcap_graph_moving_t* moving);
+// Why not, in words.
+gcap_status_t gcap_graph_moving_explain(gcap_graph_moving_t* moving);
+// Remembers where the buffers went that `addresses` moved.
+void gcap_graph_moving_note_moved(gcap_graph_moving_t* moving);
 
 #endif  // GCAP_LIB_GRAPH_MOVING_H_

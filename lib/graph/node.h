@@ -8,7 +8,7 @@
 #include <stddef.h>
 
 #include "gcap/status.h"
-#include "lib/contents/contents.h"
+#include "lib/contents/inner.h"
 
 const char* gcap_graph_node_type_name(cudaGraphNode_t node);  // "kernel"
 const char* gcap_graph_node_instantiate_result_name(cudaGraphInstantiateResult result);

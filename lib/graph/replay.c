@@ -7,6 +7,7 @@
 // Locking: the mutex is held over the launch. One wait happens under the mutex: when a launch succeeded but the
 // capturing stream could not be ordered after it, since then only a wait restores the order.
 
+#include "gcap/log.h"
 #include "lib/graph/audit.h"
 #include "lib/graph/bind.h"
 #include "lib/graph/inner.h"
@@ -134,22 +135,50 @@ static gcap_status_t check_bindings(const gcap_graph_slot_t* slot, const gcap_ru
   return status == NULL ? NULL : gcap_status_annotate(status, gcap_status_code(status), "graph id %d", slot->id);
 }
 
-// Launches a graph as the run wants it.
+// Launches a graph as the run wants it, on buffers that were planned. `*out_is_left`: the driver refused to move it, so
+// nothing was launched.
 static inline gcap_status_t launch_as_asked(gcap_graph_manager_t* manager, gcap_graph_slot_t* slot,
                                             const gcap_run_t* run, const gcap_graph_buffers_t* buffers,
-                                            cudaStream_t stream) {
+                                            cudaStream_t stream, bool* out_is_left) {
+  *out_is_left = false;
   if (run->bindings != NULL) GCAP_RETURN_IF_ERROR(check_bindings(slot, run));
   if (buffers != NULL) {  // bound only if the launch is not refused then
     GCAP_RETURN_IF_ERROR(check_launch(manager, slot->graph, stream));
-    GCAP_RETURN_IF_ERROR(gcap_graph_bind_all(slot, buffers));
+    GCAP_RETURN_IF_ERROR(gcap_graph_apply_bind(slot, out_is_left));
     GCAP_RETURN_IF_ERROR(gcap_graph_note_named(slot->graph));
   }
   return stream == slot->graph->stream ? launch(manager, slot) : gcap_graph_launch_on(manager, slot, stream);
 }
 
-// Whether the graph cannot be moved to the buffers: a run does the work, eagerly.
-static inline bool is_left_to_a_run(const gcap_graph_slot_t* slot, const gcap_graph_buffers_t* buffers) {
-  return buffers != NULL && gcap_graph_is_fixed(slot, buffers);
+// What a replay found.
+typedef struct found {
+  gcap_graph_state_t state;
+  bool is_left;           // to a run, which does the work: the graph cannot be moved to the buffers
+  gcap_status_t refusal;  // why the driver did not move it; NULL: it was not asked
+} found_t;
+
+// Under the mutex. `may_leave`: a run will do the work where the graph cannot.
+static inline gcap_status_t try_to_launch(gcap_graph_manager_t* manager, const gcap_run_t* run,
+                                          const gcap_graph_buffers_t* buffers, bool may_leave, gcap_graph_slot_t* slot,
+                                          cudaStream_t stream, found_t* found) {
+  if (buffers != NULL) {
+    GCAP_RETURN_IF_ERROR(gcap_graph_plan_bind(slot, buffers, may_leave ? &found->is_left : NULL));
+    if (found->is_left) return NULL;
+  }
+  bool is_refused = false;
+  gcap_status_t status = launch_as_asked(manager, slot, run, buffers, stream, &is_refused);
+  if (!is_refused || !may_leave) return status;
+  gcap_graph_give_up_moving(slot, status);
+  found->is_left = true;
+  found->refusal = status;
+  return NULL;
+}
+
+// Tells of a graph that the driver did not move. Without the mutex.
+static void tell_of_refusal(gcap_status_t refusal) {
+  if (refusal == NULL) return;
+  gcap_log(GCAP_LOG_WARNING, "a run does the work that was to be replayed: %s", gcap_status_message(refusal));
+  gcap_status_free(refusal);
 }
 
 // A replay of the run on the buffers. No result is wanted where `result` is NULL.
@@ -160,18 +189,20 @@ static inline gcap_status_t replay(gcap_graph_manager_t* manager, const gcap_run
   cudaStream_t stream = run->stream;
   pthread_mutex_lock(&manager->mutex);
   gcap_graph_slot_t* slot = gcap_graph_find_slot(manager, run->id);
-  const gcap_graph_state_t state = slot != NULL ? slot->info.state : GCAP_GRAPH_COLD;
-  const bool launches = state == GCAP_GRAPH_CAPTURED && !(out_replayed != NULL && is_left_to_a_run(slot, buffers));
+  found_t found = {.state = slot != NULL ? slot->info.state : GCAP_GRAPH_COLD};
   gcap_status_t status = NULL;
-  if (launches) {
+  if (found.state == GCAP_GRAPH_CAPTURED) {
     const uint64_t replays = slot->info.replays;
     if (stream == GCAP_RUN_OWN_STREAM) stream = slot->graph->stream;
-    status = launch_as_asked(manager, slot, run, buffers, stream);
+    status = try_to_launch(manager, run, buffers, out_replayed != NULL, slot, stream, &found);
     if (result != NULL) result->was_issued = slot->info.replays != replays;
   }
   pthread_mutex_unlock(&manager->mutex);
+  if (buffers != NULL) tell_of_refusal(found.refusal);
   if (status != NULL) return status;
-  if (!launches) return out_replayed != NULL ? NULL : gcap_graph_not_captured(run->id, state);
+  if (found.state != GCAP_GRAPH_CAPTURED || found.is_left) {
+    return out_replayed != NULL ? NULL : gcap_graph_not_captured(run->id, found.state);
+  }
   if (result != NULL) result->outcome = GCAP_RUN_REPLAYED;
   if (out_replayed != NULL) *out_replayed = true;
   return run->synchronize ? gcap_synchronize_stream(stream) : NULL;

@@ -190,19 +190,21 @@ static void cool_down(const gcap_graph_manager_t* manager, gcap_graph_slot_t* sl
   slot->why_eager = GCAP_EAGER_CAPTURE_FAILED;
 }
 
-// A run on buffers that may move is rehearsed, unless an earlier one was.
-static void take_rehearsed(gcap_graph_open_run_t* run, gcap_graph_slot_t* slot) {
-  if (run->moving == NULL) return;
-  gcap_graph_moving_adopt(run->moving, slot->rehearsed);
+// A run on buffers that may move is rehearsed, as far as earlier ones were not.
+static gcap_status_t take_rehearsed(gcap_graph_open_run_t* run, gcap_graph_slot_t* slot) {
+  if (run->moving == NULL) return NULL;
+  GCAP_RETURN_IF_ERROR(gcap_graph_moving_adopt(run->moving, slot->rehearsed));
   gcap_status_ignore(gcap_graph_moving_destroy(slot->rehearsed));  // its stand-ins are gone already
   slot->rehearsed = NULL;
+  return NULL;
 }
 
 // Begins to capture the busy run, or to rehearse it.
 static gcap_status_t open_scope_of_run(gcap_graph_manager_t* manager, gcap_capture_t** out_capture) {
   gcap_graph_open_run_t* run = &manager->run;
   gcap_graph_moving_t* moving = run->moving;
-  run->is_rehearsal = moving != NULL && !moving->is_rehearsed && gcap_graph_moving_open_rehearsal(moving, run->stream);
+  run->is_rehearsal = moving != NULL && gcap_graph_moving_needs_rehearsal(moving) &&
+                      gcap_graph_moving_open_rehearsal(moving, run->stream);
   gcap_status_t status = open_scope(manager, run->stream, out_capture);
   if (status == NULL || !run->is_rehearsal) return status;
   run->is_rehearsal = false;
@@ -215,7 +217,7 @@ static gcap_status_t begin_capture(gcap_graph_manager_t* manager, gcap_graph_slo
   if (given->bindings != NULL) {
     GCAP_RETURN_IF_ERROR(gcap_graph_signature_create(given->bindings, given->num_bindings, &run->signature));
   }
-  take_rehearsed(run, slot);
+  GCAP_RETURN_IF_ERROR(take_rehearsed(run, slot));
   const gcap_graph_state_t before = slot->info.state;
   slot->info.state = gcap_graph_state_after(before, GCAP_GRAPH_STEP_BEGIN);
   manager->scope_open = true;
@@ -314,22 +316,25 @@ gcap_status_t gcap_graph_check_id(int id, cudaStream_t stream) {
 gcap_status_t gcap_graph_why_fixed(const gcap_graph_slot_t* slot) {
   const gcap_graph_moving_t* moving = slot->graph != NULL ? slot->graph->moving : NULL;
   if (moving != NULL && moving->refusal != NULL) return gcap_status_clone(moving->refusal);
-  if (moving != NULL)
-    return GCAP_STATUS(GCAP_FAILED_PRECONDITION, "a buffer is less aligned than when it was captured");
+  if (moving != NULL) return gcap_status_clone(moving->conflict);
   return GCAP_STATUS(GCAP_FAILED_PRECONDITION, "it was captured without buffers");
 }
 
 // Why the open run is eager although its id has a graph, once for each graph; else NULL.
 static gcap_status_t explain_fixed(const gcap_graph_manager_t* manager) {
   if (!manager->run.tells_of_fixed) return NULL;
-  return gcap_graph_why_fixed(gcap_graph_find_slot(manager, manager->run.id));
+  const gcap_graph_slot_t* slot = gcap_graph_find_slot(manager, manager->run.id);
+  const gcap_graph_moving_t* moving = slot->graph->moving;
+  const bool is_here_alone = moving != NULL && moving->refusal == NULL;
+  return gcap_status_annotate(
+      gcap_graph_why_fixed(slot), GCAP_FAILED_PRECONDITION, "graph id %d cannot be moved%s", slot->id,
+      is_here_alone ? " to the buffers of a run, which is eager" : ", so its runs on other buffers are eager");
 }
 
 // Without the mutex. Consumes `why`.
-static void tell_of_fixed(int id, gcap_status_t why) {
+static void tell_of_fixed(gcap_status_t why) {
   if (why == NULL) return;
-  gcap_log(GCAP_LOG_WARNING, "graph id %d cannot be moved, so its runs on other buffers are eager: %s", id,
-           gcap_status_message(why));
+  gcap_log(GCAP_LOG_WARNING, "%s", gcap_status_message(why));
   gcap_status_free(why);
 }
 
@@ -341,11 +346,11 @@ static gcap_status_t begin_and_place(gcap_graph_manager_t* manager, const gcap_r
   gcap_status_t status = begin_run_locked(manager, given, moving, out_kind);
   for (size_t i = 0; status == NULL && moving != NULL && i < moving->count; ++i) {
     const bool is_elsewhere = *out_kind == GCAP_GRAPH_RUN_REHEARSAL;
-    out_addresses[i] = (void*)(is_elsewhere ? moving->buffers[i].stand_in : moving->buffers[i].address);
+    out_addresses[i] = (void*)(is_elsewhere ? gcap_graph_moving_stand_in(moving, i) : moving->buffers[i].address);
   }
   gcap_status_t why = status == NULL ? explain_fixed(manager) : NULL;
   pthread_mutex_unlock(&manager->mutex);
-  tell_of_fixed(given->id, why);
+  tell_of_fixed(why);
   return status;
 }
 

@@ -51,7 +51,9 @@ gcap_status_t gcap_runtime_run_once(gcap_runtime_t* runtime, const gcap_run_t* r
   GCAP_RETURN_IF_ERROR(gcap_device_push(device_id, &previous));
   gcap_status_t status = gcap_runtime_begin_run(runtime, run, out_kind, (void**)resources->addresses);
   if (status == NULL) {
-    status = issue_on_device(runtime, run, resources, previous);
+    gcap_run_resources_t kept = *resources;
+    status = gcap_run_keep_addresses(*out_kind, &kept);
+    if (status == NULL) status = issue_on_device(runtime, run, &kept, previous);
     status = gcap_runtime_end_run(runtime, run, status);
   }
   return gcap_status_join(status, gcap_device_pop(device_id, previous));

@@ -28,7 +28,9 @@
     gcap_twin_rows_t rows = gcap_twin_rows(&p->kept);                                                               \
     do {                                                                                                            \
       for (int64_t i = 0; i < rows.row_size; ++i) {                                                                 \
-        const gcap_##type##_t* x = (const gcap_##type##_t*)p->x + rows.offsets[0] + i * x_step;                     \
+        /* Of no terms there is no x. */                                                                            \
+        const gcap_##type##_t* x = p->x;                                                                            \
+        if (x != NULL) x += rows.offsets[0] + i * x_step;                                                           \
         ((gcap_##type##_t*)p->y)[rows.first + i] = reduce_##name##_##type(x, &p->reduced, p->terms);                \
       }                                                                                                             \
     } while (gcap_twin_next_row(&rows));                                                                            \

@@ -2,6 +2,7 @@
 //
 // One kernel: a copy of its node, the types and shapes that it was made for, and its plan. Shapes are checked where the
 // kernel is made, by inference, and compared at each computation: a plan that ran on others would go beyond its memory.
+// What a run brings in host memory, as axes, is checked by inference at each computation.
 
 #include <stdlib.h>
 
@@ -29,6 +30,13 @@ static gcap_status_t check_tensor(const gcap_node_kernel_t* kernel, const char* 
   return NULL;
 }
 
+// Contents that give other shapes than the kernel's, or none.
+static gcap_status_t check_contents(const gcap_node_kernel_t* kernel, const gcap_kernel_context_t* context) {
+  gcap_tensor_t made[GCAP_MAX_RANK];  // more outputs have no operator's shapes
+  for (int i = 0; i < kernel->node->num_outputs; ++i) made[i] = kernel->outputs[i];
+  return gcap_infer_shapes(kernel->node, context->inputs, made);
+}
+
 static gcap_status_t compute(void* self, const gcap_kernel_context_t* context) {
   const gcap_node_kernel_t* kernel = self;
   for (int i = 0; i < kernel->node->num_inputs; ++i) {
@@ -37,6 +45,7 @@ static gcap_status_t compute(void* self, const gcap_kernel_context_t* context) {
   for (int i = 0; i < kernel->node->num_outputs; ++i) {
     GCAP_RETURN_IF_ERROR(check_tensor(kernel, "output", i, &context->outputs[i], &kernel->outputs[i]));
   }
+  if (kernel->has_open_contents) GCAP_RETURN_IF_ERROR(check_contents(kernel, context));
   return kernel->op->compute(kernel, context);
 }
 
@@ -78,6 +87,9 @@ static gcap_status_t take_shapes(const gcap_model_t* model, const gcap_node_t* n
   for (int i = 0; i < node->num_outputs; ++i) kernel->outputs[i] = tensor_of(&model->values[node->outputs[i]]);
   GCAP_RETURN_IF_ERROR(check_sizes(node, tensors, count));
   GCAP_RETURN_IF_ERROR(gcap_infer_shapes(node, kernel->inputs, kernel->outputs));
+  for (int i = 0; i < node->num_inputs; ++i) {
+    kernel->has_open_contents |= kernel->inputs[i].data == NULL && gcap_node_op_reads_on_host(kernel->op, i);
+  }
   for (int i = 0; i < count; ++i) tensors[i].data = NULL;
   return NULL;
 }

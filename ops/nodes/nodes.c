@@ -44,9 +44,14 @@ gcap_status_t gcap_node_kernels_create(int device_id, const gcap_kernel_options_
 gcap_status_t gcap_node_kernels_destroy(gcap_node_kernels_t* kernels) {
   if (kernels == NULL) return NULL;
   gcap_status_t status = gcap_stream_destroy(kernels->stream);
-  if (status != NULL && gcap_status_code(status) != GCAP_LEAKED) return status;
-  free(kernels);
-  return status;
+  const gcap_code_t code = gcap_status_code(status);
+  if (code == GCAP_FAILED_PRECONDITION) return status;
+  if (code == GCAP_OK || code == GCAP_LEAKED) {
+    free(kernels);
+    return status;
+  }
+  gcap_keep_for_ever(&kernels->kept);
+  return gcap_status_annotate(status, GCAP_LEAKED, "the node kernels are kept, since their stream could not be ended");
 }
 
 // The row that takes the node; NULL if there is none.

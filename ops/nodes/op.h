@@ -8,6 +8,7 @@
 #include <stdbool.h>
 
 #include "gcap/kit/ops/nodes.h"
+#include "lib/internal/kept.h"
 
 typedef struct gcap_node_op gcap_node_op_t;
 
@@ -15,6 +16,7 @@ struct gcap_node_kernels {
   gcap_kernel_options_t options;
   gcap_stream_t* stream;  // has no work: its cuBLASLt handle, and so the plans of products, live as long as the kernels
   cublasLtHandle_t cublaslt;
+  gcap_kept_t kept;  // of kernels that could not be ended
 };
 
 // A kernel.
@@ -23,6 +25,7 @@ typedef struct gcap_node_kernel {
   gcap_node_t* node;                // its name and attributes; not its values
   void* plan;                       // what the row's `plan` made; else NULL
   gcap_tensor_t *inputs, *outputs;  // types and shapes; no data
+  bool has_open_contents;           // an input that is read on the host is no constant, so each computation checks it
 } gcap_node_kernel_t;
 
 // What a plan is made from.

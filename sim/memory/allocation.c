@@ -99,6 +99,7 @@ gcap_sim_allocation_t* gcap_sim_allocation_create_range(size_t bytes, enum cudaM
   if (base == NULL) return NULL;
   gcap_sim_allocation_t* allocation = gcap_sim_allocation_create(base, bytes, type, device);
   allocation->range_bytes = range_bytes;
+  allocation->is_fresh = true;
   return allocation;
 }
 
@@ -164,9 +165,15 @@ void gcap_sim_allocation_disclaim(gcap_sim_allocation_t* allocation) {
   if (!allocation->of_graph) gcap_sim_span_remove(&named, &allocation->named);
 }
 
-static void fill_with_pattern(const gcap_sim_allocation_t* allocation) {
+// Memory that was written before is filled where it is: to map it anew costs more than to write it.
+static void fill_with_pattern(gcap_sim_allocation_t* allocation) {
   const size_t bytes = allocation->bytes < MAX_PATTERN_BYTES ? allocation->bytes : MAX_PATTERN_BYTES;
-  gcap_sim_vmem_fill(allocation->base, bytes, PATTERN);
+  if (allocation->is_fresh) {
+    gcap_sim_vmem_fill(allocation->base, bytes, PATTERN);
+  } else {
+    memset(allocation->base, PATTERN, bytes);
+  }
+  allocation->is_fresh = false;
 }
 
 void gcap_sim_allocation_begin(gcap_sim_allocation_t* allocation) {

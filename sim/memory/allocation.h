@@ -30,6 +30,7 @@ struct gcap_sim_allocation {
   bool of_graph;            // made by an allocation node: its address is its own also while nobody claims it
   bool registered;          // the caller's own host memory
   size_t range_bytes;       // of address space that goes back with it; 0 when that is not its own
+  bool is_fresh;            // a range of addresses whose memory nobody has written
   size_t budget_bytes;      // taken from the device's budget on its behalf
   gcap_sim_block_t* block;  // of the pool that it comes from, while claimed
   gcap_sim_span_t named;    // in the tree while claimed, of a graph or of a variable

@@ -59,9 +59,10 @@ class Audit : public DeviceTest {
 TEST_F(Audit, APointerIsOfTheBufferThatMovesItsOwnNode) {
   Contents real({{{Pack(At(0))}}, {{Pack(At(1))}}, {{Pack(At(0))}}});
   Contents stand_in({{{Pack(At(0))}}, {{Pack(At(2))}}, {{Pack(At(0))}}});
-  const gcap_moving_buffer_t buffer = {"moving", At(1), kBytes, 256, At(2)};
+  const gcap_moving_buffer_t buffer = {"moving", At(1), kBytes, 256, {At(2)}};
   gcap_relocation_t* relocation = nullptr;
-  GCAP_ASSERT_OK(gcap_relocation_create(real.get(), stand_in.get(), &buffer, 1, &relocation));
+  const gcap_relocation_rehearsals_t rehearsals = {stand_in.get(), 1};
+  GCAP_ASSERT_OK(gcap_relocation_create(real.get(), &rehearsals, &buffer, 1, &relocation));
   gcap_audit_subject_t subject = {};
   subject.contents = real.get();
   subject.relocation = relocation;
@@ -76,9 +77,10 @@ TEST_F(Audit, APointerIsOfTheBufferThatMovesItsOwnNode) {
 TEST_F(Audit, NotesFollowTheBufferThatMoved) {
   Contents real({{{Pack(At(1))}}, {{Pack(At(0))}}});
   Contents stand_in({{{Pack(At(2))}}, {{Pack(At(0))}}});
-  const gcap_moving_buffer_t buffer = {"moving", At(1), kBytes, 256, At(2)};
+  const gcap_moving_buffer_t buffer = {"moving", At(1), kBytes, 256, {At(2)}};
   gcap_relocation_t* relocation = nullptr;
-  GCAP_ASSERT_OK(gcap_relocation_create(real.get(), stand_in.get(), &buffer, 1, &relocation));
+  const gcap_relocation_rehearsals_t rehearsals = {stand_in.get(), 1};
+  GCAP_ASSERT_OK(gcap_relocation_create(real.get(), &rehearsals, &buffer, 1, &relocation));
   gcap_audit_subject_t subject = {};
   subject.contents = real.get();
   subject.relocation = relocation;

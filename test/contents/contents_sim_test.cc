@@ -68,15 +68,17 @@ class ContentsSim : public ::testing::Test {
     return graph;
   }
   std::vector<gcap_moving_buffer_t> Buffers() const {
-    return {{"memory", reinterpret_cast<uintptr_t>(memory_[0]), kBytes, 256, reinterpret_cast<uintptr_t>(memory_[1])}};
+    return {
+        {"memory", reinterpret_cast<uintptr_t>(memory_[0]), kBytes, 256, {reinterpret_cast<uintptr_t>(memory_[1])}}};
   }
 
   // An executable of the first graph, and what moves it.
   struct Movable {
-    explicit Movable(const ContentsSim& of) : buffers(of.Buffers()), address(buffers[0].stand_in) {
+    explicit Movable(const ContentsSim& of) : buffers(of.Buffers()), address(buffers[0].stand_ins[0]) {
       GCAP_EXPECT_OK(gcap_contents_read(of.graphs_[0], true, &real));
       GCAP_EXPECT_OK(gcap_contents_read(of.graphs_[1], true, &stand_in));
-      GCAP_EXPECT_OK(gcap_relocation_create(&real, &stand_in, buffers.data(), 1, &relocation));
+      const gcap_relocation_rehearsals_t rehearsals = {&stand_in, 1};
+      GCAP_EXPECT_OK(gcap_relocation_create(&real, &rehearsals, buffers.data(), 1, &relocation));
       GCAP_EXPECT_CUDA(cudaGraphInstantiate(&exec, of.graphs_[0], 0));
     }
     Movable(const Movable&) = delete;
@@ -209,7 +211,8 @@ TEST_F(ContentsSim, ARelocationOfWhatIsUnknownIsRefused) {
     const Outcome read = fault.During([&] { return gcap_contents_read(graphs_[0], true, &real); });
     if (read.ok()) {
       gcap_relocation_t* relocation = nullptr;
-      const Outcome made(gcap_relocation_create(&real, &stand_in, buffers.data(), 1, &relocation));
+      const gcap_relocation_rehearsals_t rehearsals = {&stand_in, 1};
+      const Outcome made(gcap_relocation_create(&real, &rehearsals, buffers.data(), 1, &relocation));
       if (made.ok()) {
         EXPECT_EQ(relocation->num_words, 7u) << fault.function() << ": two kernels, a copy and a fill";
       } else {
@@ -238,7 +241,8 @@ TEST_F(ContentsSim, WithoutHostMemoryNothingIsLost) {
         const HeapFailure no_memory(count, failed);
         status = gcap_contents_read(graphs_[0], true, &real);
         if (status == nullptr) status = gcap_contents_read(graphs_[1], true, &stand_in);
-        if (status == nullptr) status = gcap_relocation_create(&real, &stand_in, buffers.data(), 1, &relocation);
+        const gcap_relocation_rehearsals_t rehearsals = {&stand_in, 1};
+        if (status == nullptr) status = gcap_relocation_create(&real, &rehearsals, buffers.data(), 1, &relocation);
         if (status == nullptr) status = gcap_graph_notes_create(graphs_[0], nullptr, nullptr, &notes);
         hit = no_memory.hits() > 0;
       }
@@ -278,7 +282,7 @@ TEST_F(ContentsSim, AMoveSetsEachNodeOnceOrNone) {
     EXPECT_EQ(outcome.ok(), !fault.hit()) << fault.function();
     EXPECT_FALSE(torn);
     EXPECT_EQ(graph.relocation->buffers[0].address,
-              outcome.ok() ? graph.buffers[0].stand_in : graph.buffers[0].address);
+              outcome.ok() ? graph.buffers[0].stand_ins[0] : graph.buffers[0].address);
     if (outcome.ok()) {
       EXPECT_EQ(graph.address, graph.buffers[0].address);
     }
@@ -350,10 +354,12 @@ TEST_F(ContentsSim, StandInsAreTakenAndGivenBackOrNamed) {
   for (const bool is_memory : {false, true}) {
     (void)WalkFaults([&](Fault& fault) {
       const Handles before = LiveHandles();
-      gcap_moving_buffer_t buffer = {"", 4096, 4096, 256, 0};
+      gcap_moving_buffer_t buffer = {"", 4096, 4096, 256, {}};
+      gcap_layout_t layout = {};
+      GCAP_ASSERT_OK(gcap_layout_create(&buffer, 1, &layout));
       gcap_stand_ins_t range = {};
       const Outcome outcome = fault.During([&] {
-        gcap_status_t status = gcap_stand_ins_create(&buffer, 1, -1, is_memory, &range);
+        gcap_status_t status = gcap_stand_ins_create(&buffer, &layout, 0, -1, is_memory, &range);
         EXPECT_EQ(status == nullptr, range.base != 0) << "one failure, and what was taken is kept";
         if (status != nullptr) return status;
         return gcap_stand_ins_destroy(&range);
@@ -362,6 +368,7 @@ TEST_F(ContentsSim, StandInsAreTakenAndGivenBackOrNamed) {
       EXPECT_TRUE(outcome.ok() || fault.Explains(outcome)) << outcome.message;
       // What could not be given back can be tried again.
       GCAP_EXPECT_OK(gcap_stand_ins_destroy(&range));
+      gcap_layout_free(&layout);
       EXPECT_EQ(LiveHandles(), before);
     });
   }

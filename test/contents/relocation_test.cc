@@ -24,14 +24,15 @@ constexpr uint64_t kA = 0x7f0000001000, kB = 0x7f0000008000;    // where the buf
 constexpr uint64_t kA2 = 0x550000003000, kB2 = 0x550000007000;  // their stand-ins
 constexpr size_t kBytes = 0x1000;
 
-const std::vector<gcap_moving_buffer_t> kBuffers = {{"a", kA, kBytes, 256, kA2}, {"b", kB, kBytes, 256, kB2}};
+const std::vector<gcap_moving_buffer_t> kBuffers = {{"a", kA, kBytes, 256, {kA2}}, {"b", kB, kBytes, 256, {kB2}}};
 
 struct Relocation {
   Relocation(const std::vector<Node>& real, const std::vector<Node>& stand_in,
              const std::vector<gcap_moving_buffer_t>& buffers = kBuffers)
       : real(real), stand_in(stand_in) {
+    const gcap_relocation_rehearsals_t rehearsals = {this->stand_in.get(), 1};
     const Outcome outcome(
-        gcap_relocation_create(this->real.get(), this->stand_in.get(), buffers.data(), buffers.size(), &relocation));
+        gcap_relocation_create(this->real.get(), &rehearsals, buffers.data(), buffers.size(), &relocation));
     ok = outcome.ok();
     message = outcome.message;
     EXPECT_EQ(ok, relocation != nullptr);
@@ -82,18 +83,24 @@ TEST(Relocation, FindsPointersByBufferAndNode) {
   EXPECT_EQ(found.relocation->contents, found.real.get());
 }
 
-TEST(Relocation, FindsPointersIntoTheMiddleAndBeyondBothEnds) {
-  for (const int64_t distance : {int64_t{1}, int64_t{0xfff}, int64_t{0x1000}, int64_t{0x1001}, int64_t{-8},
-                                 int64_t{-0x1000000}, int64_t{0x1000000}}) {
+TEST(Relocation, FindsPointersIntoTheMiddleAndToTheEnd) {
+  for (const uint64_t distance : {0x1, 0xfff, 0x1000}) {
+    EXPECT_EQ(Words({Pack(kA + distance)}, {Pack(kA2 + distance)}), "0:0+0=" + std::to_string(distance));
+  }
+}
+
+// Such a word differs by the distance of a buffer all the same, as two numbers side by side may.
+TEST(Relocation, AWordThatIsInNoBufferIsNamed) {
+  for (const int64_t distance : {0x1001, -1, -8, -0x1000000, 0x1000000}) {
     const uint64_t offset = static_cast<uint64_t>(distance);
-    EXPECT_EQ(Words({Pack(kA + offset)}, {Pack(kA2 + offset)}), "0:0+0=" + std::to_string(distance));
+    EXPECT_NAMES(Words({Pack(kA + offset)}, {Pack(kA2 + offset)}), "which is no address in a buffer both times");
   }
 }
 
 TEST(Relocation, NumbersThatAreEqualAreNoPointers) {
-  EXPECT_EQ(Words({Pack(kA), Pack(kA2), Pack(kB + 5), Pack(0)}, {Pack(kA), Pack(kA2), Pack(kB + 5), Pack(0)}), "");
-  // Beside a pointer.
-  EXPECT_EQ(Words({Pack(kA, kA, kB2)}, {Pack(kA, kA2, kB2)}), "0:0+8=0");
+  const std::vector<Bytes> numbers = {Pack(kA - 1), Pack(kA2), Pack(kB + kBytes + 1), Pack(0)};
+  EXPECT_EQ(Words(numbers, numbers), "");
+  EXPECT_EQ(Words({Pack(kB2, kA, kB2)}, {Pack(kB2, kA2, kB2)}), "0:0+8=0");  // beside a pointer
 }
 
 TEST(Relocation, FindsPointersAtAnyByteOfAStruct) {
@@ -120,29 +127,29 @@ TEST(Relocation, FindsPointersInOneArgumentBuffer) {
 
 TEST(Relocation, BuffersMayOverlap) {
   // b begins within a, and each has its own stand-in.
-  const std::vector<gcap_moving_buffer_t> buffers = {{"a", kA, kBytes, 256, kA2}, {"b", kA + 256, 64, 256, kB2}};
+  const std::vector<gcap_moving_buffer_t> buffers = {{"a", kA, kBytes, 256, {kA2}}, {"b", kA + 256, 64, 256, {kB2}}};
   EXPECT_EQ(Words({Pack(kA + 256), Pack(kA + 256)}, {Pack(kA2 + 256), Pack(kB2)}, buffers), "0:0+0=256 1:0+8=0");
-  const std::vector<gcap_moving_buffer_t> twice = {{"a", kA, kBytes, 256, kA2}, {"b", kA, kBytes, 256, kB2}};
+  const std::vector<gcap_moving_buffer_t> twice = {{"a", kA, kBytes, 256, {kA2}}, {"b", kA, kBytes, 256, {kB2}}};
   EXPECT_EQ(Words({Pack(kA), Pack(kA)}, {Pack(kA2), Pack(kB2)}, twice), "0:0+0=0 1:0+8=0");
 }
 
 // Two buffers with one distance: the word is that of the buffer that it points into.
 TEST(Relocation, OfTwoWithOneDistanceItIsTheOneThatThePointerIsIn) {
-  const std::vector<gcap_moving_buffer_t> buffers = {{"a", kA, kBytes, 256, kA2},
-                                                     {"b", kB, kBytes, 256, kB - kA + kA2}};
+  const std::vector<gcap_moving_buffer_t> buffers = {{"a", kA, kBytes, 256, {kA2}},
+                                                     {"b", kB, kBytes, 256, {kB - kA + kA2}}};
   const auto words = [&](uint64_t pointer) { return Words({Pack(pointer)}, {Pack(pointer - kA + kA2)}, buffers); };
   EXPECT_EQ(words(kA + 16), "0:0+0=16");
   EXPECT_EQ(words(kA + kBytes), "0:0+0=4096");
   EXPECT_EQ(words(kB), "1:0+0=0");
   for (const uint64_t pointer : {kA - 8, kA + kBytes + 8, kB + 2 * kBytes}) {
     EXPECT_NAMES(words(pointer), "node 0 of 1, kernel: argument 0 is 0x");
-    EXPECT_NAMES(words(pointer), "which is the distance of no buffer");
+    EXPECT_NAMES(words(pointer), "which is no address in a buffer both times");
   }
   // One behind the other: the end of a is the beginning of b.
-  const std::vector<gcap_moving_buffer_t> neighbours = {{"a", kA, kBytes, 256, kA2},
-                                                        {"b", kA + kBytes, kBytes, 256, kA2 + kBytes}};
+  const std::vector<gcap_moving_buffer_t> neighbours = {{"a", kA, kBytes, 256, {kA2}},
+                                                        {"b", kA + kBytes, kBytes, 256, {kA2 + kBytes}}};
   const uint64_t middle = kA + kBytes, middle2 = kA2 + kBytes;
-  EXPECT_NAMES(Words({Pack(middle)}, {Pack(middle2)}, neighbours), "the distance of no buffer");
+  EXPECT_NAMES(Words({Pack(middle)}, {Pack(middle2)}, neighbours), "no address in a buffer both times");
   EXPECT_EQ(Words({Pack(middle + 1)}, {Pack(middle2 + 1)}, neighbours), "1:0+0=1");
 }
 
@@ -183,7 +190,7 @@ TEST(Relocation, WhatDiffersOtherwiseIsNamedWithBothValues) {
 
 TEST(Relocation, ABufferThatWasNowhereElseIsNamed) {
   std::vector<gcap_moving_buffer_t> buffers = kBuffers;
-  buffers[1].stand_in = kB;
+  buffers[1].stand_ins[0] = kB;
   EXPECT_NAMES(Words({Pack(kA), Pack(kB)}, {Pack(kA2), Pack(kB)}, buffers),
                "buffer 1 'b' was captured twice at the same address 0x7f0000008000");
 }
@@ -213,7 +220,8 @@ TEST(Relocation, WhatTheTableDoesNotExplainFailsTheProof) {
   Contents real({{parts(kA)}}), stand_in({{parts(kA2)}});
   stand_in.bytes()[3] = 0x77;
   gcap_relocation_t* relocation = nullptr;
-  GCAP_EXPECT_FAILS(gcap_relocation_create(real.get(), stand_in.get(), kBuffers.data(), 2, &relocation),
+  const gcap_relocation_rehearsals_t rehearsals = {stand_in.get(), 1};
+  GCAP_EXPECT_FAILS(gcap_relocation_create(real.get(), &rehearsals, kBuffers.data(), 2, &relocation),
                     GCAP_FAILED_PRECONDITION, "node 0 of 1, kernel: with its words moved");
   EXPECT_EQ(relocation, nullptr);
 }
@@ -260,13 +268,124 @@ TEST(Relocation, OtherNodesStayOrAreNamed) {
       {cudaGraphNodeTypeMemFree, Pack(kA), Pack(kA2), "memory free: the address"},
   };
   for (const auto& c : cases) {
-    EXPECT_EQ(Relocation({{{c.real}, c.type}}, {{{c.real}, c.type}}).Words(), "");
+    const Bytes elsewhere(c.real.size(), 1);
+    EXPECT_EQ(Relocation({{{elsewhere}, c.type}}, {{{elsewhere}, c.type}}).Words(), "");
+    EXPECT_NAMES(Relocation({{{c.real}, c.type}}, {{{c.real}, c.type}}).Words(), "that does not move with the buffer");
     EXPECT_NAMES(Relocation({{{c.real}, c.type}}, {{{c.stand_in}, c.type}}).Words(), c.name);
   }
   EXPECT_EQ(Relocation({{{}, cudaGraphNodeTypeEmpty}, {{}, cudaGraphNodeTypeGraph}},
                        {{{}, cudaGraphNodeTypeEmpty}, {{}, cudaGraphNodeTypeGraph}})
                 .Words(),
             "");
+}
+
+// --- Several captures -----------------------------------------------------------------------------------------------
+
+// The words of one kernel that was captured at the buffers and at two sets of stand-ins, or the refusal.
+std::string WordsOfThree(const Bytes& real, const Bytes& first, const Bytes& second) {
+  const uint64_t kA3 = 0x330000001000, kB3 = 0x330000005000;
+  const std::vector<gcap_moving_buffer_t> buffers = {{"a", kA, kBytes, 256, {kA2, kA3}},
+                                                     {"b", kB, kBytes, 256, {kB2, kB3}}};
+  Contents at({{{real}}}), at_first({{{first}}}), at_second({{{second}}});
+  const gcap_contents_t elsewhere[] = {*at_first.get(), *at_second.get()};
+  const gcap_relocation_rehearsals_t rehearsals = {elsewhere, 2};
+  gcap_relocation_t* relocation = nullptr;
+  const Outcome outcome(gcap_relocation_create(at.get(), &rehearsals, buffers.data(), buffers.size(), &relocation));
+  std::string text = outcome.ok() ? "" : "refused: " + outcome.message;
+  for (size_t i = 0; relocation != nullptr && i < relocation->num_words; ++i) {
+    text += std::to_string(relocation->words[i].buffer) + "+" + std::to_string(relocation->words[i].offset) + " ";
+  }
+  gcap_relocation_destroy(relocation);
+  return text;
+}
+
+TEST(Relocation, ASecondSetOfStandInsShowsWhatTheFirstDoesNot) {
+  const uint64_t kA3 = 0x330000001000;
+  EXPECT_EQ(WordsOfThree(Pack(kA + 8, 7), Pack(kA2 + 8, 7), Pack(kA3 + 8, 7)), "0+0 ");
+  EXPECT_NAMES(WordsOfThree(Pack(kA, 7), Pack(kA2, 7), Pack(kA3, 8)), "argument 0, byte 8 is 0x7, and 0x8");
+  EXPECT_NAMES(WordsOfThree(Pack(kA, 7), Pack(kA2, 8), Pack(kA3, 7)), "argument 0, byte 8 is 0x7, and 0x8");
+  EXPECT_NAMES(WordsOfThree(Pack(kA), Pack(kA2), Pack(kA3 + 8)), "no address in a buffer both times");
+  EXPECT_NAMES(WordsOfThree(Pack(kA), Pack(kA2), Pack(kA)), "argument 0 is 0x7f0000001000");
+}
+
+// Two numbers, of which one is the upper half of every address: a pointer as far as the captures show.
+TEST(Relocation, AWordWhoseUpperHalfNeverDiffersKeepsIt) {
+  const uint64_t there = (kA & ~uint64_t{0xffffffff}) | 0x40003000;
+  const std::vector<gcap_moving_buffer_t> buffers = {{"a", kA, kBytes, 256, {there}}};
+  const auto keeps = [&](const std::vector<Bytes>& real, const std::vector<Bytes>& elsewhere, uint64_t address) {
+    const Relocation found({{real}}, {{elsewhere}}, buffers);
+    EXPECT_TRUE(found.ok) << found.message;
+    return gcap_relocation_keeps_halves(found.relocation, 0, address);
+  };
+  const uint64_t next = uint64_t{1} << 32;
+  EXPECT_TRUE(keeps({Pack(kA + 8, 7)}, {Pack(there + 8, 7)}, kA + 0x10000));
+  EXPECT_FALSE(keeps({Pack(kA + 8, 7)}, {Pack(there + 8, 7)}, kA + next));
+  EXPECT_FALSE(keeps({Pack(kA, kA + 8)}, {Pack(there, there + 8)}, (kA & ~(next - 1)) + next - 4));
+  EXPECT_TRUE(keeps({Pack(kA + 8)}, {Pack(there + 8)}, kA + next)) << "an argument of 8 bytes is one value";
+}
+
+// --- What stays behind ----------------------------------------------------------------------------------------------
+
+TEST(Relocation, AnAddressInABufferThatDoesNotMoveIsNamed) {
+  const auto words = [](uint64_t fixed, const std::string& before = "") {
+    Bytes beside(before.begin(), before.end());
+    const Bytes word = Pack(fixed);
+    beside.insert(beside.end(), word.begin(), word.end());
+    return Words({Pack(kA), beside}, {Pack(kA2), beside});
+  };
+  for (const uint64_t inside : {kA, kA + 1, kA + kBytes, kB, kB + 8, kB + kBytes}) {
+    EXPECT_NAMES(words(inside), "argument 1 is an address in buffer");
+    EXPECT_NAMES(words(inside, "abc"), "argument 1, byte 3 is an address in buffer");
+  }
+  EXPECT_NAMES(words(kB + 8), "in buffer 1 'b', at 0x7f0000008000, that does not move with the buffer");
+  for (const uint64_t outside : {kA - 1, kA + kBytes + 1, kB - 1, kB + kBytes + 1}) {
+    EXPECT_EQ(words(outside), "0:0+0=0");
+  }
+}
+
+TEST(Relocation, TheRangeOfACopyOrAFillThatDoesNotMoveIsNamed) {
+  struct cudaMemsetParams fill = {};
+  fill.dst = reinterpret_cast<void*>(kA - 64);
+  fill.elementSize = 4;
+  fill.height = 1;
+  const auto filled = [&](size_t width) {
+    fill.width = width;
+    return Relocation({{{Pack(fill)}, cudaGraphNodeTypeMemset}}, {{{Pack(fill)}, cudaGraphNodeTypeMemset}}).Words();
+  };
+  EXPECT_EQ(filled(16), "");
+  EXPECT_NAMES(filled(17), "memset: it writes an address in buffer 0 'a'");
+  struct cudaMemcpy3DParms copy = {};
+  copy.srcPtr = cudaPitchedPtr{reinterpret_cast<void*>(kB - 256), 128, 128, 2};
+  copy.dstPtr = cudaPitchedPtr{reinterpret_cast<void*>(kB2), 128, 128, 2};
+  copy.kind = cudaMemcpyDeviceToDevice;
+  const auto copied = [&](size_t width, size_t height, size_t depth) {
+    copy.extent = cudaExtent{width, height, depth};
+    return Relocation({{{Pack(copy)}, cudaGraphNodeTypeMemcpy}}, {{{Pack(copy)}, cudaGraphNodeTypeMemcpy}}).Words();
+  };
+  EXPECT_EQ(copied(128, 2, 1), "");
+  EXPECT_EQ(copied(0, 9, 9), "");
+  EXPECT_NAMES(copied(64, 3, 1), "memcpy: it reads an address in buffer 1 'b'");
+  EXPECT_NAMES(copied(1, 1, 2), "memcpy: it reads an address in buffer 1 'b'");
+}
+
+TEST(Relocation, AnAddressInWhatACopyReadsOnTheHostIsNamed) {
+  uint64_t table[] = {1, 2, 3, 4};
+  struct cudaMemcpy3DParms copy = {};
+  copy.srcPtr = cudaPitchedPtr{table, sizeof(table), sizeof(table), 1};
+  copy.dstPtr = cudaPitchedPtr{reinterpret_cast<void*>(kB2), sizeof(table), sizeof(table), 1};
+  copy.extent = cudaExtent{sizeof(table), 1, 1};
+  const auto words = [&](cudaMemcpyKind kind) {
+    copy.kind = kind;
+    return Relocation({{{Pack(copy)}, cudaGraphNodeTypeMemcpy}}, {{{Pack(copy)}, cudaGraphNodeTypeMemcpy}}).Words();
+  };
+  for (const cudaMemcpyKind kind : {cudaMemcpyHostToDevice, cudaMemcpyDefault}) EXPECT_EQ(words(kind), "");
+  const uint64_t pointer = kB + 24;
+  std::memcpy(reinterpret_cast<char*>(table) + 5, &pointer, sizeof(pointer));
+  for (const cudaMemcpyKind kind : {cudaMemcpyHostToDevice, cudaMemcpyDefault}) {
+    EXPECT_NAMES(words(kind), "memcpy: it copies from the host an address in buffer 1 'b'");
+  }
+  copy.extent.width = 12;  // what is not copied does not count
+  EXPECT_EQ(words(cudaMemcpyHostToDevice), "");
 }
 
 // --- Random arguments -----------------------------------------------------------------------------------------------
@@ -320,7 +439,7 @@ TEST(Relocation, RandomArgumentsAreThoseOfACaptureElsewhere) {
     const auto first = layout.Addresses(0x7f0000000000), second = layout.Addresses(0x550000000000),
                third = layout.Addresses(0x330000000000);
     std::vector<gcap_moving_buffer_t> buffers;
-    for (size_t i = 0; i < kLayoutBuffers; ++i) buffers.push_back({"", first[i], kBytes, 256, second[i]});
+    for (size_t i = 0; i < kLayoutBuffers; ++i) buffers.push_back({"", first[i], kBytes, 256, {second[i]}});
     const Relocation found({{{layout.At(first)}}}, {{{layout.At(second)}}}, buffers);
     ASSERT_TRUE(found.ok) << found.message;
     EXPECT_EQ(found.relocation->num_words, layout.num_pointers());

@@ -239,10 +239,10 @@ TEST_F(WorkOnBuffers, IsCapturedAndReplayedElsewhere) {
     return GCAP_CUDA(cudaMemsetAsync(at.addresses[0], 7, 1, at.cuda_stream));
   };
   for (int i = 0; i < 2; ++i) check(RunAt(other_, work));
-  EXPECT_EQ(calls, 3) << "eager, a rehearsal, the capture";
+  EXPECT_EQ(calls, 4) << "eager, two rehearsals, the capture";
   check(Run([&](cudaStream_t) { return Fill(1); }));  // a replay, where it was bound last
   check(RunAt(byte_, work));
-  EXPECT_EQ(calls, 3);
+  EXPECT_EQ(calls, 4);
   EXPECT_EQ(Byte(), 7);
   EXPECT_EQ(Info().captures, 1u);
 }

@@ -105,7 +105,7 @@ gcap_status_t ComputeOp(Kernel& kernel, const gcap_kernel_context_t* context) {
   if (kernel.op == "Fill") return Fill(context, kernel.control->fill);
   if (kernel.op == "Bounce") return Bounce(context, kernel.control);
   GCAP_RETURN_IF_ERROR(CopyInputToOutput(context));
-  if (kernel.op == "Count") {
+  if (kernel.op == "Count" && kernel.control->counts) {
     return GCAP_CUDA(cudaLaunchHostFunc(gcap_stream_handle(context->resources.stream), CountExecution, kernel.control));
   }
   if (kernel.op == "Leave") kernel.ep->config().leave();

@@ -27,6 +27,7 @@ struct NodeControl {
   std::atomic<int> pause_us{0};               // how long compute takes at least
   std::atomic<int> computes{0};               // calls of compute
   std::atomic<int> executions{0};             // "Count": how often the device came by
+  bool counts = true;                         // "Count": does; else there is no host function
   std::atomic<void*> scratch{nullptr};        // "Bounce": what it got last
 };
 

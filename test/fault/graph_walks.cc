@@ -200,7 +200,10 @@ std::vector<Walk> MovingWalks() {
           .Then<S>(EndMovingRun),
       WalkOf<S>("gcap_graph_manager_end_run", ACT(End(s)), OpenRehearsal, "rehearsal").Recovers().WithoutALog(),
       WalkOf<S>("gcap_graph_manager_run", ACT(s->RunOn(0)), nullptr, "rehearsal and capture").Recovers().WithoutALog(),
-      WalkOf<S>("gcap_graph_manager_run", ACT(s->RunOn(1)), RunOnFirst, "replay on other buffers"),
+      // A graph that cannot be moved leaves the run to its work.
+      WalkOf<S>("gcap_graph_manager_run", ACT(s->RunOn(1)), RunOnFirst, "replay on other buffers")
+          .RecoversFrom({"cudaGetDevice", "cudaThreadExchangeStreamCaptureMode", "cuCtxGetCurrent",
+                         "cudaGraphExecMemsetNodeSetParams"}),
       WalkOf<S>(CALL(gcap_graph_manager_check_moves, s->manager, S::kId), RunOnFirst),
       WalkOf<S>("gcap_graph_manager_bind", bind, RunOnFirst),
       WalkOf<S>("gcap_graph_manager_bind", bind, AuditedMoving, "audited"),

@@ -1,8 +1,8 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
 // Bytes as a sequence of calls of the public API, with callbacks that take further steps. The first byte says whether
-// all calls may succeed, gcap's heap calls fail now and then, or CUDA calls do; the second is the simulator's seed;
-// each step is a byte for its kind and some for its arguments.
+// all calls may succeed, gcap's heap calls fail now and then, or CUDA calls do, and whether buffers move; the second is
+// the simulator's seed; each step is a byte for its kind and some for its arguments.
 //
 // What must hold: the simulator reports no race, no read of bytes that nobody wrote, no use after free and no leak; the
 // invariants of each scratch; no status is INTERNAL; no call leaves a CUDA error or another device behind; each object
@@ -60,7 +60,11 @@ static void check_thread(void) {
 void fuzz_steps(unsigned count) {
   for (unsigned i = 0; i < count && fuzz_world.input.left > 0 && fuzz_world.steps < FUZZ_MAX_STEPS; ++i) {
     ++fuzz_world.steps;
-    kSteps[fuzz_draw(sizeof(kSteps) / sizeof(kSteps[0]))]();
+    if (fuzz_world.has_moves && fuzz_draw(2)) {
+      fuzz_moving_step();
+    } else {
+      kSteps[fuzz_draw(sizeof(kSteps) / sizeof(kSteps[0]))]();
+    }
     check_thread();
   }
 }
@@ -87,16 +91,29 @@ static void make_users_streams(void) {
   FUZZ_CHECK(cudaSetDevice(0) == cudaSuccess, "device 0 is gone");
 }
 
+// Once: no input frees them.
+static char* make_places(void) {
+  static char* places;
+  const size_t bytes = FUZZ_PLACES * FUZZ_PLACE_BYTES;
+  const bool made = places != NULL || (cudaMalloc((void**)&places, bytes) == cudaSuccess);
+  FUZZ_CHECK(made && cudaMemset(places, 0, bytes) == cudaSuccess, "the user has no memory");
+  FUZZ_CHECK(cudaDeviceSynchronize() == cudaSuccess, "device 0 is broken");
+  return places;
+}
+
 static void begin(const uint8_t* data, size_t bytes) {
   fuzz_world = (fuzz_world_t){.input = {data, bytes}};
   for (int i = 0; i < FUZZ_BLOCKS; ++i) fuzz_world.blocks[i] = (fuzz_block_t){.stream = -1, .run_stream = -1};
-  fuzz_world.mode = (fuzz_mode_t)fuzz_draw(3);
+  const unsigned first = fuzz_draw(256);
+  fuzz_world.mode = (fuzz_mode_t)(first % 3);
+  fuzz_world.has_moves = first >= 128 && first < 176;  // what no input had before there were such steps
   gcap_sim_set_seed(fuzz_draw(256));
   gcap_log_set_sink(sink, NULL, GCAP_LOG_DEBUG);
   // A step may break a capture, and issue work beside one.
   gcap_sim_set_action(GCAP_SIM_CHECK_CAPTURE, GCAP_SIM_ACTION_OFF);
   gcap_sim_set_action(GCAP_SIM_CHECK_ESCAPED_WORK, GCAP_SIM_ACTION_OFF);
   for (int i = 0; i < FUZZ_DEVICES; ++i) gcap_sim_set_device_bytes(i, 64 << 20);
+  fuzz_world.places = make_places();
   fuzz_world.live_before = gcap_sim_live(NULL);
   make_users_streams();
 }

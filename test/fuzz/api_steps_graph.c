@@ -24,6 +24,7 @@ static void create_manager(gcap_graph_manager_t** slot) {
     options.max_graphs = 1 + how % 2;
     options.on_evict = on_evict;
   }
+  if (fuzz_world.has_moves) options.audit = (gcap_graph_audit_level_t)fuzz_draw(3);
   fuzz_ok(gcap_graph_manager_create(&options, slot));
 }
 

@@ -32,6 +32,10 @@ enum {
   FUZZ_RESERVATIONS = 2,
   FUZZ_GRAPHS = 3,
   FUZZ_MANAGERS = 2,
+  // Of a manager: this id and the next have buffers that move, and no other step uses them.
+  FUZZ_MOVING_ID = 8,
+  FUZZ_PLACES = 4,
+  FUZZ_PLACE_BYTES = 1024,
   FUZZ_RUNTIMES = 2,
   FUZZ_MAX_DEPTH = 3,
   FUZZ_MAX_STEPS = 300,
@@ -107,6 +111,7 @@ typedef struct fuzz_runtime {
 typedef struct fuzz_world {
   fuzz_input_t input;
   fuzz_mode_t mode;
+  bool has_moves;  // half of the steps are about buffers that move
   int depth, steps;
   int in_sink;  // in the log sink: it ends nothing whose call may have logged, and begins no run that it cannot end
   bool leaked;  // an end said so, or a call that ends something was made to fail: leaks are no finding any more
@@ -125,6 +130,7 @@ typedef struct fuzz_world {
   int scope_stream, scope_in_sink;  // its origin, and `in_sink` when it began
   fuzz_graph_t graphs[FUZZ_GRAPHS];
   gcap_graph_manager_t* managers[FUZZ_MANAGERS];
+  char* places;  // where buffers that move lie: device memory of the user's, FUZZ_PLACES side by side
   fuzz_runtime_t runtimes[FUZZ_RUNTIMES];
   char refusal[256];  // the last message
   int released;       // what was retained or deferred and is not released yet: 0 at the end
@@ -180,6 +186,7 @@ void fuzz_scratch_step(void);
 void fuzz_block_step(void);
 void fuzz_reservation_step(void);
 void fuzz_manager_step(void);
+void fuzz_moving_step(void);
 void fuzz_runtime_step(void);
 void fuzz_session_step(void);
 

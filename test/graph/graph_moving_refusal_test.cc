@@ -65,7 +65,7 @@ TEST_F(GraphMovingRefusal, BuffersThatAreNone) {
     ExpectRefused({"second", memory, kFloatsBytes, size_t{4} << 20}, kNoAlignment);
     ExpectRefused({"second", memory + 1, kFloatsBytes - 4, 8}, "which is no multiple of its alignment 8");
     EXPECT_EQ(State(kId), state);
-    EXPECT_EQ(calls_, state == std::string("COLD") ? 0 : 2);
+    EXPECT_EQ(calls_, state == std::string("COLD") ? 0 : 3);
     if (state == std::string("COLD")) {
       ASSERT_TRUE(RunOn(*input_, *output_).ok());
     }
@@ -116,9 +116,11 @@ TEST_F(GraphMovingRefusal, OtherSizesThanTheRehearsalHad) {
     EXPECT_TRUE(End().ok());
   };
   run(GCAP_GRAPH_RUN_REHEARSAL);
+  run(GCAP_GRAPH_RUN_REHEARSAL);
   items[1].bytes = kFloatsBytes / 2;
   run(GCAP_GRAPH_RUN_REHEARSAL);
   items[0].alignment = 16;
+  run(GCAP_GRAPH_RUN_REHEARSAL);
   run(GCAP_GRAPH_RUN_REHEARSAL);
   items.pop_back();
   items.push_back({"another", output_->get(), kFloatsBytes / 2, 0});
@@ -132,10 +134,12 @@ TEST_F(GraphMovingRefusal, OtherSizesThanTheRehearsalHad) {
 TEST_F(GraphMovingRefusal, ACaptureAtTheStandInsIsFixed) {
   void *at[2] = {}, *stand_ins[2] = {};
   std::vector<gcap_graph_buffer_t> items = Items(*input_, *output_);
-  EXPECT_EQ(BeginOn(items, stand_ins), GCAP_GRAPH_RUN_REHEARSAL);
   const auto fill = [&](void* place) { return GCAP_CUDA(cudaMemsetAsync(place, 0, 4, stream_->get())); };
-  GCAP_EXPECT_OK(fill(stand_ins[1]));
-  EXPECT_TRUE(End().ok());
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_EQ(BeginOn(items, stand_ins), GCAP_GRAPH_RUN_REHEARSAL);
+    GCAP_EXPECT_OK(fill(stand_ins[1]));
+    EXPECT_TRUE(End().ok());
+  }
   items[0].address = stand_ins[0];
   items[0].alignment = 256;
   EXPECT_EQ(BeginOn(items, at), GCAP_GRAPH_RUN_CAPTURE);
@@ -265,7 +269,7 @@ TEST_F(GraphMovingRefusal, WorkThatFailsInTheFirstRehearsalIsRehearsedAgain) {
   FailingWork work(1, 1);
   const Outcome outcome = RunOn(*input_, *output_, work.get());
   EXPECT_TRUE(outcome.ok()) << outcome.message;
-  EXPECT_EQ(calls_, 3) << "two rehearsals and the capture";
+  EXPECT_EQ(calls_, 4) << "three rehearsals and the capture";
   EXPECT_TRUE(WhyNotMovable().ok());
   EXPECT_EQ(output_->value(), 2);
   EXPECT_EQ(Info(kId).failures, 0u);
@@ -308,16 +312,16 @@ TEST_F(GraphMovingRefusal, ARehearsalLeavesNoLastError) {
   };
   const Outcome outcome = RunOn(*input_, *output_, work);
   EXPECT_TRUE(outcome.ok()) << outcome.message;
-  EXPECT_EQ(calls_, 3) << "two rehearsals and the capture";
+  EXPECT_EQ(calls_, 4) << "three rehearsals and the capture";
   EXPECT_TRUE(WhyNotMovable().ok());
   EXPECT_EQ(output_->value(), 1);
 }
 
 TEST_F(GraphMovingRefusal, WorkThatFailsInTheCaptureKeepsNoGraph) {
-  FailingWork work(2, 2);
+  FailingWork work(3, 3);
   const Outcome outcome = RunOn(*input_, *output_, work.get());
   EXPECT_TRUE(outcome.ok()) << outcome.message;
-  EXPECT_EQ(calls_, 3) << "a rehearsal, the capture, an eager run";
+  EXPECT_EQ(calls_, 4) << "two rehearsals, the capture, an eager run";
   EXPECT_EQ(State(kId), "COOLING");
   EXPECT_EQ(output_->value(), 2);
 }

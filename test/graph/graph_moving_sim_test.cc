@@ -9,6 +9,7 @@
 #include "gcap_sim.h"
 #include "test/graph/moving_test.h"
 #include "test/support/faults.h"
+#include "test/support/log_catcher.h"
 #include "test/support/plain_runs.h"
 
 namespace gcap {
@@ -122,6 +123,49 @@ TEST_F(GraphMovingSim, BindOfATornGraphNamesBothFailures) {
   GCAP_EXPECT_FAILS(Bind(1, second_[1]->get()), GCAP_CUDA_ERROR, "nor put back");
   gcap_sim_clear_faults();
   EXPECT_EQ(State(kId), "STALE");
+}
+
+// A whole run does its work where the driver refuses to move the graph: eagerly if the nodes could be put back, by
+// another capture if they could not.
+TEST_F(GraphMovingSim, ARunThatTheDriverDoesNotMoveDoesItsWork) {
+  for (const bool is_torn : {false, true}) {
+    SCOPED_TRACE(is_torn);
+    ASSERT_TRUE(RunThrice(first_).ok());
+    const uint64_t captures = Info(kId).captures;
+    FailSet(3, is_torn ? 2 : 1);
+    second_[0]->Fill(7);
+    calls_ = 0;
+    const LogCatcher log;
+    const Outcome outcome = RunThrice(second_);
+    gcap_sim_clear_faults();
+    ASSERT_TRUE(outcome.ok()) << outcome.message;
+    EXPECT_EQ(second_[3]->value(), 10);
+    EXPECT_EQ(State(kId), "CAPTURED");
+    EXPECT_EQ(Info(kId).captures, captures + (is_torn ? 1 : 0));
+    EXPECT_EQ(calls_, is_torn ? 3 : 1) << "two rehearsals and a capture, or an eager run";
+    EXPECT_NE(log.text().find("cuGraphExecKernelNodeSetParams"), std::string::npos) << log.text();
+    EXPECT_EQ(WhyNotMovable().ok(), is_torn) << WhyNotMovable().message;
+    first_[0]->Fill(20);
+    ASSERT_TRUE(RunThrice(first_).ok());
+    EXPECT_EQ(first_[3]->value(), 23);
+    GCAP_EXPECT_OK(gcap_graph_manager_release(manager_, kId));
+  }
+}
+
+// Asked at the capture, not at the first bind.
+TEST_F(GraphMovingSim, ANodeThatTheDriverDoesNotChangeFixesTheGraph) {
+  for (uint64_t nth = 1; nth <= 3; ++nth) {
+    SCOPED_TRACE(nth);
+    FailSet(nth, 1);
+    ASSERT_TRUE(RunThrice(first_).ok());
+    gcap_sim_clear_faults();
+    EXPECT_TRUE(WhyNotMovable().Names("node " + std::to_string(nth - 1) + " of 3, kernel")) << WhyNotMovable().message;
+    EXPECT_TRUE(WhyNotMovable().Names("the driver does not change this node")) << WhyNotMovable().message;
+    second_[0]->Fill(static_cast<float>(nth));
+    ASSERT_TRUE(RunThrice(second_).ok());
+    EXPECT_EQ(second_[3]->value(), static_cast<float>(nth + 3));
+    GCAP_EXPECT_OK(gcap_graph_manager_release(manager_, kId));
+  }
 }
 
 // Whatever call of a whole run on buffers fails, the run's work is done once and right, or the run has failed; and the

@@ -181,7 +181,9 @@ TEST_F(GraphResult, OfARunWhoseBuffersAreGoneAtItsEnd) {
   gcap_graph_run_kind_t kind = GCAP_GRAPH_RUN_EAGER;
   gcap_run_t run = RunOf(GCAP_GRAPH_ID_NONE, stream_->get());
   GCAP_ASSERT_OK(gcap_graph_manager_begin_run(manager_, &run, &kind, nullptr));
-  const gcap_graph_buffers_t gone = {0, nullptr, 7, GCAP_GRAPH_STAND_INS_MEMORY};
+  gcap_graph_buffers_t gone = {};  // no size
+  gone.count = 7;
+  gone.stand_ins = GCAP_GRAPH_STAND_INS_MEMORY;
   run.buffers = &gone;
   run.result = &result_;
   gcap_run_result_init(&result_);

@@ -4,6 +4,7 @@
 #ifndef GCAP_TEST_GRAPH_MOVING_TEST_H_
 #define GCAP_TEST_GRAPH_MOVING_TEST_H_
 
+#include <array>
 #include <cmath>
 #include <functional>
 #include <memory>
@@ -85,6 +86,18 @@ inline gcap_graph_buffers_t BuffersOf(const std::vector<gcap_graph_buffer_t>& it
   gcap_graph_buffers_init(&buffers);
   buffers.items = items.data();
   buffers.count = items.size();
+  return buffers;
+}
+
+// Of at most 64 buffers into which the work may have no pointer.
+inline gcap_graph_buffers_t UnusedBuffersOf(const std::vector<gcap_graph_buffer_t>& items) {
+  static const std::array<bool, 64> all = [] {
+    std::array<bool, 64> each;
+    each.fill(true);
+    return each;
+  }();
+  gcap_graph_buffers_t buffers = BuffersOf(items);
+  buffers.may_be_unused = all.data();
   return buffers;
 }
 

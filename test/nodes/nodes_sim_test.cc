@@ -105,6 +105,19 @@ TEST(NodesOnSim, CreationReportsEachFailingCall) {
   EXPECT_GT(walked.calls, 1u);
 }
 
+// A leak checker finds what could not be ended: somebody still points there.
+TEST(NodesOnSim, KernelsWhoseStreamCannotBeEndedAreKept) {
+  gcap_node_kernels_t* kernels = nullptr;
+  GCAP_ASSERT_OK(gcap_node_kernels_create(0, nullptr, &kernels));
+  gcap_sim_fault_t fault = {};
+  fault.function = "cudaStreamSynchronize";
+  fault.nth = 1;
+  fault.code = cudaErrorUnknown;
+  gcap_sim_inject(&fault);
+  GCAP_EXPECT_FAILS(gcap_node_kernels_destroy(kernels), GCAP_LEAKED, "the node kernels are kept");
+  gcap_sim_clear_faults();
+}
+
 // Of the end of what a search or a plan made, the log tells.
 TEST(NodesOnSim, KernelsReportEachFailingCallOfTheirPlans) {
   for (const NodeCase& node_case : Planned()) {

@@ -181,6 +181,45 @@ TEST_F(NodeRefusals, KernelsRefuseTensorsThatTheyWereNotMadeFor) {
   kernel.destroy(kernel.self);
 }
 
+// What a run brings in host memory must give the shapes that the kernel was made for, as it must on the CPU EP.
+TEST_F(NodeRefusals, ContentsOfARunThatDoNotFitAreNamed) {
+  DeviceTensor x(f32, {2, 1, 3}), y(f32, {2, 3});
+  std::vector<int64_t> numbers;
+  const auto compute = [&](const Question& question) {
+    gcap_kernel_t kernel = {};
+    GCAP_EXPECT_OK(Create(question, &kernel));
+    const gcap_tensor_t inputs[] = {View(f32, question.inputs[0].second, x.view().data),
+                                    View(i64, question.inputs[1].second, numbers.data())};
+    const gcap_tensor_t output = View(f32, question.outputs[0].second, y.view().data);
+    gcap_kernel_context_t context = {};
+    context.resources = resources_;
+    context.inputs = inputs;
+    gcap_tensor_t outputs[] = {output};
+    context.outputs = outputs;
+    gcap_status_t status = kernel.compute(kernel.self, &context);
+    GCAP_EXPECT_OK(gcap_stream_synchronize(resources_.stream));
+    kernel.destroy(kernel.self);
+    return status;
+  };
+  const Question squeeze = {"Squeeze", {{f32, {2, 1, 3}}, {i64, {1}}}, {{f32, {2, 3}}}};
+  numbers = {-2};
+  GCAP_EXPECT_OK(compute(squeeze));
+  numbers = {7};
+  GCAP_EXPECT_FAILS(compute(squeeze), GCAP_INVALID_ARGUMENT, "node 'n' (Squeeze): axes[0] is 7, allowed is -3..2");
+  numbers = {0};
+  GCAP_EXPECT_FAILS(compute(squeeze), GCAP_INVALID_ARGUMENT, "dimension 0 of input 0 is 2, allowed is 1");
+  const Question reshape = {"Reshape", {{f32, {2, 1, 3}}, {i64, {2}}}, {{f32, {2, 3}}}};
+  numbers = {2, -1};
+  GCAP_EXPECT_OK(compute(reshape));
+  numbers = {3, -1};
+  GCAP_EXPECT_FAILS(compute(reshape), GCAP_INVALID_ARGUMENT, "dimension 0 of output 0 is 2, its inputs give 3");
+  const Question sum = {"ReduceSum", {{f32, {2, 1, 3}}, {i64, {1}}}, {{f32, {2, 1, 1}}}};
+  numbers = {2};
+  GCAP_EXPECT_OK(compute(sum));
+  numbers = {0};
+  GCAP_EXPECT_FAILS(compute(sum), GCAP_INVALID_ARGUMENT, "dimension 0 of output 0 is 2, its inputs give 1");
+}
+
 TEST_F(NodeRefusals, WhatTheHostReadsIsSaid) {
   const auto place = [&](const Question& question, int input) {
     return With(question, [&](const gcap_model_t& model) {

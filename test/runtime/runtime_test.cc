@@ -278,6 +278,7 @@ TEST_F(Runtime, AReplayOfNothingLeavesTheStreamAlone) {
   int num_run = 0;
   GCAP_EXPECT_OK(gcap_stream_defer(
       Resources().stream, [](void* count) { ++*static_cast<int*>(count); }, &num_run));
+  EXPECT_FALSE(Replay(0, /*synchronize=*/false));
   EXPECT_FALSE(Replay(0, /*synchronize=*/true));
   EXPECT_EQ(num_run, 0);
   GCAP_EXPECT_OK(gcap_runtime_synchronize(runtime_));

@@ -8,6 +8,7 @@
 #include "gcap/capture.h"
 #include "gtest/gtest.h"
 #include "lib/capture/inner.h"
+#include "lib/scratch/inner.h"
 #include "test/base/heap_failure.h"
 #include "test/scratch/scratch_test_support.h"
 

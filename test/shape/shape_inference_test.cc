@@ -96,8 +96,30 @@ TEST(ShapeInference, SizesThatDependOnAnUnknownContentStayOpen) {
   ExpectShape(OnnxNode("ReduceSum"), {F({2, 3}), Unknown(1)}, {kOpen, kOpen});
   ExpectShape(OnnxNode("Unsqueeze"), {F({2, 3}), Unknown(1)}, {kOpen, kOpen, kOpen});
   ExpectShape(OnnxNode("Squeeze"), {F({2, 1}), Unknown(1)}, {kOpen});
+  ExpectShape(OnnxNode("Squeeze"), {F({1, 1}), Unknown(2)}, {});
   const Host scalar(GCAP_DTYPE_I64, Sizes{});
   ExpectShape(OnnxNode("Range"), {scalar, scalar, scalar}, {kOpen});
+}
+
+// How many axes there are says the rank, whatever they are.
+TEST(ShapeInference, UnknownAxesOfASqueezeHaveACount) {
+  ExpectRefused(OnnxNode("Squeeze"), {F({2, 1}), Unknown(1)}, 2, "output 0 has rank 2, its inputs give 1");
+  ExpectRefused(OnnxNode("Squeeze"), {F({1, 1}), Unknown(3)}, 0, "it has 3 axes, input 0 has 2 dimensions");
+}
+
+TEST(ShapeInference, RefusesRanksOfOutputs) {
+  for (const int rank : {-1, GCAP_MAX_RANK + 1}) {
+    for (const char* op_type : {"Squeeze", "ReduceSum", "Split", "Relu"}) {
+      OnnxNode op(op_type);
+      std::vector<gcap_tensor_t> outputs = {F({}).Tensor()};
+      outputs[0].rank = rank;
+      const std::vector<Host> one = {F({1})}, two = {F({1}), Unknown(1)};
+      const Outcome outcome(Infer(op, op_type == std::string("Relu") ? one : two, &outputs));
+      EXPECT_EQ(outcome.code, GCAP_INVALID_ARGUMENT);
+      EXPECT_EQ(outcome.message,
+                "node 'n' (" + op.op_type() + "): output 0 has rank " + std::to_string(rank) + ", allowed is 0..8");
+    }
+  }
 }
 
 // --- Element by element ---------------------------------------------------------------------------------------------

@@ -94,7 +94,8 @@ GCAP_API gcap_status_t gcap_node_kernels_create(int device_id, const gcap_kernel
                                                 gcap_node_kernels_t** out_kernels) GCAP_NODISCARD;
 
 // Ends node kernels. NULL is fine.
-//   errors of gcap_stream_destroy
+//   FAILED_PRECONDITION  as gcap_stream_destroy: nothing was ended
+//   LEAKED               the kernels are gone; what could not be ended is kept
 GCAP_API gcap_status_t gcap_node_kernels_destroy(gcap_node_kernels_t* kernels) GCAP_NODISCARD;
 
 // gcap_ep_supports: true if the node's operator is in the table, and its types, ranks and attributes are as there said.

@@ -1,0 +1,246 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// What does not move with the buffers of a graph, and should. A capture elsewhere would have such an address too, or
+// the work keeps an address of an earlier run, which an eager run would not use: nobody can tell, so the graph stays.
+//
+// Words are tried at every byte, since structs may be packed. What a copy reads on the host is looked at as it is now,
+// which is what the first launch copies. Nothing is shared, so nothing is locked.
+
+#include "lib/contents/left_behind.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "lib/contents/compare.h"
+
+#define WORD sizeof(uintptr_t)
+
+typedef struct buffers {
+  const gcap_moving_buffer_t* items;
+  size_t count;
+  uintptr_t least, most;  // no address in a buffer is outside
+} buffers_t;
+
+static buffers_t range_of(const gcap_moving_buffer_t* items, size_t count) {
+  buffers_t buffers = {.items = items, .count = count, .least = UINTPTR_MAX};
+  for (size_t i = 0; i < count; ++i) {
+    const uintptr_t end = items[i].address + items[i].bytes;
+    if (items[i].address < buffers.least) buffers.least = items[i].address;
+    if (end > buffers.most) buffers.most = end;
+  }
+  return buffers;
+}
+
+// The first 8 bytes from `*at` on that are an address in a buffer, or at its end. Moves `*at` there. NULL: none are.
+static inline const gcap_moving_buffer_t* find_address(const buffers_t* buffers, const unsigned char* bytes, size_t end,
+                                                       size_t* at) {
+  for (; *at + WORD <= end; ++*at) {
+    uintptr_t word;
+    memcpy(&word, bytes + *at, WORD);
+    if (word < buffers->least || word > buffers->most) continue;
+    for (size_t i = 0; i < buffers->count; ++i) {
+      if (word - buffers->items[i].address <= buffers->items[i].bytes) return &buffers->items[i];
+    }
+  }
+  return NULL;
+}
+
+// --- Arguments ------------------------------------------------------------------------------------------------------
+
+// The words of one node.
+typedef struct moved {
+  const gcap_relocation_word_t* words;
+  size_t count;
+} moved_t;
+
+// Whether the 8 bytes share one with a word.
+static bool is_moved(const moved_t* moved, size_t offset) {
+  for (size_t i = 0; i < moved->count; ++i) {
+    if (moved->words[i].offset < offset + WORD && offset < moved->words[i].offset + WORD) return true;
+  }
+  return false;
+}
+
+static gcap_status_t refuse(const gcap_contents_t* contents, const gcap_contents_node_t* node, const char* what,
+                            const buffers_t* buffers, const gcap_moving_buffer_t* buffer) {
+  char where[256];
+  gcap_contents_write_node(contents, node, where, sizeof(where));
+  return GCAP_STATUS(GCAP_FAILED_PRECONDITION,
+                     "%s: %s an address in buffer %zu '%s', at %p, that does not move with the buffer", where, what,
+                     (size_t)(buffer - buffers->items), buffer->name, (void*)buffer->address);
+}
+
+static gcap_status_t check_part(const gcap_contents_t* contents, const gcap_contents_node_t* node, size_t part,
+                                const buffers_t* buffers, const moved_t* moved) {
+  const gcap_contents_part_t* whole = &gcap_contents_parts_of(contents, node)[part];
+  const unsigned char* bytes = gcap_contents_bytes_of(contents, node);
+  const size_t end = whole->offset + whole->bytes;
+  for (size_t at = whole->offset;; ++at) {
+    const gcap_moving_buffer_t* buffer = find_address(buffers, bytes, end, &at);
+    if (buffer == NULL) return NULL;
+    if (is_moved(moved, at)) continue;
+    char place[64], what[96];
+    gcap_contents_write_place(contents, node, part, at - whole->offset, place, sizeof(place));
+    snprintf(what, sizeof(what), "%s is", place);
+    return refuse(contents, node, what, buffers, buffer);
+  }
+}
+
+// --- Ranges ---------------------------------------------------------------------------------------------------------
+
+// Rows of memory, as a copy or a fill goes through them.
+typedef struct rows {
+  const char* what;
+  size_t offset;  // of the pointer in the node's arguments
+  uintptr_t address;
+  size_t width, height, depth, pitch, slice;
+} rows_t;
+
+static rows_t rows_of_copy(const char* what, size_t offset, const struct cudaPitchedPtr* pointer,
+                           const struct cudaPos* pos, const struct cudaExtent* extent) {
+  const size_t slice = pointer->pitch * pointer->ysize;
+  return (rows_t){.what = what,
+                  .offset = offset,
+                  .address = (uintptr_t)pointer->ptr + pos->z * slice + pos->y * pointer->pitch + pos->x,
+                  .width = extent->width,
+                  .height = extent->height,
+                  .depth = extent->depth,
+                  .pitch = pointer->pitch,
+                  .slice = slice};
+}
+
+// The rows of a node, of which there are two at most.
+static size_t list_rows(const gcap_contents_t* contents, const gcap_contents_node_t* node, rows_t rows[2],
+                        enum cudaMemcpyKind* out_kind) {
+  const unsigned char* bytes = gcap_contents_bytes_of(contents, node);
+  size_t count = 0;
+  if (node->type == cudaGraphNodeTypeMemcpy) {
+    struct cudaMemcpy3DParms copy;
+    memset(&copy, 0, sizeof(copy));
+    memcpy(&copy, bytes, node->bytes);
+    *out_kind = copy.kind;
+    const size_t src = offsetof(struct cudaMemcpy3DParms, srcPtr), dst = offsetof(struct cudaMemcpy3DParms, dstPtr);
+    if (copy.srcArray == NULL) rows[count++] = rows_of_copy("it reads", src, &copy.srcPtr, &copy.srcPos, &copy.extent);
+    if (copy.dstArray == NULL) rows[count++] = rows_of_copy("it writes", dst, &copy.dstPtr, &copy.dstPos, &copy.extent);
+  } else if (node->type == cudaGraphNodeTypeMemset) {
+    struct cudaMemsetParams fill;
+    memcpy(&fill, bytes, sizeof(fill));
+    rows[count++] = (rows_t){.what = "it writes",
+                             .offset = offsetof(struct cudaMemsetParams, dst),
+                             .address = (uintptr_t)fill.dst,
+                             .width = fill.width * fill.elementSize,
+                             .height = fill.height,
+                             .depth = 1,
+                             .pitch = fill.pitch};
+  }
+  return count;
+}
+
+// A range that begins before a buffer and goes on in it.
+static gcap_status_t check_rows(const gcap_contents_t* contents, const gcap_contents_node_t* node, const rows_t* rows,
+                                const buffers_t* buffers, const moved_t* moved) {
+  if (rows->width == 0 || rows->height == 0 || rows->depth == 0 || is_moved(moved, rows->offset)) return NULL;
+  const uintptr_t end =
+      rows->address + (rows->depth - 1) * rows->slice + (rows->height - 1) * rows->pitch + rows->width;
+  for (size_t i = 0; i < buffers->count; ++i) {
+    const gcap_moving_buffer_t* buffer = &buffers->items[i];
+    if (rows->address >= buffer->address + buffer->bytes || buffer->address >= end) continue;
+    return refuse(contents, node, rows->what, buffers, buffer);
+  }
+  return NULL;
+}
+
+// --- What copies read on the host -----------------------------------------------------------------------------------
+
+// What the node copies from the host, if it does.
+static gcap_status_t find_host_source(const gcap_contents_t* contents, const gcap_contents_node_t* node,
+                                      rows_t* out_source, bool* out_is_host) {
+  rows_t rows[2];
+  enum cudaMemcpyKind kind = cudaMemcpyDeviceToDevice;
+  *out_is_host = false;
+  if (node->type != cudaGraphNodeTypeMemcpy || !node->has_arguments) return NULL;
+  const size_t count = list_rows(contents, node, rows, &kind);
+  if (count == 0 || rows[0].offset != offsetof(struct cudaMemcpy3DParms, srcPtr)) return NULL;
+  *out_source = rows[0];
+  // What the call said may not be so.
+  if (kind == cudaMemcpyDeviceToDevice || kind == cudaMemcpyDeviceToHost) return NULL;
+  gcap_driver_allocation_t memory;
+  GCAP_RETURN_IF_ERROR(gcap_driver_find_allocation(rows[0].address, &memory));
+  *out_is_host = memory.type != GCAP_DRIVER_DEVICE_MEMORY;
+  return NULL;
+}
+
+static gcap_status_t check_source(const gcap_contents_t* contents, const gcap_contents_node_t* node,
+                                  const rows_t* source, const buffers_t* buffers) {
+  for (size_t z = 0; z < source->depth; ++z) {
+    for (size_t y = 0; y < source->height; ++y) {
+      size_t at = 0;
+      const void* row = (const void*)(source->address + z * source->slice + y * source->pitch);
+      const gcap_moving_buffer_t* buffer = find_address(buffers, row, source->width, &at);
+      if (buffer != NULL) return refuse(contents, node, "it copies from the host", buffers, buffer);
+    }
+  }
+  return NULL;
+}
+
+// FNV-1a. Never 0.
+static uint64_t hash_source(const rows_t* source) {
+  uint64_t hash = 0xcbf29ce484222325;
+  for (size_t z = 0; z < source->depth; ++z) {
+    for (size_t y = 0; y < source->height; ++y) {
+      const unsigned char* row = (const unsigned char*)(source->address + z * source->slice + y * source->pitch);
+      for (size_t x = 0; x < source->width; ++x) hash = (hash ^ row[x]) * 0x100000001b3;
+    }
+  }
+  return hash | 1;
+}
+
+// Stand-ins have no memory behind, or that of a device.
+static bool is_in_buffer(const gcap_moving_buffer_t* buffers, size_t count, size_t set, uintptr_t address) {
+  for (size_t i = 0; i < count; ++i) {
+    const uintptr_t begin = set < GCAP_STAND_IN_SETS ? buffers[i].stand_ins[set] : buffers[i].address;
+    if (address - begin <= buffers[i].bytes) return true;
+  }
+  return false;
+}
+
+gcap_status_t gcap_left_behind_note_sources(gcap_contents_t* contents, const gcap_moving_buffer_t* buffers,
+                                            size_t count, size_t set) {
+  for (size_t i = 0; i < contents->count; ++i) {
+    rows_t source;
+    bool is_host = false;
+    GCAP_RETURN_IF_ERROR(find_host_source(contents, &contents->nodes[i], &source, &is_host));
+    if (!is_host || is_in_buffer(buffers, count, set, source.address)) continue;
+    contents->nodes[i].source_hash = hash_source(&source);
+  }
+  return NULL;
+}
+
+// --- Nodes ----------------------------------------------------------------------------------------------------------
+
+static gcap_status_t check_node(const gcap_contents_t* contents, const gcap_contents_node_t* node,
+                                const buffers_t* buffers, const moved_t* moved) {
+  for (size_t part = 0; part < node->num_parts; ++part) {
+    GCAP_RETURN_IF_ERROR(check_part(contents, node, part, buffers, moved));
+  }
+  rows_t rows[2], source;
+  enum cudaMemcpyKind kind = cudaMemcpyDeviceToDevice;
+  const size_t count = list_rows(contents, node, rows, &kind);
+  for (size_t i = 0; i < count; ++i) GCAP_RETURN_IF_ERROR(check_rows(contents, node, &rows[i], buffers, moved));
+  bool is_host = false;
+  GCAP_RETURN_IF_ERROR(find_host_source(contents, node, &source, &is_host));
+  return is_host ? check_source(contents, node, &source, buffers) : NULL;
+}
+
+gcap_status_t gcap_left_behind_check(const gcap_contents_t* contents, const gcap_moving_buffer_t* buffers, size_t count,
+                                     const gcap_relocation_word_t* words, size_t num_words) {
+  const buffers_t all = range_of(buffers, count);
+  moved_t moved = {.words = words};
+  for (size_t i = 0; i < contents->count; ++i) {
+    moved.words += moved.count;
+    moved.count = 0;
+    while (moved.words + moved.count < words + num_words && moved.words[moved.count].node == i) ++moved.count;
+    GCAP_RETURN_IF_ERROR(check_node(contents, &contents->nodes[i], &all, &moved));
+  }
+  return NULL;
+}

@@ -1,0 +1,62 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// Drawn work, captured with its buffers somewhere and run with them elsewhere: it does what the same work does that is
+// issued there, and its kernels get the same arguments. GCAP_SIM_SEED is the first seed; GCAP_TEST_ROUNDS how many
+// follow, of which each shard takes its share.
+
+#include <cstdlib>
+
+#include "test/support/device_test.h"
+#include "test/support/log_catcher.h"
+#include "test/support/moves/drawn_moves.h"
+
+namespace gcap {
+namespace testing {
+namespace {
+
+constexpr unsigned long long kRounds = 2000;
+
+unsigned long long NumberOf(const char* variable, unsigned long long otherwise) {
+  const char* const text = std::getenv(variable);
+  return text != nullptr && *text != '\0' ? std::strtoull(text, nullptr, 10) : otherwise;
+}
+
+class GraphMovingDrawn : public DeviceTest, public ::testing::WithParamInterface<unsigned> {};
+
+constexpr unsigned kShards = 4;
+
+TEST_P(GraphMovingDrawn, EachRunIsAsTheWorkAlone) {
+  const unsigned long long first = NumberOf("GCAP_SIM_SEED", 1), rounds = NumberOf("GCAP_TEST_ROUNDS", kRounds);
+  drawn_counts_t counts = {};
+  const LogCatcher log;  // of why graphs stay
+  for (unsigned long long seed = first + GetParam(); seed < first + rounds; seed += kShards) {
+    drawn_source_t source = {nullptr, 0, seed};
+    char text[1024] = "";
+    ASSERT_TRUE(drawn_moves_try(&source, &counts, text, sizeof(text)))
+        << "seed " << seed << ": " << text << "; to run it again: GCAP_SIM_SEED=" << seed << " GCAP_TEST_ROUNDS=1";
+  }
+  std::printf("%u runs, %u replays, %u moved, %u eager, %u binds refused, %u pointers that are hidden and told\n",
+              counts.runs, counts.replays, counts.moved, counts.eager, counts.refused_binds, counts.hidden);
+  if (rounds < kRounds) return;
+  EXPECT_GT(counts.moved, counts.runs / 5) << "where all is eager, nothing is tested";
+  EXPECT_GT(counts.eager, counts.runs / 20) << "where all moves, no work is hard";
+}
+
+// As the fuzz target moves does.
+TEST_P(GraphMovingDrawn, EachRunOfSeveralIdsIsAsTheWorkAlone) {
+  const unsigned long long first = NumberOf("GCAP_SIM_SEED", 1), rounds = NumberOf("GCAP_TEST_ROUNDS", kRounds) / 20;
+  drawn_counts_t counts = {};
+  const LogCatcher log;
+  for (unsigned long long seed = first + GetParam(); seed < first + rounds; seed += kShards) {
+    drawn_source_t source = {nullptr, 0, seed};
+    char text[1024] = "";
+    ASSERT_TRUE(drawn_moves_play(&source, &counts, text, sizeof(text)))
+        << "seed " << seed << ": " << text << "; to run it again: GCAP_SIM_SEED=" << seed << " GCAP_TEST_ROUNDS=20";
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Shards, GraphMovingDrawn, ::testing::Range(0u, kShards));
+
+}  // namespace
+}  // namespace testing
+}  // namespace gcap
