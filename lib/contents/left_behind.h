@@ -4,7 +4,18 @@
 #ifndef GCAP_LIB_CONTENTS_LEFT_BEHIND_H_
 #define GCAP_LIB_CONTENTS_LEFT_BEHIND_H_
 
-#include "lib/contents/relocation.h"
+#include <stdint.h>
+
+#include "lib/contents/contents.h"
+#include "lib/contents/stand_ins.h"
+
+// What moves. One pointer: the 8 bytes at `offset` of the node's arguments are the buffer's address and `distance`.
+typedef struct gcap_relocation_word {
+  size_t buffer;
+  size_t node;
+  size_t offset;
+  uintptr_t distance;
+} gcap_relocation_word_t;
 
 // Notes what copies read on the host now, but for copies from a buffer: work may fill a table for the buffers that a
 // capture of it gets. `set`: the stand-ins at which the graph was captured, or GCAP_STAND_IN_SETS for the buffers'

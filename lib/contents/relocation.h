@@ -16,15 +16,8 @@
 #include <stdint.h>
 
 #include "lib/contents/contents.h"
+#include "lib/contents/left_behind.h"
 #include "lib/contents/stand_ins.h"
-
-// One pointer: the 8 bytes at `offset` of the node's arguments are the buffer's address and `distance`.
-typedef struct gcap_relocation_word {
-  size_t buffer;
-  size_t node;
-  size_t offset;
-  uintptr_t distance;
-} gcap_relocation_word_t;
 
 // The words of a buffer that lie beside other bytes of a kernel's argument, and whose upper halves were the same in all
 // captures: each may be two numbers. They are pointers as long as the upper halves stay.
