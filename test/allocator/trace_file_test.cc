@@ -106,6 +106,13 @@ TEST(TraceFile, HasOneWriterUntilItIsFlushedForGood) {
   GCAP_EXPECT_OK(gcap_trace_file_destroy(first));
 }
 
+// What is no regular file may have several writers.
+TEST(TraceFile, MayBeADeviceOfSeveral) {
+  gcap_trace_file_t* files[2] = {};
+  for (gcap_trace_file_t*& file : files) GCAP_EXPECT_OK(gcap_trace_file_create("/dev/null", &file));
+  for (gcap_trace_file_t* file : files) GCAP_EXPECT_OK(gcap_trace_file_destroy(file));
+}
+
 TEST(TraceFile, OneThatCannotBeWrittenOrFinishedIsNamed) {
   gcap_trace_file_t* file = nullptr;
   GCAP_EXPECT_FAILS(gcap_trace_file_create("/dev/null/none", &file), GCAP_INVALID_ARGUMENT,

@@ -166,7 +166,9 @@ TEST_F(Owners, KeepWhatCannotBeDestroyedYet) {
   EXPECT_TRUE(outcome.ok()) << outcome.message();
 }
 
+// By a stream that is captured, and a block that the driver does not take back.
 TEST_F(Owners, LogARefusedEndAndLeaveTheObjectWhole) {
+  const Stand stand;
   const LogCatcher log;
   stream made = own<gcap_stream_create>(0).value_or_throw();
   gcap_stream_t* const raw = made.get();
@@ -177,19 +179,14 @@ TEST_F(Owners, LogARefusedEndAndLeaveTheObjectWhole) {
   EXPECT_EQ(gcap_stream_from_handle(gcap_stream_handle(raw)), raw);
   scope = capture();
   GCAP_EXPECT_OK(gcap_stream_destroy(raw));
-}
 
-TEST_F(Owners, LogALeaseThatIsNotTakenBack) {
-  const Stand stand;
-  const LogCatcher log;
-  void* raw = nullptr;
-  {
-    const auto block = own<gcap_allocator_alloc>(stand.device.get(), size_t{64}).value_or_throw();
-    raw = block.get();
-    gcap_sim_fail_nth("cudaFree", 1, cudaErrorUnknown);
-  }
-  EXPECT_NE(log.text().find("an owner cannot end its object, which is kept"), std::string::npos) << log.text();
-  GCAP_EXPECT_OK(gcap_allocator_free(stand.device.get(), raw));
+  const size_t first = log.text().size();
+  memory block = own<gcap_allocator_alloc>(stand.device.get(), size_t{64}).value_or_throw();
+  void* const bytes = block.get();
+  gcap_sim_fail_nth("cudaFree", 1, cudaErrorUnknown);
+  { const memory dies = std::move(block); }
+  EXPECT_NE(log.text().find("an owner cannot end its object, which is kept", first), std::string::npos) << log.text();
+  GCAP_EXPECT_OK(gcap_allocator_free(stand.device.get(), bytes));
 }
 
 TEST_F(Owners, LetGoOfWhatIsGoneButForAPart) {
@@ -207,30 +204,21 @@ TEST_F(Owners, LetGoOfWhatIsGoneButForAPart) {
   EXPECT_NE(log.text().find("cudaStreamDestroy"), std::string::npos) << log.text();
 }
 
-// gcap_scratch_free frees the block, and says that something wrote beside it.
+// The free frees the block, and says that something wrote beside it: of an arena, and of the arena's allocator.
 TEST_F(Owners, LetGoOfABlockWithABrokenRedZone) {
   const Stand stand;
   auto options = filled_by<gcap_scratch_options_init>();
   options.red_zones = true;
   const scratch arena = own<gcap_scratch_create>(stand.device.get(), &options).value_or_throw();
-  scratch_memory block = own<gcap_scratch_alloc>(arena.get(), size_t{64}, stand.on.get()).value_or_throw();
-  EXPECT_EQ(cudaMemsetAsync(static_cast<char*>(block.get()) + 64, 0, 1, stand.handle()), cudaSuccess);
-  GCAP_EXPECT_FAILS(block.destroy().release(), GCAP_INTERNAL, "");
-  EXPECT_FALSE(block);
-  EXPECT_EQ(filled_by<gcap_scratch_get_stats>(arena.get()).requested_in_use_bytes, 0u);
-}
-
-TEST_F(Owners, LetGoOfAnAllocatorsBlockWithABrokenRedZone) {
-  const Stand stand;
-  auto options = filled_by<gcap_scratch_options_init>();
-  options.red_zones = true;
-  const scratch arena = own<gcap_scratch_create>(stand.device.get(), &options).value_or_throw();
+  const auto expect_let_go = [&](auto block) {
+    EXPECT_EQ(cudaMemsetAsync(static_cast<char*>(block.get()) + 64, 0, 1, stand.handle()), cudaSuccess);
+    GCAP_EXPECT_FAILS(block.destroy().release(), GCAP_INTERNAL, "");
+    EXPECT_FALSE(block);
+    EXPECT_EQ(filled_by<gcap_scratch_get_stats>(arena.get()).requested_in_use_bytes, 0u);
+  };
+  expect_let_go(own<gcap_scratch_alloc>(arena.get(), size_t{64}, stand.on.get()).value_or_throw());
   gcap_allocator_t* const view = gcap_scratch_allocator(arena.get());
-  memory block = own<gcap_allocator_alloc_on_stream>(view, size_t{64}, stand.on.get()).value_or_throw();
-  EXPECT_EQ(cudaMemsetAsync(static_cast<char*>(block.get()) + 64, 0, 1, stand.handle()), cudaSuccess);
-  GCAP_EXPECT_FAILS(block.destroy().release(), GCAP_INTERNAL, "");
-  EXPECT_FALSE(block);
-  EXPECT_EQ(filled_by<gcap_scratch_get_stats>(arena.get()).requested_in_use_bytes, 0u);
+  expect_let_go(own<gcap_allocator_alloc_on_stream>(view, size_t{64}, stand.on.get()).value_or_throw());
 }
 
 TEST_F(Owners, HaveACaptureThatEndsBadlyNoMore) {

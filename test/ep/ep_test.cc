@@ -89,11 +89,14 @@ class EpOfTable : public gcap::testing::DeviceTest {
     recorder_.fails = false;
     End();
   }
-  gcap_runtime_t* NewRuntime(const gcap_options_t& options) {
-    gcap_runtime_t* runtime = nullptr;
-    GCAP_EXPECT_OK(gcap_runtime_create(&options, &runtime));
-    return runtime;
+  // An EP with a runtime of these options, which is `ops.runtime`.
+  void CreateWithRuntime(gcap_ep_ops_t ops, const gcap_options_t& options = gcap::testing::GraphOptions()) {
+    ops.runs_on_host = false;
+    GCAP_ASSERT_OK(gcap_runtime_create(&options, &ops.runtime));
+    Create(ops);
+    EXPECT_EQ(gcap_ep_runtime(ep_), ops.runtime);
   }
+  void Unclaim(bool has_run = false) { gcap_ep_unclaim(ep_, has_run); }
 
   Recorder recorder_;
   gcap_ep_t* ep_ = nullptr;
@@ -159,32 +162,25 @@ TEST_F(EpOfTable, RefusalOfDestroyLeavesTheEpWholeAndALeakDoesNot) {
 // Was: OK, and the end of the session then used the EP that was gone.
 TEST_F(EpOfTable, DestroyIsRefusedWhileASessionLives) {
   for (bool captures : {false, true}) {
-    gcap_ep_ops_t ops = OnHost(&recorder_);
-    ops.runs_on_host = false;
     gcap_options_t options = gcap::testing::GraphOptions();
     options.enable_cuda_graph = captures;
-    ops.runtime = NewRuntime(options);
-    Create(ops);
+    CreateWithRuntime(OnHost(&recorder_), options);
     GCAP_EXPECT_OK(gcap_ep_claim(ep_));
     if (!captures) GCAP_EXPECT_OK(gcap_ep_claim(ep_));
     GCAP_EXPECT_FAILS(gcap_ep_destroy(ep_), GCAP_FAILED_PRECONDITION,
                       captures ? "EP 'on host' has 1 live session;" : "EP 'on host' has 2 live sessions;");
-    gcap_ep_unclaim(ep_, /*has_run=*/false);
-    if (!captures) gcap_ep_unclaim(ep_, /*has_run=*/false);
+    for (int i = captures ? 1 : 0; i < 2; ++i) Unclaim();
     End();
   }
 }
 
 TEST_F(EpOfTable, ThatCapturesGraphsIsClaimedAgainOnlyIfNothingRan) {
-  gcap_ep_ops_t ops = OnHost(&recorder_);
-  ops.runs_on_host = false;
-  ops.runtime = NewRuntime(gcap::testing::GraphOptions());
-  Create(ops);
-  GCAP_EXPECT_OK(gcap_ep_claim(ep_));
-  GCAP_EXPECT_FAILS(gcap_ep_claim(ep_), GCAP_FAILED_PRECONDITION, "make an EP for each session");
-  gcap_ep_unclaim(ep_, /*has_run=*/false);
-  GCAP_EXPECT_OK(gcap_ep_claim(ep_));
-  gcap_ep_unclaim(ep_, /*has_run=*/true);
+  CreateWithRuntime(OnHost(&recorder_));
+  for (const bool has_run : {false, true}) {
+    GCAP_EXPECT_OK(gcap_ep_claim(ep_));
+    GCAP_EXPECT_FAILS(gcap_ep_claim(ep_), GCAP_FAILED_PRECONDITION, "make an EP for each session");
+    Unclaim(has_run);
+  }
   GCAP_EXPECT_FAILS(gcap_ep_claim(ep_), GCAP_FAILED_PRECONDITION, "make an EP for each session");
 }
 
@@ -200,7 +196,7 @@ TEST_F(EpOfTable, OnTheHostAbsentMembersHaveDefaults) {
   GCAP_EXPECT_OK(gcap_ep_trim(ep_));
   GCAP_EXPECT_OK(gcap_ep_claim(ep_));
   GCAP_EXPECT_OK(gcap_ep_claim(ep_));
-  for (int i = 0; i < 2; ++i) gcap_ep_unclaim(ep_, /*has_run=*/false);
+  for (int i = 0; i < 2; ++i) Unclaim();
   EXPECT_TRUE(recorder_.calls.empty());
 }
 
@@ -210,18 +206,15 @@ TEST_F(EpOfTable, AbsentMembersHaveDefaults) {
     gcap_options_t options = gcap::testing::GraphOptions();
     if (shared) options.graph_scope = GCAP_GRAPH_SCOPE_SESSION;
     gcap_ep_ops_t ops = OnHost(&recorder_);
-    ops.runs_on_host = false;
     ops.supports_concurrent_runs = shared;  // is not read
-    ops.runtime = NewRuntime(options);
-    Create(ops);
-    EXPECT_EQ(gcap_ep_runtime(ep_), ops.runtime);
+    CreateWithRuntime(ops, options);
     EXPECT_EQ(gcap_ep_supports_concurrent_runs(ep_), !shared);
     gcap_run_resources_t run;
     void* block = nullptr;
-    GCAP_EXPECT_OK(gcap_runtime_get_resources(ops.runtime, &run));
+    GCAP_EXPECT_OK(gcap_runtime_get_resources(gcap_ep_runtime(ep_), &run));
     GCAP_EXPECT_OK(gcap_scratch_alloc(run.scratch, 4096, run.stream, &block));
     GCAP_EXPECT_OK(gcap_scratch_free(run.scratch, block));
-    GCAP_EXPECT_OK(gcap_runtime_synchronize(ops.runtime));  // what the stream may still use is not trimmed
+    GCAP_EXPECT_OK(gcap_runtime_synchronize(gcap_ep_runtime(ep_)));  // what the stream may still use is not trimmed
     gcap_allocator_stats_t before, after;
     gcap_scratch_get_stats(run.scratch, &before);
     GCAP_EXPECT_OK(gcap_ep_trim(ep_));
@@ -233,10 +226,8 @@ TEST_F(EpOfTable, AbsentMembersHaveDefaults) {
 
 TEST_F(EpOfTable, CallsReachTheMembersWithTheirArguments) {
   for (const bool on_host : {true, false}) {
-    gcap_ep_ops_t ops = Full(&recorder_);
-    ops.runs_on_host = on_host;
-    if (!on_host) ops.runtime = NewRuntime(gcap::testing::GraphOptions());
-    Create(ops);
+    on_host ? Create(Full(&recorder_)) : CreateWithRuntime(Full(&recorder_));
+    gcap_runtime_t* const runtime = gcap_ep_runtime(ep_);
     recorder_.kernel = {&recorder_, [](void*, const gcap_kernel_context_t*) { return gcap_status_t(nullptr); },
                         nullptr};
     gcap_kernel_t kernel;
@@ -256,7 +247,7 @@ TEST_F(EpOfTable, CallsReachTheMembersWithTheirArguments) {
     GCAP_EXPECT_FAILS(gcap_ep_trim(ep_), GCAP_INTERNAL, "trim");
     recorder_.fails = false;
     End();
-    GCAP_EXPECT_OK(gcap_runtime_destroy(ops.runtime));  // with a destroy of its own, the EP leaves it
+    GCAP_EXPECT_OK(gcap_runtime_destroy(runtime));  // with a destroy of its own, the EP leaves it
   }
 }
 
@@ -265,12 +256,11 @@ TEST_F(EpOfTable, TurnsOfAnEpWithoutConcurrentRunsExcludeEachOther) {
     gcap_ep_ops_t ops = OnHost(&recorder_);
     ops.supports_concurrent_runs = concurrent;
     Create(ops);
-    constexpr int kThreads = 4, kTurns = 200;
     std::atomic<int> inside{0}, most{0};
     std::vector<std::thread> threads;
-    for (int t = 0; t < kThreads; ++t) {
+    for (int t = 0; t < 4; ++t) {
       threads.emplace_back([&] {
-        for (int i = 0; i < kTurns; ++i) {
+        for (int i = 0; i < 200; ++i) {
           gcap_ep_begin_turn(ep_);
           if (!concurrent) most = std::max<int>(most, ++inside);
           if (!concurrent) --inside;
@@ -288,28 +278,20 @@ TEST_F(EpOfTable, TurnsOfAnEpWithoutConcurrentRunsExcludeEachOther) {
       }).join();
       gcap_ep_end_turn(ep_);
     }
-    GCAP_EXPECT_OK(gcap_ep_destroy(ep_));
-    ep_ = nullptr;
+    End();
   }
 }
 
-TEST_F(EpOfTable, KernelWithoutComputeIsRefusedAndItsNodeNamed) {
+TEST_F(EpOfTable, KernelWithoutComputeAndNodesWithoutNameOrTypeAreRefused) {
   Create(Full(&recorder_));
+  gcap_node_t no_name = node_, no_type = node_;
+  no_name.name = no_type.op_type = nullptr;
+  const std::pair<const gcap_node_t*, const char*> rows[] = {
+      {&node_, "'node_7' without compute"}, {&no_name, "node->name is NULL"}, {&no_type, "node->op_type is NULL"}};
   gcap_kernel_t kernel;
-  GCAP_EXPECT_FAILS(gcap_ep_create_kernel(ep_, &model_, &node_, &kernel), GCAP_INVALID_ARGUMENT,
-                    "'node_7' without compute");
-}
-
-TEST_F(EpOfTable, NodeWithoutNameOrTypeIsRefused) {
-  Create(Full(&recorder_));
-  gcap_node_t node = node_;
-  gcap_kernel_t kernel;
-  node.name = nullptr;
-  GCAP_EXPECT_FAILS(gcap_ep_create_kernel(ep_, &model_, &node, &kernel), GCAP_INVALID_ARGUMENT, "node->name is NULL");
-  node = node_;
-  node.op_type = nullptr;
-  GCAP_EXPECT_FAILS(gcap_ep_create_kernel(ep_, &model_, &node, &kernel), GCAP_INVALID_ARGUMENT,
-                    "node->op_type is NULL");
+  for (const auto& row : rows) {
+    GCAP_EXPECT_FAILS(gcap_ep_create_kernel(ep_, &model_, row.first, &kernel), GCAP_INVALID_ARGUMENT, row.second);
+  }
 }
 
 // --- Other versions -------------------------------------------------------------------------------------------------

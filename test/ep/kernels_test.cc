@@ -16,7 +16,6 @@
 #include "test/support/device_floats.h"
 #include "test/support/device_test.h"
 #include "test/support/expect_status.h"
-#include "test/support/log_catcher.h"
 #include "test/support/runs.h"
 
 namespace {
@@ -24,7 +23,6 @@ namespace {
 using gcap::testing::DeviceFloats;
 using gcap::testing::Gate;
 using gcap::testing::GraphOptions;
-using gcap::testing::LogCatcher;
 using gcap::testing::ModelBuilder;
 
 using Floats = std::vector<float>;
@@ -71,6 +69,8 @@ class EpKernels : public gcap::testing::DeviceTest {
     GCAP_EXPECT_OK(gcap_session_destroy(session_));
     GCAP_EXPECT_OK(gcap_ep_destroy(ep_));
     GCAP_EXPECT_OK(gcap_runtime_destroy(own_));
+    session_ = nullptr;
+    ep_ = nullptr;
     own_ = nullptr;
   }
 
@@ -83,10 +83,22 @@ class EpKernels : public gcap::testing::DeviceTest {
     return gcap_session_run(session_, &options, &input, &output);
   }
 
+  // With new content each time, in the place of the one before.
+  void ExpectRightRun(int round, int graph_id = 0) {
+    x_.Set(Floats(kCount, static_cast<float>(round)));
+    y_.Set(Floats(kCount));
+    GCAP_EXPECT_OK(Run(x_, y_, graph_id, /*synchronize=*/true));
+    EXPECT_EQ(y_.Get(), x_.Get());
+  }
+
   static gcap_status_t Copy(gcap_stream_t* stream, void* to, const void* from, size_t bytes) {
     return GCAP_CUDA(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, gcap_stream_handle(stream)));
   }
+  static gcap_status_t CopyAll(const gcap_kernel_context_t& context) {
+    return Copy(context.resources.stream, context.outputs[0].data, context.inputs[0].data, kBytes);
+  }
 
+  DeviceFloats x_{Floats(kCount)}, y_{Floats(kCount)};
   Compute compute_;
   gcap_runtime_t* own_ = nullptr;  // behind a table of the test's
   gcap_ep_t* ep_ = nullptr;
@@ -136,14 +148,14 @@ TEST_F(EpKernels, OfAnEpThatAlwaysWaitsAreDoneWhateverTheFlag) {
   };
   const auto compute = [](const gcap_kernel_context_t& context) {
     stream = gcap_stream_handle(context.resources.stream);
-    return Copy(context.resources.stream, context.outputs[0].data, context.inputs[0].data, kBytes);
+    return CopyAll(context);
   };
   Create(GraphOptions(), compute, waits);
-  DeviceFloats x({1, 2, 3, 4, 5, 6, 7, 8});
+  x_.Set({1, 2, 3, 4, 5, 6, 7, 8});
   for (const bool synchronize : {false, true, false}) {
     DeviceFloats y((Floats(kCount)));
-    GCAP_EXPECT_OK(Run(x, y, 0, synchronize));
-    EXPECT_EQ(y.Get(), x.Get());
+    GCAP_EXPECT_OK(Run(x_, y, 0, synchronize));
+    EXPECT_EQ(y.Get(), x_.Get());
   }
   EXPECT_EQ(flags, std::vector<bool>({false, true, false}));
 }
@@ -164,56 +176,14 @@ TEST_F(EpKernels, OfAnEpWithGraphsOfItsOwnRunEachTimeAndNothingIsReplayed) {
   int computes = 0;
   const auto compute = [&computes](const gcap_kernel_context_t& context) {
     ++computes;
-    return Copy(context.resources.stream, context.outputs[0].data, context.inputs[0].data, kBytes);
+    return CopyAll(context);
   };
   Create(GraphOptions(1), compute, has_graphs);
-  DeviceFloats x((Floats(kCount))), y((Floats(kCount)));
   for (int run = 1; run <= 4; ++run) {
-    x.Set(Floats(kCount, static_cast<float>(run)));
-    GCAP_EXPECT_OK(Run(x, y, 0, /*synchronize=*/true));
-    EXPECT_EQ(y.Get(), x.Get());
+    ExpectRightRun(run);
     EXPECT_EQ(computes, run);
   }
   EXPECT_EQ(replays, 0);
-}
-
-// ONNX Runtime's host warns and disables capture too.
-TEST_F(EpKernels, OfARuntimeThatSaysThatItCapturesAndCannotRunWithoutCapture) {
-  int computes = 0;
-  const auto compute = [&computes](const gcap_kernel_context_t& context) {
-    ++computes;
-    return Copy(context.resources.stream, context.outputs[0].data, context.inputs[0].data, kBytes);
-  };
-  const LogCatcher log;
-  Create(GraphOptions(1), compute, [](gcap_runtime_ops_t* ops) { ops->is_captured = nullptr; });
-  DeviceFloats x((Floats(kCount))), y((Floats(kCount)));
-  for (int run = 1; run <= 4; ++run) {
-    x.Set(Floats(kCount, static_cast<float>(run)));
-    GCAP_EXPECT_OK(Run(x, y, 0, /*synchronize=*/true));
-    EXPECT_EQ(y.Get(), x.Get());
-    EXPECT_EQ(computes, run);
-  }
-  EXPECT_EQ(GraphInfo(own_, 0).captures, 0u);
-  EXPECT_EQ(log.text(),
-            "a runtime says that it captures graphs, but its table has no is_captured; it runs without capture")
-      << "exactly one warning";
-}
-
-TEST_F(EpKernels, OfARuntimeThatCannotCheckBindingsAreRefusedWithThem) {
-  Create(
-      GraphOptions(1),
-      [](const gcap_kernel_context_t& context) {
-        return Copy(context.resources.stream, context.outputs[0].data, context.inputs[0].data, kBytes);
-      },
-      [](gcap_runtime_ops_t*) {});
-  DeviceFloats x((Floats(kCount))), y((Floats(kCount)));
-  gcap_tensor_t input = {x.get(), GCAP_DTYPE_F32, 1, {kCount}}, output = {y.get(), GCAP_DTYPE_F32, 1, {kCount}};
-  gcap_run_options_t options;
-  gcap_run_options_init(&options);
-  options.check_bindings = true;
-  GCAP_EXPECT_FAILS(gcap_session_run(session_, &options, &input, &output), GCAP_FAILED_PRECONDITION, "checks_bindings");
-  for (int run = 0; run < 3; ++run) GCAP_EXPECT_OK(Run(x, y, 0, /*synchronize=*/true));
-  EXPECT_EQ(GraphInfo(own_, 0).captures, 1u);
 }
 
 TEST_F(EpKernels, ForkAndJoinThroughTheirRuntime) {
@@ -228,12 +198,10 @@ TEST_F(EpKernels, ForkAndJoinThroughTheirRuntime) {
     }
     return gcap_runtime_join(gcap_ep_runtime(context.ep));
   });
-  DeviceFloats x((Floats(kCount))), y((Floats(kCount)));
   for (float round = 1; round <= 4; ++round) {
-    x.Set({round, 2, 3, 4, 5, 6, 7, 8});
-    y.Set(Floats(kCount));
-    GCAP_EXPECT_OK(Run(x, y, 0, /*synchronize=*/true));
-    EXPECT_EQ(y.Get(), Floats({5, 6, 7, 8, round, 2, 3, 4}));
+    x_.Set({round, 2, 3, 4, 5, 6, 7, 8});
+    GCAP_EXPECT_OK(Run(x_, y_, 0, /*synchronize=*/true));
+    EXPECT_EQ(y_.Get(), Floats({5, 6, 7, 8, round, 2, 3, 4}));
   }
   EXPECT_TRUE(gcap_runtime_is_captured(gcap_ep_runtime(ep_), 0));
 }
@@ -242,20 +210,15 @@ TEST_F(EpKernels, ForkAndJoinThroughTheirRuntime) {
 TEST_F(EpKernels, AskWhetherCopiesAreInTheDefaultStream) {
   for (const bool in_default_stream : {true, false}) {
     gcap_options_t options = GraphOptions();
-    const char* const key = "do_copy_in_default_stream";
-    const char* const value = in_default_stream ? "1" : "0";
-    GCAP_ASSERT_OK(gcap_options_parse(&options, &key, &value, 1));
+    options.do_copy_in_default_stream = in_default_stream;
     bool seen = !in_default_stream;
     Create(options, [&seen](const gcap_kernel_context_t& context) {
       seen = RuntimeInfo(gcap_ep_runtime(context.ep)).copies_in_default_stream;
-      return Copy(context.resources.stream, context.outputs[0].data, context.inputs[0].data, kBytes);
+      return CopyAll(context);
     });
-    DeviceFloats x((Floats(kCount))), y((Floats(kCount)));
-    GCAP_EXPECT_OK(Run(x, y, GCAP_GRAPH_ID_NONE, /*synchronize=*/true));
+    ExpectRightRun(1, GCAP_GRAPH_ID_NONE);
     EXPECT_EQ(seen, in_default_stream);
     TearDown();
-    session_ = nullptr;
-    ep_ = nullptr;
   }
 }
 

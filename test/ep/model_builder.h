@@ -4,6 +4,7 @@
 #ifndef GCAP_TEST_EP_MODEL_BUILDER_H_
 #define GCAP_TEST_EP_MODEL_BUILDER_H_
 
+#include <algorithm>
 #include <deque>
 #include <string>
 #include <vector>
@@ -17,11 +18,8 @@ namespace testing {
 class ModelBuilder {
  public:
   int Value(const char* name, const std::vector<int64_t>& shape, gcap_dtype_t dtype = GCAP_DTYPE_F32) {
-    gcap_value_t value = {};
-    value.name = name;
-    value.dtype = dtype;
-    value.rank = static_cast<int>(shape.size());
-    for (size_t i = 0; i < shape.size(); ++i) value.shape[i] = shape[i];
+    gcap_value_t value = {name, dtype, static_cast<int>(shape.size()), {}, nullptr};
+    std::copy(shape.begin(), shape.end(), value.shape);
     values.push_back(value);
     return static_cast<int>(values.size()) - 1;
   }
@@ -51,34 +49,18 @@ class ModelBuilder {
 
   void Node(const char* op_type, const char* name, const std::vector<int>& node_inputs,
             const std::vector<int>& node_outputs, const void* attributes = nullptr) {
-    indices_.push_back(node_inputs);
-    const std::vector<int>& kept_inputs = indices_.back();
-    indices_.push_back(node_outputs);
-    const std::vector<int>& kept_outputs = indices_.back();
-    gcap_node_t node = {};
-    node.op_type = op_type;
-    node.name = name;
-    node.inputs = kept_inputs.data();
-    node.num_inputs = static_cast<int>(kept_inputs.size());
-    node.outputs = kept_outputs.data();
-    node.num_outputs = static_cast<int>(kept_outputs.size());
-    node.attributes = attributes;
-    nodes.push_back(node);
+    const auto keep = [this](const std::vector<int>& indices) {
+      indices_.push_back(indices);
+      return indices_.back().data();
+    };
+    nodes.push_back({op_type, name, keep(node_inputs), static_cast<int>(node_inputs.size()), keep(node_outputs),
+                     static_cast<int>(node_outputs.size()), attributes});
   }
 
   gcap_model_t Model() const {
-    gcap_model_t model = {};
-    model.values = values.data();
-    model.num_values = static_cast<int>(values.size());
-    model.nodes = nodes.data();
-    model.num_nodes = static_cast<int>(nodes.size());
-    model.inputs = inputs.data();
-    model.num_inputs = static_cast<int>(inputs.size());
-    model.outputs = outputs.data();
-    model.num_outputs = static_cast<int>(outputs.size());
-    model.symbols = symbols.data();
-    model.num_symbols = static_cast<int>(symbols.size());
-    return model;
+    const auto size = [](const auto& list) { return static_cast<int>(list.size()); };
+    return {values.data(), size(values),   nodes.data(),  size(nodes),    inputs.data(),
+            size(inputs),  outputs.data(), size(outputs), symbols.data(), size(symbols)};
   }
 
   std::vector<const char*> symbols;
@@ -95,11 +77,8 @@ class ModelBuilder {
 
 // A tensor of this shape at `data`.
 inline gcap_tensor_t Tensor(void* data, const std::vector<int64_t>& shape, gcap_dtype_t dtype = GCAP_DTYPE_F32) {
-  gcap_tensor_t tensor = {};
-  tensor.data = data;
-  tensor.dtype = dtype;
-  tensor.rank = static_cast<int>(shape.size());
-  for (size_t i = 0; i < shape.size(); ++i) tensor.shape[i] = shape[i];
+  gcap_tensor_t tensor = {data, dtype, static_cast<int>(shape.size()), {}};
+  std::copy(shape.begin(), shape.end(), tensor.shape);
   return tensor;
 }
 

@@ -74,12 +74,6 @@ gcap_status_t Bounce(const gcap_kernel_context_t* context, NodeControl* control)
 
 void CountExecution(void* control) { ++static_cast<NodeControl*>(control)->executions; }
 
-gcap_status_t Count(const gcap_kernel_context_t* context, NodeControl* control) {
-  GCAP_RETURN_IF_ERROR(CopyInputToOutput(context));
-  if (!control->counts) return nullptr;
-  return GCAP_CUDA(cudaLaunchHostFunc(gcap_stream_handle(context->resources.stream), CountExecution, control));
-}
-
 gcap_status_t Shape(const gcap_kernel_context_t* context, std::vector<int64_t>* sizes) {
   const gcap_tensor_t& x = context->inputs[0];
   sizes->assign(x.shape, x.shape + x.rank);
@@ -110,12 +104,11 @@ gcap_status_t ComputeOp(Kernel& kernel, const gcap_kernel_context_t* context) {
   if (kernel.op == "Join") return Join(context);
   if (kernel.op == "Fill") return Fill(context, kernel.control->fill);
   if (kernel.op == "Bounce") return Bounce(context, kernel.control);
-  if (kernel.op == "Count") return Count(context, kernel.control);
   GCAP_RETURN_IF_ERROR(CopyInputToOutput(context));
-  if (kernel.op == "Leave") {
-    kernel.ep->config().leave();
-    return nullptr;
+  if (kernel.op == "Count" && kernel.control->counts) {
+    return GCAP_CUDA(cudaLaunchHostFunc(gcap_stream_handle(context->resources.stream), CountExecution, kernel.control));
   }
+  if (kernel.op == "Leave") kernel.ep->config().leave();
   const bool misbehaves = kernel.control != nullptr && IsDue(kernel.control->misbehave);
   return misbehaves ? Misbehave(kernel.op, context) : nullptr;
 }
@@ -183,37 +176,21 @@ struct TestEpOps {
 
   static gcap_graph_node_policy_t Policy(const void* self) { return Ep(self)->config_.policy; }
 
-  static gcap_status_t BeginRun(void* self, const gcap_run_t* run, gcap_graph_run_kind_t* out_kind,
-                                void** out_addresses) {
-    ++Ep(self)->begun_runs_;
-    return gcap_runtime_begin_run(Ep(self)->runtime_, run, out_kind, out_addresses);
-  }
-  static gcap_status_t EndRun(void* self, const gcap_run_t* run, gcap_status_t run_status) {
-    ++Ep(self)->ended_runs_;
-    return gcap_runtime_end_run(Ep(self)->runtime_, run, run_status);
-  }
+  static gcap_runtime_t* RuntimeOf(const void* self) { return Ep(self)->runtime_; }
 
   // The table of a runtime around that of the EP.
   static gcap_runtime_ops_t OuterTable(TestEp* ep) {
-    gcap_runtime_ops_t ops = {};
-    ops.struct_size = sizeof(ops);
-    ops.self = ep;
-    ops.get_resources = [](void* self, gcap_run_resources_t* out) {
-      return gcap_runtime_get_resources(Ep(self)->runtime_, out);
-    };
-    ops.synchronize = [](void* self) { return gcap_runtime_synchronize(Ep(self)->runtime_); };
-    ops.is_concurrent_run_supported = [](const void* self) {
-      return RuntimeInfo(Ep(self)->runtime_).supports_concurrent_runs;
-    };
+    const gcap_runtime_ops_t runs = ForwardingOpsBy<RuntimeOf>::Runs(ep);
+    gcap_runtime_ops_t ops = ep->config_.counts_runs ? runs : ForwardingOpsBy<RuntimeOf>::Least(ep);
+    ops.is_concurrent_run_supported = runs.is_concurrent_run_supported;
     if (!ep->config_.counts_runs) return ops;
-    ops.begin_run = BeginRun;
-    ops.end_run = EndRun;
-    ops.is_captured = [](void* self, int id) { return gcap_runtime_is_captured(Ep(self)->runtime_, id); };
-    ops.replay = [](void* self, const gcap_run_t* run, bool* out_replayed) {
-      return gcap_runtime_replay(Ep(self)->runtime_, run, out_replayed);
+    ops.begin_run = [](void* self, const gcap_run_t* run, gcap_graph_run_kind_t* out_kind, void** out_addresses) {
+      ++Ep(self)->begun_runs_;
+      return gcap_runtime_begin_run(RuntimeOf(self), run, out_kind, out_addresses);
     };
-    ops.is_graph_capture_enabled = [](const void* self) {
-      return RuntimeInfo(Ep(self)->runtime_).is_graph_capture_enabled;
+    ops.end_run = [](void* self, const gcap_run_t* run, gcap_status_t run_status) {
+      ++Ep(self)->ended_runs_;
+      return gcap_runtime_end_run(RuntimeOf(self), run, run_status);
     };
     return ops;
   }

@@ -10,6 +10,10 @@ namespace {
 
 using S = StreamScene;
 
+void Close(void*, bool) {}
+void Release(void*) {}
+size_t Bytes(void*) { return 1; }
+
 void Begin(S* s) { s->BeginCapture(); }
 
 void BeginAndIssue(S* s) {
@@ -42,51 +46,30 @@ gcap_status_t End(S* s) { return gcap_capture_end(s->capture, &s->graph, &s->ret
 
 void Abort(S* s) { gcap_capture_abort(s->capture); }
 
+// A call in an open scope that asks nothing of CUDA.
+Walk Quiet(const char* function, gcap_status_t (*act)(S*), const char* variant = "") {
+  return WalkOf<S>(function, act, Begin, variant).MakesNoCall().Then<S>(Abort);
+}
+
+// The ledger asks after each call whether the capture goes on; where it gets no answer, the next call or the end does.
+Walk Noted(const char* function, gcap_status_t (*act)(S*), void (*prepare)(S*)) {
+  return WalkOf<S>(function, act, prepare).RecoversFrom({"cudaStreamIsCapturing"}).WithoutALog().AlwaysThen<S>(Abort);
+}
+
 }  // namespace
 
 std::vector<Walk> CaptureWalks() {
-  std::vector<Walk> walks;
-  walks.push_back(StreamWalk("gcap_capture_begin", "", nullptr, [](S* s) {
-                    return gcap_capture_begin(s->Handle(), nullptr, &s->capture);
-                  }).Then<S>(Abort));
-  walks.push_back(StreamWalk("gcap_capture_end", "", BeginAndIssue, End));
-  walks.push_back(StreamWalk("gcap_capture_end", "after a fork", BeginForkAndJoin, End));
-  // The ledger asks after each call whether the capture goes on; where it gets no answer, the next call or the end
-  // does.
-  walks.push_back(StreamWalk("gcap_capture_fork", "", Begin, Fork)
-                      .RecoversFrom({"cudaStreamIsCapturing"})
-                      .WithoutALog()
-                      .AlwaysThen<S>(Abort));
-  walks.push_back(StreamWalk("gcap_capture_join", "", BeginAndFork, Join)
-                      .RecoversFrom({"cudaStreamIsCapturing"})
-                      .WithoutALog()
-                      .AlwaysThen<S>(Abort));
-  walks.push_back(StreamWalk("gcap_capture_on_close", "", Begin,
-                             [](S* s) {
-                               return gcap_capture_on_close(
-                                   s->capture, [](void*, bool) {}, nullptr);
-                             })
-                      .MakesNoCall()
-                      .Then<S>(Abort));
-  walks.push_back(StreamWalk("gcap_capture_retain", "", Begin,
-                             [](S* s) {
-                               return gcap_capture_retain(
-                                   s->capture, [](void*) {}, /*bytes=*/nullptr, nullptr);
-                             })
-                      .MakesNoCall()
-                      .Then<S>(Abort));
-  walks.push_back(StreamWalk("gcap_capture_retain", "with bytes", Begin,
-                             [](S* s) {
-                               return gcap_capture_retain(
-                                   s->capture, [](void*) {}, [](void*) -> size_t { return 1; }, nullptr);
-                             })
-                      .MakesNoCall()
-                      .Then<S>(Abort));
-  walks.push_back(StreamWalk("gcap_capture_write_events", "", Begin,
-                             [](S* s) { return gcap_capture_write_events(s->capture, "/dev/null"); })
-                      .MakesNoCall()
-                      .Then<S>(Abort));
-  return walks;
+  return {
+      WalkOf<S>(CALL(gcap_capture_begin, s->Handle(), nullptr, &s->capture)).Then<S>(Abort),
+      WalkOf<S>("gcap_capture_end", End, BeginAndIssue),
+      WalkOf<S>("gcap_capture_end", End, BeginForkAndJoin, "after a fork"),
+      Noted("gcap_capture_fork", Fork, Begin),
+      Noted("gcap_capture_join", Join, BeginAndFork),
+      Quiet(CALL(gcap_capture_on_close, s->capture, Close, nullptr)),
+      Quiet(CALL(gcap_capture_retain, s->capture, Release, /*bytes=*/nullptr, nullptr)),
+      Quiet(CALL(gcap_capture_retain, s->capture, Release, Bytes, nullptr), "with bytes"),
+      Quiet(CALL(gcap_capture_write_events, s->capture, "/dev/null")),
+  };
 }
 
 }  // namespace testing

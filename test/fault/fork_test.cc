@@ -19,6 +19,8 @@
 #include "gcap/kit/kit.h"
 #include "gtest/gtest.h"
 #include "lib/stream/inner.h"
+#include "test/fault/out.h"
+#include "test/fault/stream_scene.h"
 #include "test/session/session_test.h"
 #include "test/support/expect_status.h"
 #include "test/support/plain_runs.h"
@@ -38,10 +40,14 @@ namespace {
 
 gcap_status_t Nothing(void*, const gcap_run_resources_t*) { return nullptr; }
 gcap_status_t NothingOnStream(void*, cudaStream_t) { return nullptr; }
+void Release(void*) {}
+void Close(void*, bool) {}
 
 // What the parent has, used once, so that the thread that forks knows it.
-struct World {
+struct World : StreamScene {
   World() {
+    gcap_pool_allocator_options_init(&pool_options);
+    gcap_graph_plan_init(&plan);
     GCAP_EXPECT_OK(rig.Create(GraphOptions(1)));
     runtime = rig.ep->runtime();
     GCAP_EXPECT_OK(gcap_runtime_get_resources(runtime, &resources));
@@ -55,22 +61,15 @@ struct World {
     GCAP_EXPECT_OK(gcap_scratch_alloc(resources.scratch, 1000, resources.stream, &block));
     GCAP_EXPECT_OK(gcap_scratch_reservation_open(resources.scratch, resources.stream, &reservation));
     gcap_scratch_reservation_close(reservation);
-    GCAP_EXPECT_OK(gcap_graph_manager_create(nullptr, &manager));
     GCAP_EXPECT_OK(gcap_notification_create(resources.stream, &notification));
     GCAP_EXPECT_OK(gcap_notification_record(notification));
-    EXPECT_EQ(cudaGraphCreate(&graph, 0), cudaSuccess);
+    GCAP_EXPECT_CUDA(cudaGraphCreate(&graph, 0));
     GCAP_EXPECT_OK(gcap_graph_notes_create(graph, nullptr, nullptr, &notes));
-    EXPECT_EQ(cudaStreamCreateWithFlags(&raw, cudaStreamNonBlocking), cudaSuccess);
-    for (int run = 0; run < 3; ++run) {
-      GCAP_EXPECT_OK(RunPlain(manager, 0, raw, NothingOnStream, nullptr, true));
-    }
+    CaptureRun(0);
   }
-  ~World() {
-    GCAP_EXPECT_OK(gcap_graph_manager_destroy(manager));
-    EXPECT_EQ(cudaStreamDestroy(raw), cudaSuccess);
+  ~World() override {
     gcap_graph_notes_destroy(notes);
-    EXPECT_EQ(cudaGraphDestroy(graph), cudaSuccess);
-    gcap_notification_destroy(notification);
+    GCAP_EXPECT_OK(End());
     gcap_scratch_reservation_release(reservation);
     GCAP_EXPECT_OK(gcap_scratch_free(resources.scratch, block));
     GCAP_EXPECT_OK(gcap_stream_pool_release(pool, pooled));
@@ -79,6 +78,7 @@ struct World {
   }
   ChainRig rig;
   DeviceFloats x{Floats(kCount)}, y{Floats(kCount)};
+  const cudaStream_t raw = Handle();
   gcap_runtime_t* runtime = nullptr;
   gcap_io_binding_t* binding = nullptr;
   gcap_run_resources_t resources = {};
@@ -86,226 +86,98 @@ struct World {
   gcap_stream_t* pooled = nullptr;
   void* block = nullptr;
   gcap_scratch_reservation_t* reservation = nullptr;
-  gcap_notification_t* notification = nullptr;
-  gcap_graph_manager_t* manager = nullptr;
-  cudaStream_t raw = nullptr;
-  cudaGraph_t graph = nullptr;
   gcap_graph_notes_t* notes = nullptr;
+  gcap_pool_allocator_options_t pool_options;
+  const gcap_graph_buffers_t no_buffers = {};
+  const gcap_model_t no_model = {};
+  gcap_graph_plan_t plan;
 };
 
 struct Call {
-  const char* name;
+  const char* text;
   gcap_status_t (*make)(World* w);
 };
 
+#define REFUSED(...)                                                                \
+  {                                                                                 \
+#__VA_ARGS__, [](World * w) -> gcap_status_t { return (void)w, (__VA_ARGS__); } \
+  }
+
 const Call kCalls[] = {
-    {"scratch_alloc",
-     [](World* w) {
-       void* memory = nullptr;
-       return gcap_scratch_alloc(w->resources.scratch, 1000, w->resources.stream, &memory);
-     }},
-    {"scratch_free", [](World* w) { return gcap_scratch_free(w->resources.scratch, w->block); }},
-    {"scratch_validate", [](World* w) { return gcap_scratch_validate(w->resources.scratch); }},
-    {"scratch_trim", [](World* w) { return gcap_scratch_trim(w->resources.scratch); }},
-    {"scratch_keep", [](World* w) { return gcap_scratch_keep(w->resources.scratch, w->block); }},
-    {"scratch_forget_stream", [](World* w) { return gcap_scratch_forget_stream(w->resources.scratch, w->pooled); }},
-    {"scratch_create",
-     [](World* w) {
-       gcap_scratch_t* scratch = nullptr;
-       return gcap_scratch_create(w->resources.allocator, nullptr, &scratch);
-     }},
-    {"reservation_open",
-     [](World* w) {
-       gcap_scratch_reservation_t* reservation = nullptr;
-       return gcap_scratch_reservation_open(w->resources.scratch, w->pooled, &reservation);
-     }},
-    {"reservation_prepare", [](World* w) { return gcap_scratch_reservation_prepare(w->resources.scratch, w->pooled); }},
-    {"reservation_reopen", [](World* w) { return gcap_scratch_reservation_reopen(w->reservation); }},
-    {"scratch_destroy", [](World* w) { return gcap_scratch_destroy(w->resources.scratch); }},
-    {"allocator_alloc",
-     [](World* w) {
-       void* memory = nullptr;
-       return gcap_allocator_alloc(w->resources.allocator, 64, &memory);
-     }},
-    {"stream_create",
-     [](World*) {
-       gcap_stream_t* stream = nullptr;
-       return gcap_stream_create(0, &stream);
-     }},
-    {"stream_wrap",
-     [](World* w) {
-       gcap_stream_t* stream = nullptr;
-       return gcap_stream_wrap(w->raw, GCAP_STREAM_USER, 0, 0, &stream);
-     }},
-    {"stream_defer",
-     [](World* w) {
-       return gcap_stream_defer(
-           w->resources.stream, [](void*) {}, nullptr);
-     }},
-    {"notification_create",
-     [](World* w) {
-       gcap_notification_t* notification = nullptr;
-       return gcap_notification_create(w->resources.stream, &notification);
-     }},
-    {"notification_record", [](World* w) { return gcap_notification_record(w->notification); }},
-    {"notification_wait", [](World* w) { return gcap_notification_wait(w->notification, w->resources.stream); }},
-    {"notification_wait_on_host", [](World* w) { return gcap_notification_wait_on_host(w->notification); }},
-    {"pool_create",
-     [](World*) {
-       gcap_stream_pool_t* pool = nullptr;
-       return gcap_stream_pool_create(0, &pool);
-     }},
-    {"pool_acquire",
-     [](World* w) {
-       gcap_stream_t* stream = nullptr;
-       return gcap_stream_pool_acquire(w->pool, &stream);
-     }},
-    {"device_allocator_create",
-     [](World*) {
-       gcap_allocator_t* allocator = nullptr;
-       return gcap_device_allocator_create(0, &allocator);
-     }},
-    {"pool_allocator_create",
-     [](World*) {
-       gcap_pool_allocator_options_t options;
-       gcap_pool_allocator_options_init(&options);
-       gcap_allocator_t* allocator = nullptr;
-       return gcap_pool_allocator_create(&options, &allocator);
-     }},
-    {"external_allocator_create",
-     [](World*) {
-       gcap_allocator_t* allocator = nullptr;
-       return gcap_external_allocator_create(nullptr, &allocator);
-     }},
-    {"allocator_create",
-     [](World*) {
-       gcap_allocator_t* allocator = nullptr;
-       return gcap_allocator_create(nullptr, &allocator);
-     }},
-    {"manager_create",
-     [](World*) {
-       gcap_graph_manager_t* manager = nullptr;
-       return gcap_graph_manager_create(nullptr, &manager);
-     }},
-    {"runtime_create",
-     [](World*) {
-       gcap_runtime_t* runtime = nullptr;
-       return gcap_runtime_create(nullptr, &runtime);
-     }},
-    {"runtime_get_resources",
-     [](World* w) {
-       gcap_run_resources_t resources;
-       return gcap_runtime_get_resources(w->runtime, &resources);
-     }},
-    {"capture_retain",
-     [](World* w) {
-       return gcap_capture_retain(
-           gcap_capture_current(), [](void*) {}, /*bytes=*/nullptr, w);
-     }},
-    {"capture_on_close",
-     [](World* w) {
-       return gcap_capture_on_close(
-           gcap_capture_current(), [](void*, bool) {}, w);
-     }},
-    {"capture_fork", [](World* w) { return gcap_capture_fork(gcap_capture_current(), &w->raw, 1); }},
-    {"capture_join", [](World* w) { return gcap_capture_join(gcap_capture_current(), &w->raw, 1); }},
-    {"stream_synchronize", [](World* w) { return gcap_stream_synchronize(w->resources.stream); }},
-    {"stream_destroy", [](World* w) { return gcap_stream_destroy(w->resources.stream); }},
-    {"pool_release", [](World* w) { return gcap_stream_pool_release(w->pool, w->pooled); }},
-    {"pool_destroy", [](World* w) { return gcap_stream_pool_destroy(w->pool); }},
-    {"capture_begin",
-     [](World* w) {
-       gcap_capture_t* capture = nullptr;
-       return gcap_capture_begin(w->raw, nullptr, &capture);
-     }},
-    {"capture_end",
-     [](World*) {
-       cudaGraph_t graph = nullptr;
-       gcap_retained_t* retained = nullptr;
-       return gcap_capture_end(gcap_capture_current(), &graph, &retained);
-     }},
-    {"capture_write_events", [](World*) { return gcap_capture_write_events(gcap_capture_current(), "/dev/null"); }},
-    {"manager_run", [](World* w) { return RunPlain(w->manager, 0, w->raw, NothingOnStream, nullptr, true); }},
-    {"manager_replay", [](World* w) { return Replay(w->manager, 0, true); }},
-    {"manager_release", [](World* w) { return gcap_graph_manager_release(w->manager, 0); }},
-    {"manager_destroy", [](World* w) { return gcap_graph_manager_destroy(w->manager); }},
-    {"manager_begin_run",
-     [](World* w) {
-       gcap_graph_run_kind_t kind;
-       return BeginPlain(w->manager, 5, w->raw, &kind);
-     }},
-    {"manager_end_run", [](World* w) { return EndPlain(w->manager, nullptr, true); }},
-    {"manager_begin_run_on",
-     [](World* w) {
-       gcap_graph_run_kind_t kind;
-       const gcap_graph_buffers_t none = {};
-       return BeginPlainOn(w->manager, 5, w->raw, &none, &kind, nullptr);
-     }},
-    {"manager_recapture", [](World* w) { return gcap_graph_manager_recapture(w->manager, 0); }},
-    {"manager_explain",
-     [](World* w) { return gcap_graph_manager_explain(w->manager, 0, GCAP_GRAPH_WHY_CAPTURE_FAILED); }},
-    {"manager_dump", [](World* w) { return gcap_graph_manager_dump(w->manager, 0, "/dev/null", 0); }},
-    {"manager_audit", [](World* w) { return gcap_graph_manager_audit(w->manager, 0, nullptr, nullptr, nullptr); }},
-    {"manager_check_moves", [](World* w) { return gcap_graph_manager_check_moves(w->manager, 0); }},
-    {"manager_plan",
-     [](World* w) {
-       gcap_graph_plan_t plan;
-       gcap_graph_plan_init(&plan);
-       return gcap_graph_manager_plan(w->manager, nullptr, 0, &plan);
-     }},
-    {"notes_create",
-     [](World* w) {
-       gcap_graph_notes_t* notes = nullptr;
-       return gcap_graph_notes_create(w->graph, nullptr, nullptr, &notes);
-     }},
-    {"audit", [](World* w) { return gcap_graph_audit(w->notes, nullptr, nullptr, nullptr); }},
-    {"runtime_copy_tensors", [](World* w) { return gcap_runtime_copy_tensors(w->runtime, nullptr, 0); }},
-    {"runtime_create_stream",
-     [](World* w) {
-       gcap_stream_t* stream = nullptr;
-       return gcap_runtime_create_stream(w->runtime, &stream);
-     }},
-    {"runtime_get_allocator",
-     [](World* w) {
-       gcap_allocator_t* allocator = nullptr;
-       return gcap_runtime_get_allocator(w->runtime, GCAP_MEMORY_PINNED, &allocator);
-     }},
-    {"runtime_fork",
-     [](World* w) {
-       gcap_stream_t* stream = nullptr;
-       return gcap_runtime_fork(w->runtime, 1, &stream);
-     }},
-    {"runtime_join", [](World* w) { return gcap_runtime_join(w->runtime); }},
-    {"runtime_run", [](World* w) { return RunOnRuntime(w->runtime, 0, Nothing, nullptr, true); }},
-    {"runtime_begin_run", [](World* w) { return BeginRun(w->runtime, 0); }},
-    {"runtime_plan",
-     [](World* w) {
-       gcap_graph_plan_t plan;
-       gcap_graph_plan_init(&plan);
-       return PlanOnRuntime(w->runtime, nullptr, 0, &plan);
-     }},
-    {"runtime_end_run", [](World* w) { return EndRun(w->runtime, nullptr, true); }},
-    {"runtime_replay", [](World* w) { return TryReplay(w->runtime, 0, /*synchronize=*/true, nullptr); }},
-    {"runtime_destroy", [](World* w) { return gcap_runtime_destroy(w->runtime); }},
-    {"session_run", [](World* w) { return w->rig.Run(w->x, w->y); }},
-    {"io_binding_destroy", [](World* w) { return gcap_io_binding_destroy(w->binding); }},
-    {"session_run_bound", [](World* w) { return gcap_session_run_bound(w->rig.session, nullptr, w->binding); }},
-    {"session_create",
-     [](World*) {
-       const gcap_model_t none = {};
-       gcap_session_t* session = nullptr;
-       return gcap_session_create(&none, nullptr, 0, nullptr, &session);
-     }},
-    {"session_release_captured_graph", [](World* w) { return gcap_session_release_captured_graph(w->rig.session, 0); }},
-    {"session_warm_up", [](World* w) { return gcap_session_warm_up(w->rig.session, nullptr, 0); }},
-    {"session_plan",
-     [](World* w) {
-       gcap_graph_plan_t plan;
-       gcap_graph_plan_init(&plan);
-       return gcap_session_plan(w->rig.session, nullptr, 0, &plan);
-     }},
-    {"session_destroy", [](World* w) { return gcap_session_destroy(w->rig.session); }},
-    {"ep_destroy", [](World* w) { return gcap_ep_destroy(w->rig.ep->get()); }},
+    REFUSED(gcap_scratch_alloc(w->resources.scratch, 1000, w->resources.stream, kOut)),
+    REFUSED(gcap_scratch_free(w->resources.scratch, w->block)),
+    REFUSED(gcap_scratch_validate(w->resources.scratch)),
+    REFUSED(gcap_scratch_trim(w->resources.scratch)),
+    REFUSED(gcap_scratch_keep(w->resources.scratch, w->block)),
+    REFUSED(gcap_scratch_forget_stream(w->resources.scratch, w->pooled)),
+    REFUSED(gcap_scratch_create(w->resources.allocator, nullptr, kOut)),
+    REFUSED(gcap_scratch_reservation_open(w->resources.scratch, w->pooled, kOut)),
+    REFUSED(gcap_scratch_reservation_prepare(w->resources.scratch, w->pooled)),
+    REFUSED(gcap_scratch_reservation_reopen(w->reservation)),
+    REFUSED(gcap_scratch_destroy(w->resources.scratch)),
+    REFUSED(gcap_allocator_alloc(w->resources.allocator, 64, kOut)),
+    REFUSED(gcap_stream_create(0, kOut)),
+    REFUSED(gcap_stream_wrap(w->raw, GCAP_STREAM_USER, 0, 0, kOut)),
+    REFUSED(gcap_stream_defer(w->resources.stream, Release, nullptr)),
+    REFUSED(gcap_notification_create(w->resources.stream, kOut)),
+    REFUSED(gcap_notification_record(w->notification)),
+    REFUSED(gcap_notification_wait(w->notification, w->resources.stream)),
+    REFUSED(gcap_notification_wait_on_host(w->notification)),
+    REFUSED(gcap_stream_pool_create(0, kOut)),
+    REFUSED(gcap_stream_pool_acquire(w->pool, kOut)),
+    REFUSED(gcap_device_allocator_create(0, kOut)),
+    REFUSED(gcap_pool_allocator_create(&w->pool_options, kOut)),
+    REFUSED(gcap_external_allocator_create(nullptr, kOut)),
+    REFUSED(gcap_allocator_create(nullptr, kOut)),
+    REFUSED(gcap_graph_manager_create(nullptr, kOut)),
+    REFUSED(gcap_runtime_create(nullptr, kOut)),
+    REFUSED(gcap_runtime_get_resources(w->runtime, kOut)),
+    REFUSED(gcap_capture_retain(gcap_capture_current(), Release, /*bytes=*/nullptr, w)),
+    REFUSED(gcap_capture_on_close(gcap_capture_current(), Close, w)),
+    REFUSED(gcap_capture_fork(gcap_capture_current(), &w->raw, 1)),
+    REFUSED(gcap_capture_join(gcap_capture_current(), &w->raw, 1)),
+    REFUSED(gcap_stream_synchronize(w->resources.stream)),
+    REFUSED(gcap_stream_destroy(w->resources.stream)),
+    REFUSED(gcap_stream_pool_release(w->pool, w->pooled)),
+    REFUSED(gcap_stream_pool_destroy(w->pool)),
+    REFUSED(gcap_capture_begin(w->raw, nullptr, kOut)),
+    REFUSED(gcap_capture_end(gcap_capture_current(), kOut, kOut)),
+    REFUSED(gcap_capture_write_events(gcap_capture_current(), "/dev/null")),
+    REFUSED(RunPlain(w->manager, 0, w->raw, NothingOnStream, nullptr, true)),
+    REFUSED(Replay(w->manager, 0, true)),
+    REFUSED(gcap_graph_manager_release(w->manager, 0)),
+    REFUSED(gcap_graph_manager_destroy(w->manager)),
+    REFUSED(BeginPlain(w->manager, 5, w->raw, kOut)),
+    REFUSED(EndPlain(w->manager, nullptr, true)),
+    REFUSED(BeginPlainOn(w->manager, 5, w->raw, &w->no_buffers, kOut, nullptr)),
+    REFUSED(gcap_graph_manager_recapture(w->manager, 0)),
+    REFUSED(gcap_graph_manager_explain(w->manager, 0, GCAP_GRAPH_WHY_CAPTURE_FAILED)),
+    REFUSED(gcap_graph_manager_dump(w->manager, 0, "/dev/null", 0)),
+    REFUSED(gcap_graph_manager_audit(w->manager, 0, nullptr, nullptr, nullptr)),
+    REFUSED(gcap_graph_manager_check_moves(w->manager, 0)),
+    REFUSED(gcap_graph_manager_plan(w->manager, nullptr, 0, &w->plan)),
+    REFUSED(gcap_graph_notes_create(w->graph, nullptr, nullptr, kOut)),
+    REFUSED(gcap_graph_audit(w->notes, nullptr, nullptr, nullptr)),
+    REFUSED(gcap_runtime_copy_tensors(w->runtime, nullptr, 0)),
+    REFUSED(gcap_runtime_create_stream(w->runtime, kOut)),
+    REFUSED(gcap_runtime_get_allocator(w->runtime, GCAP_MEMORY_PINNED, kOut)),
+    REFUSED(gcap_runtime_fork(w->runtime, 1, kOut)),
+    REFUSED(gcap_runtime_join(w->runtime)),
+    REFUSED(RunOnRuntime(w->runtime, 0, Nothing, nullptr, true)),
+    REFUSED(BeginRun(w->runtime, 0)),
+    REFUSED(PlanOnRuntime(w->runtime, nullptr, 0, &w->plan)),
+    REFUSED(EndRun(w->runtime, nullptr, true)),
+    REFUSED(TryReplay(w->runtime, 0, /*synchronize=*/true, nullptr)),
+    REFUSED(gcap_runtime_destroy(w->runtime)),
+    REFUSED(w->rig.Run(w->x, w->y)),
+    REFUSED(gcap_io_binding_destroy(w->binding)),
+    REFUSED(gcap_session_run_bound(w->rig.session, nullptr, w->binding)),
+    REFUSED(gcap_session_create(&w->no_model, nullptr, 0, nullptr, kOut)),
+    REFUSED(gcap_session_release_captured_graph(w->rig.session, 0)),
+    REFUSED(gcap_session_warm_up(w->rig.session, nullptr, 0)),
+    REFUSED(gcap_session_plan(w->rig.session, nullptr, 0, &w->plan)),
+    REFUSED(gcap_session_destroy(w->rig.session)),
+    REFUSED(gcap_ep_destroy(w->rig.ep->get())),
 };
 
 // In the child. Gives the number of calls that were not refused as they should be.
@@ -315,7 +187,7 @@ int CountWrong(World* world) {
   for (const Call& call : kCalls) {
     const Outcome outcome(call.make(world));
     if (outcome.code == GCAP_FAILED_PRECONDITION && outcome.Names("forked")) continue;
-    fprintf(stderr, "%s: %s: %s\n", call.name, gcap_code_name(outcome.code), outcome.message.c_str());
+    fprintf(stderr, "%s: %s: %s\n", call.text, gcap_code_name(outcome.code), outcome.message.c_str());
     ++wrong;
   }
   return wrong;

@@ -60,9 +60,7 @@ class MemoryScene : public StreamScene {
 
 using S = MemoryScene;
 
-Walk MemoryWalk(const char* function, const char* variant, void (*prepare)(S*), gcap_status_t (*act)(S*)) {
-  return MakeWalk<S>(function, variant, prepare, act);
-}
+// --- Allocators -----------------------------------------------------------------------------------------------------
 
 void WithBlock(S* s) { GCAP_EXPECT_OK(gcap_allocator_alloc(s->allocator, kBytes, &s->block)); }
 
@@ -71,86 +69,119 @@ gcap_status_t CreatePool(S* s) {
   gcap_pool_allocator_options_init(&options);
   return gcap_pool_allocator_create(&options, &s->second);
 }
+gcap_status_t CreateExternal(S* s) {
+  gcap_external_allocator_options_t options;
+  gcap_external_allocator_options_init(&options);
+  options.alloc = [](size_t) -> void* { return nullptr; };
+  options.free = [](void*) {};
+  return gcap_external_allocator_create(&options, &s->second);
+}
+gcap_status_t CreateOfTable(S* s) {
+  gcap_allocator_ops_t ops = {};
+  ops.struct_version = GCAP_ALLOCATOR_OPS_VERSION;
+  ops.device_id = -1;
+  ops.alignment = 256;
+  ops.alloc = [](void*, size_t, void**) { return gcap_status_t{}; };
+  ops.free = [](void*, void*) { return gcap_status_t{}; };
+  return gcap_allocator_create(&ops, &s->second);
+}
 
 void WithPool(S* s) { GCAP_EXPECT_OK(CreatePool(s)); }
-
+gcap_status_t AllocSecond(S* s) { return gcap_allocator_alloc(s->second, kBytes, &s->second_block); }
+gcap_status_t AllocSecondOnStream(S* s) {
+  return gcap_allocator_alloc_on_stream(s->second, kBytes, s->stream, &s->second_block);
+}
 void WithPoolBlock(S* s) {
   WithPool(s);
-  GCAP_EXPECT_OK(gcap_allocator_alloc_on_stream(s->second, kBytes, s->stream, &s->second_block));
+  GCAP_EXPECT_OK(AllocSecondOnStream(s));
 }
 
-gcap_status_t FreeSecond(S* s) {
-  gcap_status_t status = gcap_allocator_free(s->second, s->second_block);
-  if (status == nullptr) s->second_block = nullptr;
+// Frees a block; a failure leaves it handed out, so End tries again.
+gcap_status_t GiveBack(gcap_status_t status, void** block) {
+  if (status == nullptr) *block = nullptr;
   return status;
 }
-
-void WithScratchBlock(S* s) {
-  GCAP_EXPECT_OK(gcap_scratch_alloc(s->scratch, kBytes, s->stream, &s->gcap_scratch_block));
+gcap_status_t Free(S* s) { return GiveBack(gcap_allocator_free(s->allocator, s->block), &s->block); }
+gcap_status_t FreeSecond(S* s) { return GiveBack(gcap_allocator_free(s->second, s->second_block), &s->second_block); }
+gcap_status_t FreeScratch(S* s) {
+  return GiveBack(gcap_scratch_free(s->scratch, s->gcap_scratch_block), &s->gcap_scratch_block);
 }
 
+std::vector<Walk> AllocatorWalks() {
+  return {
+      WalkOf<S>(CALL(gcap_device_allocator_create, 0, &s->second)),
+      WalkOf<S>(CALL(gcap_pinned_allocator_create, &s->second)).MakesNoCall(),
+      WalkOf<S>("gcap_external_allocator_create", CreateExternal).MakesNoCall(),
+      WalkOf<S>("gcap_allocator_create", CreateOfTable).MakesNoCall(),
+      WalkOf<S>(CALL(gcap_allocator_alloc, s->allocator, kBytes, &s->block)),
+      WalkOf<S>(CALL(gcap_allocator_alloc_on_stream, s->allocator, kBytes, s->stream, &s->block)),
+      WalkOf<S>(CALL(gcap_allocator_reserve, s->allocator, kBytes, &s->block)),
+      WalkOf<S>("gcap_allocator_free", Free, WithBlock).RecoversFrom(kAfterFree),
+      WalkOf<S>(CALL(gcap_allocator_trim, s->allocator), WithBlock).MakesNoCall(),
+      WalkOf<S>("gcap_pool_allocator_create", CreatePool),
+      WalkOf<S>("gcap_allocator_alloc", AllocSecond, WithPool, "pool"),
+      WalkOf<S>("gcap_allocator_alloc_on_stream", AllocSecondOnStream, WithPool, "pool"),
+      WalkOf<S>(CALL(gcap_allocator_reserve, s->second, kBytes, &s->second_block), WithPool, "pool"),
+      WalkOf<S>("gcap_allocator_free", FreeSecond, WithPoolBlock, "pool").RecoversFrom(kAfterFree),
+      WalkOf<S>(CALL(gcap_allocator_trim, s->second), WithPoolBlock, "pool"),
+  };
+}
+
+// --- Scratch --------------------------------------------------------------------------------------------------------
+
+gcap_status_t Alloc(S* s) { return gcap_scratch_alloc(s->scratch, kBytes, s->stream, &s->gcap_scratch_block); }
+void WithScratchBlock(S* s) { GCAP_EXPECT_OK(Alloc(s)); }
 void WithFreeScratch(S* s) {
   WithScratchBlock(s);
-  GCAP_EXPECT_OK(gcap_scratch_free(s->scratch, s->gcap_scratch_block));
-  s->gcap_scratch_block = nullptr;
+  GCAP_EXPECT_OK(FreeScratch(s));
   GCAP_EXPECT_OK(gcap_stream_synchronize(s->stream));
 }
 
-void WithoutScratch(S* s) {
-  GCAP_EXPECT_OK(gcap_scratch_destroy(s->scratch));
-  s->scratch = nullptr;
+gcap_status_t Create(S* s) { return gcap_scratch_create(s->allocator, nullptr, &s->scratch); }
+gcap_status_t Destroy(S* s) {
+  gcap_status_t status = gcap_scratch_destroy(s->scratch);
+  if (status == nullptr) s->scratch = nullptr;
+  return status;
 }
-
-void WithDebugScratch(S* s) {
+void WithoutScratch(S* s) { GCAP_EXPECT_OK(Destroy(s)); }
+gcap_scratch_options_t NewOptions(S* s) {
   WithoutScratch(s);
   gcap_scratch_options_t options;
   gcap_scratch_options_init(&options);
+  return options;
+}
+
+void WithDebugScratch(S* s) {
+  gcap_scratch_options_t options = NewOptions(s);
   options.red_zones = options.poison_on_free = true;
   options.recorded_operations = 10;
   GCAP_EXPECT_OK(gcap_scratch_create(s->allocator, &options, &s->scratch));
   WithFreeScratch(s);
 }
-
 void WithDebugBlock(S* s) {
   WithDebugScratch(s);
   WithScratchBlock(s);
 }
 
-// Gives the block back; a failure leaves it handed out, so End tries again.
-gcap_status_t Free(S* s) {
-  gcap_status_t status = gcap_allocator_free(s->allocator, s->block);
-  if (status == nullptr) s->block = nullptr;
-  return status;
-}
-
-gcap_status_t FreeScratch(S* s) {
-  gcap_status_t status = gcap_scratch_free(s->scratch, s->gcap_scratch_block);
-  if (status == nullptr) s->gcap_scratch_block = nullptr;
-  return status;
-}
-
-// The scratch's whole first region was used by nobody knows whom.
-void WithUntaggedScratch(S* s) {
-  GCAP_EXPECT_OK(gcap_allocator_alloc(gcap_scratch_allocator(s->scratch), kRegionBytes, &s->gcap_scratch_block));
-  GCAP_EXPECT_OK(FreeScratch(s));
-}
-
+// Of nobody knows what stream.
 gcap_status_t AllocUntagged(S* s) {
   return gcap_allocator_alloc(gcap_scratch_allocator(s->scratch), kRegionBytes, &s->gcap_scratch_block);
+}
+// The scratch's whole first region was used so.
+void WithUntaggedScratch(S* s) {
+  GCAP_EXPECT_OK(AllocUntagged(s));
+  GCAP_EXPECT_OK(FreeScratch(s));
 }
 
 gcap_status_t Reserve(S* s) {
   return gcap_allocator_reserve(gcap_scratch_allocator(s->scratch), kBytes, &s->gcap_scratch_block);
 }
-
 void WithReserve(S* s) { GCAP_EXPECT_OK(Reserve(s)); }
 
 // The limit is reached, and the next large request has all to do that there is: a region is idle, one was used by its
 // stream last, and one by nobody knows whom.
 void WithoutMemory(S* s) {
-  GCAP_EXPECT_OK(gcap_scratch_destroy(s->scratch));
-  gcap_scratch_options_t options;
-  gcap_scratch_options_init(&options);
+  gcap_scratch_options_t options = NewOptions(s);
   options.extend_as_requested = true;
   options.memory_limit_bytes = 3 * kRegionBytes + kBytes;  // room for the next run
   GCAP_EXPECT_OK(gcap_scratch_create(s->allocator, &options, &s->scratch));
@@ -161,87 +192,54 @@ void WithoutMemory(S* s) {
   for (void* block : blocks) GCAP_EXPECT_OK(gcap_scratch_free(s->scratch, block));
   GCAP_EXPECT_OK(gcap_stream_synchronize(s->other));
 }
-
 gcap_status_t AllocAll(S* s) {
   return gcap_scratch_alloc(s->scratch, 3 * kRegionBytes, s->stream, &s->gcap_scratch_block);
 }
 
-gcap_status_t DestroyScratch(S* s) {
-  gcap_status_t status = gcap_scratch_destroy(s->scratch);
-  if (status == nullptr) s->scratch = nullptr;
-  return status;
+std::vector<Walk> ScratchWalks() {
+  return {
+      WalkOf<S>("gcap_scratch_create", Create, WithoutScratch).MakesNoCall(),
+      WalkOf<S>("gcap_scratch_destroy", Destroy, WithFreeScratch).RecoversFrom(kAfterFree),
+      WalkOf<S>("gcap_scratch_alloc", Alloc, nullptr, "first region"),
+      WalkOf<S>("gcap_scratch_alloc", Alloc, WithFreeScratch, "from a region").MakesNoCall(),
+      WalkOf<S>("gcap_scratch_alloc", Alloc, WithDebugScratch, "debug options"),
+      WalkOf<S>("gcap_scratch_alloc", AllocAll, WithoutMemory, "memory is out").Recovers(),
+      WalkOf<S>("gcap_scratch_free", FreeScratch, WithScratchBlock).MakesNoCall(),
+      WalkOf<S>("gcap_scratch_free", FreeScratch, WithDebugBlock, "debug options"),
+      WalkOf<S>(CALL(gcap_scratch_keep, s->scratch, s->gcap_scratch_block), WithScratchBlock).MakesNoCall(),
+      WalkOf<S>(CALL(gcap_scratch_forget_stream, s->scratch, s->stream), WithFreeScratch).MakesNoCall(),
+      WalkOf<S>(CALL(gcap_scratch_trim, s->scratch), WithFreeScratch).RecoversFrom(kAfterFree),
+      WalkOf<S>(CALL(gcap_scratch_trim, s->scratch), WithUntaggedScratch, "after a free of no stream")
+          .RecoversFrom(kAfterFree),
+      WalkOf<S>(CALL(gcap_scratch_validate, s->scratch), WithFreeScratch).MakesNoCall(),
+      WalkOf<S>(CALL(gcap_scratch_validate, s->scratch), WithDebugBlock, "debug options"),
+      // Where the wait fails it grows instead.
+      WalkOf<S>("gcap_allocator_alloc", AllocUntagged, WithUntaggedScratch, "scratch, after a wait").Recovers(),
+      WalkOf<S>("gcap_allocator_reserve", Reserve, nullptr, "scratch"),
+      WalkOf<S>("gcap_allocator_free", FreeScratch, WithReserve, "scratch's reserve").RecoversFrom(kAfterFree),
+  };
 }
 
-void AddAllocatorWalks(std::vector<Walk>* walks) {
-  walks->push_back(MemoryWalk("gcap_device_allocator_create", "", nullptr,
-                              [](S* s) { return gcap_device_allocator_create(0, &s->second); }));
-  walks->push_back(MemoryWalk("gcap_pinned_allocator_create", "", nullptr, [](S* s) {
-                     return gcap_pinned_allocator_create(&s->second);
-                   }).MakesNoCall());
-  walks->push_back(MemoryWalk("gcap_external_allocator_create", "", nullptr, [](S* s) {
-                     gcap_external_allocator_options_t options;
-                     gcap_external_allocator_options_init(&options);
-                     options.alloc = [](size_t) -> void* { return nullptr; };
-                     options.free = [](void*) {};
-                     return gcap_external_allocator_create(&options, &s->second);
-                   }).MakesNoCall());
-  walks->push_back(MemoryWalk("gcap_allocator_create", "", nullptr, [](S* s) {
-                     gcap_allocator_ops_t ops = {};
-                     ops.struct_version = GCAP_ALLOCATOR_OPS_VERSION;
-                     ops.device_id = -1;
-                     ops.alignment = 256;
-                     ops.alloc = [](void*, size_t, void**) { return gcap_status_t{}; };
-                     ops.free = [](void*, void*) { return gcap_status_t{}; };
-                     return gcap_allocator_create(&ops, &s->second);
-                   }).MakesNoCall());
-  walks->push_back(MemoryWalk("gcap_allocator_alloc", "", nullptr,
-                              [](S* s) { return gcap_allocator_alloc(s->allocator, kBytes, &s->block); }));
-  walks->push_back(MemoryWalk("gcap_allocator_alloc_on_stream", "", nullptr, [](S* s) {
-    return gcap_allocator_alloc_on_stream(s->allocator, kBytes, s->stream, &s->block);
-  }));
-  walks->push_back(MemoryWalk("gcap_allocator_reserve", "", nullptr,
-                              [](S* s) { return gcap_allocator_reserve(s->allocator, kBytes, &s->block); }));
-  walks->push_back(MemoryWalk("gcap_allocator_free", "", WithBlock, Free).RecoversFrom(kAfterFree));
-  walks->push_back(MemoryWalk("gcap_allocator_trim", "", WithBlock, [](S* s) {
-                     return gcap_allocator_trim(s->allocator);
-                   }).MakesNoCall());
-}
-
-void AddPoolAllocatorWalks(std::vector<Walk>* walks) {
-  walks->push_back(MemoryWalk("gcap_pool_allocator_create", "", nullptr, CreatePool));
-  walks->push_back(MemoryWalk("gcap_allocator_alloc", "pool", WithPool,
-                              [](S* s) { return gcap_allocator_alloc(s->second, kBytes, &s->second_block); }));
-  walks->push_back(MemoryWalk("gcap_allocator_alloc_on_stream", "pool", WithPool, [](S* s) {
-    return gcap_allocator_alloc_on_stream(s->second, kBytes, s->stream, &s->second_block);
-  }));
-  walks->push_back(MemoryWalk("gcap_allocator_reserve", "pool", WithPool,
-                              [](S* s) { return gcap_allocator_reserve(s->second, kBytes, &s->second_block); }));
-  walks->push_back(MemoryWalk("gcap_allocator_free", "pool", WithPoolBlock, FreeSecond).RecoversFrom(kAfterFree));
-  walks->push_back(
-      MemoryWalk("gcap_allocator_trim", "pool", WithPoolBlock, [](S* s) { return gcap_allocator_trim(s->second); }));
-}
+// --- Scratch of captures --------------------------------------------------------------------------------------------
 
 // A graph has all that the stream used.
 void WithClosedReservation(S* s) {
-  constexpr size_t kFirstRegion = size_t{1} << 20;
-  void* block = nullptr;
-  GCAP_ASSERT_OK(gcap_scratch_alloc(s->scratch, kFirstRegion, s->stream, &block));
-  GCAP_EXPECT_OK(gcap_scratch_free(s->scratch, block));
-  GCAP_ASSERT_OK(gcap_scratch_reservation_open(s->scratch, s->stream, &s->reservation));
-  GCAP_ASSERT_OK(gcap_scratch_alloc(s->scratch, kFirstRegion, s->stream, &block));
-  GCAP_EXPECT_OK(gcap_scratch_free(s->scratch, block));
+  for (const bool reserves : {false, true}) {
+    void* block = nullptr;
+    if (reserves) GCAP_ASSERT_OK(gcap_scratch_reservation_open(s->scratch, s->stream, &s->reservation));
+    GCAP_ASSERT_OK(gcap_scratch_alloc(s->scratch, kRegionBytes, s->stream, &block));
+    GCAP_EXPECT_OK(gcap_scratch_free(s->scratch, block));
+  }
   gcap_scratch_reservation_close(s->reservation);
 }
 // A capture with what it needs reserved.
 void InCapture(S* s) {
   WithFreeScratch(s);
-  gcap_capture_t* capture = nullptr;
-  GCAP_ASSERT_OK(gcap_capture_begin(s->Handle(), nullptr, &capture));
+  s->BeginCapture();
   GCAP_ASSERT_OK(gcap_scratch_reservation_open(s->scratch, s->stream, &s->reservation));
 }
 void EndCapture(S* s) {
-  GCAP_EXPECT_OK(gcap_scratch_free(s->scratch, s->gcap_scratch_block));
-  s->gcap_scratch_block = nullptr;
+  GCAP_EXPECT_OK(FreeScratch(s));
   gcap_scratch_reservation_close(s->reservation);
   gcap_capture_abort(gcap_capture_current());
 }
@@ -279,79 +277,28 @@ void ReleaseGraph(S* s) {
   s->retained = nullptr;
 }
 
-void AddScratchWalks(std::vector<Walk>* walks) {
-  walks->push_back(MemoryWalk("gcap_scratch_create", "", WithoutScratch, [](S* s) {
-                     return gcap_scratch_create(s->allocator, nullptr, &s->scratch);
-                   }).MakesNoCall());
-  walks->push_back(MemoryWalk("gcap_scratch_destroy", "", WithFreeScratch, DestroyScratch).RecoversFrom(kAfterFree));
-  walks->push_back(MemoryWalk("gcap_scratch_alloc", "first region", nullptr, [](S* s) {
-    return gcap_scratch_alloc(s->scratch, kBytes, s->stream, &s->gcap_scratch_block);
-  }));
-  walks->push_back(MemoryWalk("gcap_scratch_alloc", "from a region", WithFreeScratch, [](S* s) {
-                     return gcap_scratch_alloc(s->scratch, kBytes, s->stream, &s->gcap_scratch_block);
-                   }).MakesNoCall());
-  walks->push_back(
-      MemoryWalk("gcap_scratch_alloc", "in a capture", InCapture,
-                 [](S* s) { return gcap_scratch_alloc(s->scratch, kBytes, s->stream, &s->gcap_scratch_block); })
+std::vector<Walk> ReservationWalks() {
+  const auto prepare = ACT(gcap_scratch_reservation_prepare(s->scratch, s->stream));
+  return {
+      WalkOf<S>("gcap_scratch_alloc", Alloc, InCapture, "in a capture").MakesNoCall().Then<S>(EndCapture),
+      WalkOf<S>("gcap_scratch_alloc", CaptureWithoutReservation, WithFreeScratch,
+                "in a scope that forks, without a reservation")
+          .Then<S>(ReleaseGraph),
+      WalkOf<S>("gcap_scratch_free", FreeInScope, WithScratchBlock, "in a scope, without a reservation")
+          .Then<S>(ReleaseGraph),
+      WalkOf<S>(CALL(gcap_scratch_reservation_open, s->scratch, s->stream, &s->reservation), WithFreeScratch)
+          .MakesNoCall(),
+      WalkOf<S>(CALL(gcap_scratch_reservation_reopen, s->reservation), WithClosedReservation)
           .MakesNoCall()
-          .Then<S>(EndCapture));
-  walks->push_back(MemoryWalk("gcap_scratch_alloc", "in a scope that forks, without a reservation", WithFreeScratch,
-                              CaptureWithoutReservation)
-                       .Then<S>(ReleaseGraph));
-  walks->push_back(MemoryWalk("gcap_scratch_free", "in a scope, without a reservation", WithScratchBlock, FreeInScope)
-                       .Then<S>(ReleaseGraph));
-  walks->push_back(MemoryWalk("gcap_scratch_free", "", WithScratchBlock, FreeScratch).MakesNoCall());
-  walks->push_back(MemoryWalk("gcap_scratch_keep", "", WithScratchBlock, [](S* s) {
-                     return gcap_scratch_keep(s->scratch, s->gcap_scratch_block);
-                   }).MakesNoCall());
-  walks->push_back(MemoryWalk("gcap_scratch_forget_stream", "", WithFreeScratch, [](S* s) {
-                     return gcap_scratch_forget_stream(s->scratch, s->stream);
-                   }).MakesNoCall());
-  walks->push_back(MemoryWalk("gcap_scratch_trim", "", WithFreeScratch, [](S* s) {
-                     return gcap_scratch_trim(s->scratch);
-                   }).RecoversFrom(kAfterFree));
-  walks->push_back(MemoryWalk("gcap_scratch_trim", "after a free of no stream", WithUntaggedScratch, [](S* s) {
-                     return gcap_scratch_trim(s->scratch);
-                   }).RecoversFrom(kAfterFree));
-  // Where the wait fails it grows instead.
-  walks->push_back(MemoryWalk("gcap_allocator_alloc", "scratch, after a wait", WithUntaggedScratch, AllocUntagged)
-                       .RecoversFrom({"*"}));
-  walks->push_back(MemoryWalk("gcap_allocator_reserve", "scratch", nullptr, Reserve));
-  walks->push_back(
-      MemoryWalk("gcap_allocator_free", "scratch's reserve", WithReserve, FreeScratch).RecoversFrom(kAfterFree));
-  walks->push_back(MemoryWalk("gcap_scratch_alloc", "memory is out", WithoutMemory, AllocAll).RecoversFrom({"*"}));
-  walks->push_back(MemoryWalk("gcap_scratch_validate", "", WithFreeScratch, [](S* s) {
-                     return gcap_scratch_validate(s->scratch);
-                   }).MakesNoCall());
-  walks->push_back(MemoryWalk("gcap_scratch_alloc", "debug options", WithDebugScratch, [](S* s) {
-    return gcap_scratch_alloc(s->scratch, kBytes, s->stream, &s->gcap_scratch_block);
-  }));
-  walks->push_back(MemoryWalk("gcap_scratch_free", "debug options", WithDebugBlock, FreeScratch));
-  walks->push_back(MemoryWalk("gcap_scratch_validate", "debug options", WithDebugBlock,
-                              [](S* s) { return gcap_scratch_validate(s->scratch); }));
-  walks->push_back(MemoryWalk("gcap_scratch_reservation_open", "", WithFreeScratch, [](S* s) {
-                     return gcap_scratch_reservation_open(s->scratch, s->stream, &s->reservation);
-                   }).MakesNoCall());
-  walks->push_back(MemoryWalk("gcap_scratch_reservation_reopen", "", WithClosedReservation,
-                              [](S* s) { return gcap_scratch_reservation_reopen(s->reservation); })
-                       .MakesNoCall()
-                       .Then<S>(CloseAndRelease));
-  walks->push_back(MemoryWalk("gcap_scratch_reservation_prepare", "nothing lacks", WithFreeScratch, [](S* s) {
-                     return gcap_scratch_reservation_prepare(s->scratch, s->stream);
-                   }).MakesNoCall());
-  walks->push_back(MemoryWalk("gcap_scratch_reservation_prepare", "grows", WithClosedReservation,
-                              [](S* s) { return gcap_scratch_reservation_prepare(s->scratch, s->stream); }));
+          .Then<S>(CloseAndRelease),
+      WalkOf<S>("gcap_scratch_reservation_prepare", prepare, WithFreeScratch, "nothing lacks").MakesNoCall(),
+      WalkOf<S>("gcap_scratch_reservation_prepare", prepare, WithClosedReservation, "grows"),
+  };
 }
 
 }  // namespace
 
-std::vector<Walk> MemoryWalks() {
-  std::vector<Walk> walks;
-  AddAllocatorWalks(&walks);
-  AddPoolAllocatorWalks(&walks);
-  AddScratchWalks(&walks);
-  return walks;
-}
+std::vector<Walk> MemoryWalks() { return Joined({AllocatorWalks(), ScratchWalks(), ReservationWalks()}); }
 
 }  // namespace testing
 }  // namespace gcap

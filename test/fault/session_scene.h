@@ -8,11 +8,13 @@
 
 #include <memory>
 
+#include "gcap/graph_plan.h"
 #include "gcap/kit/ep.h"
 #include "gcap/kit/ep_ops.h"
 #include "gcap/kit/io_binding.h"
 #include "gcap/kit/session.h"
 #include "gtest/gtest.h"
+#include "test/fault/out.h"
 #include "test/fault/walk.h"
 #include "test/session/session_test.h"
 #include "test/support/device_floats.h"
@@ -24,7 +26,10 @@ namespace testing {
 // Graphs are captured in an id's second run. What a walk destroys it sets to NULL.
 class SessionScene : public Scene {
  public:
-  SessionScene() : rig(std::make_unique<ChainRig>()) { GCAP_EXPECT_OK(rig->Create(GraphOptions(1))); }
+  SessionScene() : rig(std::make_unique<ChainRig>()) {
+    gcap_graph_plan_init(&plan);
+    GCAP_EXPECT_OK(rig->Create(GraphOptions(1)));
+  }
 
   void ExpectNextRunWorks() override {
     // A run whose wait failed may still go on.
@@ -93,15 +98,18 @@ class SessionScene : public Scene {
   gcap_ep_t* ep = nullptr;  // what a walk makes
   gcap_runtime_t* runtime = nullptr;
   gcap_io_binding_t* binding = nullptr;
+  // What calls fill in, and nobody looks at.
+  gcap_options_t options;
+  gcap_run_options_t run_options;
+  gcap_run_t run;
+  gcap_run_resources_t resources = {};
+  gcap_stream_t* streams[2] = {};
+  gcap_graph_plan_t plan;
+  char text[8];
 
  private:
   static constexpr int kNextId = 9;
 };
-
-inline Walk SessionWalk(const char* function, const char* variant, void (*prepare)(SessionScene*),
-                        gcap_status_t (*act)(SessionScene*)) {
-  return MakeWalk<SessionScene>(function, variant, prepare, act);
-}
 
 }  // namespace testing
 }  // namespace gcap

@@ -11,6 +11,7 @@
 #include "gcap/stream.h"
 #include "gtest/gtest.h"
 #include "test/base/device_work.h"
+#include "test/fault/out.h"
 #include "test/fault/walk.h"
 #include "test/support/expect_status.h"
 #include "test/support/plain_runs.h"
@@ -89,11 +90,6 @@ class StreamScene : public Scene {
  private:
   static constexpr int kNextId = 77;  // no walk uses it
 };
-
-inline Walk StreamWalk(const char* function, const char* variant, void (*prepare)(StreamScene*),
-                       gcap_status_t (*act)(StreamScene*)) {
-  return MakeWalk<StreamScene>(function, variant, prepare, act);
-}
 
 }  // namespace testing
 }  // namespace gcap

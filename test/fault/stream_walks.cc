@@ -21,7 +21,7 @@ const gcap_attachment_key_t kKey = {
     [](void*) {},
 };
 
-void Nothing(S*) {}
+void Release(void*) {}
 
 void Notify(S* s) { GCAP_EXPECT_OK(gcap_notification_create(s->stream, &s->notification)); }
 
@@ -34,14 +34,12 @@ void WithWork(S* s) { GCAP_EXPECT_CUDA(s->job.Issue(s->Handle())); }
 
 void WithDeferred(S* s) {
   WithWork(s);
-  GCAP_EXPECT_OK(gcap_stream_defer(
-      s->stream, [](void*) {}, nullptr));
+  GCAP_EXPECT_OK(gcap_stream_defer(s->stream, Release, nullptr));
 }
 
 void WithAll(S* s) {
   WithDeferred(s);
-  void* object = nullptr;
-  GCAP_EXPECT_OK(gcap_stream_attachment(s->stream, &kKey, &object));
+  GCAP_EXPECT_OK(gcap_stream_attachment(s->stream, &kKey, kOut));
 }
 
 void DropOther(S* s) {
@@ -58,38 +56,21 @@ gcap_status_t Destroy(S* s) {
 }  // namespace
 
 std::vector<Walk> StreamWalks() {
-  std::vector<Walk> walks;
-  walks.push_back(
-      StreamWalk("gcap_stream_create", "", DropOther, [](S* s) { return gcap_stream_create(0, &s->other); }));
-  walks.push_back(StreamWalk("gcap_stream_wrap", "", DropOther, [](S* s) {
-    return gcap_stream_wrap(s->Handle(), GCAP_STREAM_EXTERNAL, 0, 0, &s->other);
-  }));
-  walks.push_back(StreamWalk("gcap_stream_destroy", "empty", Nothing, Destroy));
-  walks.push_back(
-      StreamWalk("gcap_stream_destroy", "with work, a deferred release and an attachment", WithAll, Destroy));
-  walks.push_back(
-      StreamWalk("gcap_stream_synchronize", "", WithDeferred, [](S* s) { return gcap_stream_synchronize(s->stream); }));
-  walks.push_back(StreamWalk("gcap_stream_end_run", "synchronised", WithDeferred,
-                             [](S* s) { return gcap_stream_end_run(s->stream, true); }));
-  walks.push_back(StreamWalk("gcap_stream_end_run", "issued", WithDeferred,
-                             [](S* s) { return gcap_stream_end_run(s->stream, false); }));
-  walks.push_back(StreamWalk("gcap_notification_create", "", Nothing,
-                             [](S* s) { return gcap_notification_create(s->stream, &s->notification); }));
-  walks.push_back(StreamWalk("gcap_notification_record", "", Notify,
-                             [](S* s) { return gcap_notification_record(s->notification); }));
-  walks.push_back(StreamWalk("gcap_notification_wait", "", NotifyAndRecord,
-                             [](S* s) { return gcap_notification_wait(s->notification, s->other); }));
-  walks.push_back(StreamWalk("gcap_notification_wait_on_host", "", NotifyAndRecord,
-                             [](S* s) { return gcap_notification_wait_on_host(s->notification); }));
-  walks.push_back(StreamWalk("gcap_stream_attachment", "first use", Nothing, [](S* s) {
-    void* object = nullptr;
-    return gcap_stream_attachment(s->stream, &kKey, &object);
-  }));
-  walks.push_back(StreamWalk("gcap_stream_defer", "", WithWork, [](S* s) {
-    return gcap_stream_defer(
-        s->stream, [](void*) {}, nullptr);
-  }));
-  return walks;
+  return {
+      WalkOf<S>(CALL(gcap_stream_create, 0, &s->other), DropOther),
+      WalkOf<S>(CALL(gcap_stream_wrap, s->Handle(), GCAP_STREAM_EXTERNAL, 0, 0, &s->other), DropOther),
+      WalkOf<S>("gcap_stream_destroy", Destroy, nullptr, "empty"),
+      WalkOf<S>("gcap_stream_destroy", Destroy, WithAll, "with work, a deferred release and an attachment"),
+      WalkOf<S>(CALL(gcap_stream_synchronize, s->stream), WithDeferred),
+      WalkOf<S>(CALL(gcap_stream_end_run, s->stream, true), WithDeferred, "synchronised"),
+      WalkOf<S>(CALL(gcap_stream_end_run, s->stream, false), WithDeferred, "issued"),
+      WalkOf<S>(CALL(gcap_notification_create, s->stream, &s->notification)),
+      WalkOf<S>(CALL(gcap_notification_record, s->notification), Notify),
+      WalkOf<S>(CALL(gcap_notification_wait, s->notification, s->other), NotifyAndRecord),
+      WalkOf<S>(CALL(gcap_notification_wait_on_host, s->notification), NotifyAndRecord),
+      WalkOf<S>(CALL(gcap_stream_attachment, s->stream, &kKey, kOut), nullptr, "first use"),
+      WalkOf<S>(CALL(gcap_stream_defer, s->stream, Release, nullptr), WithWork),
+  };
 }
 
 }  // namespace testing

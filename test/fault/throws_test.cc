@@ -7,12 +7,10 @@
 #include <unistd.h>
 
 #include <atomic>
-#include <functional>
 #include <memory>
 #include <stdexcept>
 #include <string>
 #include <thread>
-#include <vector>
 
 #include "gcap/kit/kit.h"
 #include "gtest/gtest.h"
@@ -39,164 +37,148 @@ void LeaveIfTold() {
   while (true) pause();  // until the thread is cancelled
 }
 
-// Something that runs: a manager, a runtime, or a session. Of an id the second run is captured.
-class Runner {
- public:
-  virtual ~Runner() = default;
-  virtual gcap_status_t Run() = 0;
-  virtual uint64_t ScratchInUse() { return 0; }
-  virtual gcap_status_t End() = 0;
-};
-
 gcap_status_t Fill(void* memory, cudaStream_t stream) {
   gcap_status_t status = GCAP_CUDA(cudaMemsetAsync(memory, 1, 64, stream));
   LeaveIfTold();
   return status;
 }
 
-class Memory {
+// Something that runs: a manager, a runtime, or a session. Of an id the second run is captured.
+class Runner {
  public:
-  Memory() { EXPECT_EQ(cudaMalloc(&memory_, 64), cudaSuccess); }
-  ~Memory() { EXPECT_EQ(cudaFree(memory_), cudaSuccess); }
-  void* get() const { return memory_; }
+  explicit Runner(bool has_stream) {
+    EXPECT_EQ(cudaMalloc(&memory_, 64), cudaSuccess);
+    if (has_stream) {
+      EXPECT_EQ(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), cudaSuccess);
+    }
+  }
+  virtual ~Runner() {
+    if (stream_ != nullptr) {
+      EXPECT_EQ(cudaStreamDestroy(stream_), cudaSuccess);
+    }
+    EXPECT_EQ(cudaFree(memory_), cudaSuccess);
+  }
+  virtual gcap_status_t Run() = 0;
+  virtual gcap_status_t End() = 0;
+  virtual gcap_runtime_t* Runtime() { return nullptr; }
 
- private:
+ protected:
+  // On a stream of the application all threads take turns.
+  gcap_options_t Options() const {
+    gcap_options_t options = GraphOptions(1);
+    options.has_user_stream = stream_ != nullptr;
+    options.user_stream = stream_;
+    return options;
+  }
   void* memory_ = nullptr;
+  cudaStream_t stream_ = nullptr;
 };
 
 class ManagerRunner : public Runner {
  public:
-  ManagerRunner() {
+  explicit ManagerRunner(bool has_stream) : Runner(has_stream) {
     gcap_graph_manager_options_t options;
     gcap_graph_manager_options_init(&options);
     options.min_num_runs_before_capture = 1;
     GCAP_EXPECT_OK(gcap_graph_manager_create(&options, &manager_));
-    EXPECT_EQ(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), cudaSuccess);
   }
-  ~ManagerRunner() override { EXPECT_EQ(cudaStreamDestroy(stream_), cudaSuccess); }
-  gcap_status_t Run() override { return RunPlain(manager_, 0, stream_, Fill, memory_.get(), true); }
+  gcap_status_t Run() override { return RunPlain(manager_, 0, stream_, Fill, memory_, true); }
   gcap_status_t End() override { return gcap_graph_manager_destroy(manager_); }
 
  private:
-  Memory memory_;
   gcap_graph_manager_t* manager_ = nullptr;
-  cudaStream_t stream_ = nullptr;
 };
 
-gcap_options_t Options(cudaStream_t user_stream) {
-  gcap_options_t options = GraphOptions(1);
-  options.has_user_stream = user_stream != nullptr;
-  options.user_stream = user_stream;
-  return options;
-}
-
-// On a stream of the application all threads take turns.
-template <bool kUserStream>
 class RuntimeRunner : public Runner {
  public:
-  RuntimeRunner() {
-    if (kUserStream) {
-      EXPECT_EQ(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), cudaSuccess);
-    }
-    const gcap_options_t options = Options(stream_);
+  explicit RuntimeRunner(bool has_stream) : Runner(has_stream) {
+    const gcap_options_t options = Options();
     GCAP_EXPECT_OK(gcap_runtime_create(&options, &runtime_));
   }
-  ~RuntimeRunner() override {
-    if (kUserStream) {
-      EXPECT_EQ(cudaStreamDestroy(stream_), cudaSuccess);
-    }
+  gcap_status_t Run() override {
+    const gcap_work_t work = [](void* memory, const gcap_run_resources_t* run) {
+      void* scratch = nullptr;
+      GCAP_RETURN_IF_ERROR(gcap_scratch_alloc(run->scratch, 256, run->stream, &scratch));
+      return gcap_status_join(Fill(memory, run->cuda_stream), gcap_scratch_free(run->scratch, scratch));
+    };
+    return RunOnRuntime(runtime_, 0, work, memory_, true);
   }
-  gcap_status_t Run() override { return RunOnRuntime(runtime_, 0, Work, memory_.get(), true); }
-  uint64_t ScratchInUse() override { return InUse(runtime_); }
   gcap_status_t End() override { return gcap_runtime_destroy(runtime_); }
-
-  static uint64_t InUse(gcap_runtime_t* runtime) {
-    gcap_allocator_stats_t stats;
-    gcap_scratch_get_stats(gcap_runtime_scratch(runtime), &stats);
-    return stats.requested_in_use_bytes;
-  }
+  gcap_runtime_t* Runtime() override { return runtime_; }
 
  private:
-  static gcap_status_t Work(void* memory, const gcap_run_resources_t* run) {
-    void* scratch = nullptr;
-    GCAP_RETURN_IF_ERROR(gcap_scratch_alloc(run->scratch, 256, run->stream, &scratch));
-    gcap_status_t status = Fill(memory, gcap_stream_handle(run->stream));
-    return gcap_status_join(status, gcap_scratch_free(run->scratch, scratch));
-  }
-
-  Memory memory_;
-  cudaStream_t stream_ = nullptr;
   gcap_runtime_t* runtime_ = nullptr;
 };
 
-template <bool kUserStream>
 class SessionRunner : public Runner {
  public:
-  SessionRunner() {
-    if (kUserStream) {
-      EXPECT_EQ(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), cudaSuccess);
-    }
-    rig_ = std::make_unique<ChainRig>("Leave");
+  explicit SessionRunner(bool has_stream) : Runner(has_stream) {
     TestEpConfig config;
     config.leave = LeaveIfTold;
-    GCAP_EXPECT_OK(rig_->Create(Options(stream_), config));
+    GCAP_EXPECT_OK(rig_.Create(Options(), config));
   }
-  ~SessionRunner() override {
-    if (kUserStream) {
-      EXPECT_EQ(cudaStreamDestroy(stream_), cudaSuccess);
-    }
-  }
-  gcap_status_t Run() override { return rig_->Run(x_, y_); }
-  uint64_t ScratchInUse() override { return RuntimeRunner<false>::InUse(rig_->ep->runtime()); }
+  gcap_status_t Run() override { return rig_.Run(x_, y_); }
   gcap_status_t End() override {
-    gcap_status_t status = gcap_session_destroy(rig_->session);
-    rig_->session = nullptr;
-    status = gcap_status_join(status, rig_->ep->End());
-    rig_.reset();
+    gcap_status_t status = gcap_session_destroy(rig_.session);
+    rig_.session = nullptr;
+    status = gcap_status_join(status, rig_.ep->End());
+    rig_.ep.reset();
     return status;
   }
+  gcap_runtime_t* Runtime() override { return rig_.ep->runtime(); }
 
  private:
   DeviceFloats x_{Floats(kCount)}, y_{Floats(kCount)};
-  cudaStream_t stream_ = nullptr;
-  std::unique_ptr<ChainRig> rig_;
+  ChainRig rig_{"Leave"};
 };
 
-template <typename Type>
+template <typename Type, bool kHasStream>
 std::unique_ptr<Runner> Make() {
-  return std::make_unique<Type>();
+  return std::make_unique<Type>(kHasStream);
 }
 
 const struct {
   const char* name;
   std::unique_ptr<Runner> (*make)();
 } kRunners[] = {
-    {"a manager", Make<ManagerRunner>},
-    {"a runtime", Make<RuntimeRunner<false>>},
-    {"a runtime on a user stream", Make<RuntimeRunner<true>>},
-    {"a session", Make<SessionRunner<false>>},
-    {"a session on a user stream", Make<SessionRunner<true>>},
+    {"a manager", Make<ManagerRunner, true>},
+    {"a runtime", Make<RuntimeRunner, false>},
+    {"a runtime on a user stream", Make<RuntimeRunner, true>},
+    {"a session", Make<SessionRunner, false>},
+    {"a session on a user stream", Make<SessionRunner, true>},
 };
 
-// All is as if the run had never begun: this thread and another one run, also to a graph, and everything ends.
-void ExpectUsable(Runner* runner) {
-  leave = Leave::kNot;
-  EXPECT_FALSE(gcap_thread_is_capturing());
-  EXPECT_EQ(gcap_capture_gate_num_inside(), 0u);
-  EXPECT_EQ(runner->ScratchInUse(), 0u);
-  for (int run = 0; run < 5; ++run) GCAP_EXPECT_OK(runner->Run());
-  std::thread([runner] {
-    for (int run = 0; run < 5; ++run) GCAP_EXPECT_OK(runner->Run());
-  }).join();
+// After some runs one is left. Then all is as if that run had never begun: this thread and another one run, also to a
+// graph, and everything ends.
+void ExpectNothingLeft(int runs_before, void (*leave_run)(Runner*)) {
+  for (const auto& row : kRunners) {
+    SCOPED_TRACE(std::string(row.name) + ", after " + std::to_string(runs_before) + " runs");
+    const Handles before = LiveHandles();
+    std::unique_ptr<Runner> runner = row.make();
+    for (int run = 0; run < runs_before; ++run) GCAP_EXPECT_OK(runner->Run());
+    leave_run(runner.get());
+    leave = Leave::kNot;
+    EXPECT_FALSE(gcap_thread_is_capturing());
+    EXPECT_EQ(gcap_capture_gate_num_inside(), 0u);
+    if (runner->Runtime() != nullptr) {
+      gcap_allocator_stats_t stats;
+      gcap_scratch_get_stats(gcap_runtime_scratch(runner->Runtime()), &stats);
+      EXPECT_EQ(stats.requested_in_use_bytes, 0u);
+    }
+    const auto run_to_a_graph = [&runner] {
+      for (int run = 0; run < 5; ++run) GCAP_EXPECT_OK(runner->Run());
+    };
+    run_to_a_graph();
+    std::thread(run_to_a_graph).join();
+    GCAP_EXPECT_OK(runner->End());
+    runner.reset();
+    EXPECT_EQ(LiveHandles(), before);
+  }
 }
 
 TEST(Throws, ExceptionOutOfWorkPassesAndLeavesNothingBehind) {
-  for (const auto& row : kRunners) {
-    for (int runs_before : {0, 1}) {  // then it leaves an eager run, or a capture
-      SCOPED_TRACE(std::string(row.name) + ", after " + std::to_string(runs_before) + " runs");
-      const Handles before = LiveHandles();
-      std::unique_ptr<Runner> runner = row.make();
-      for (int run = 0; run < runs_before; ++run) GCAP_EXPECT_OK(runner->Run());
+  for (int runs_before : {0, 1}) {  // then it leaves an eager run, or a capture
+    ExpectNothingLeft(runs_before, [](Runner* runner) {
       leave = Leave::kThrow;
       bool was_caught = false;
       try {
@@ -205,17 +187,15 @@ TEST(Throws, ExceptionOutOfWorkPassesAndLeavesNothingBehind) {
         was_caught = error.what() == std::string("a shape is wrong");
       }
       EXPECT_TRUE(was_caught);
-      ExpectUsable(runner.get());
-      GCAP_EXPECT_OK(runner->End());
-      runner.reset();
-      EXPECT_EQ(LiveHandles(), before);
-    }
+    });
   }
 }
 
-void* RunInThread(void* runner) {
-  gcap_status_ignore(static_cast<Runner*>(runner)->Run());  // it does not return
-  return nullptr;
+void ExpectCancelled(pthread_t thread) {
+  EXPECT_EQ(pthread_cancel(thread), 0);
+  void* result = nullptr;
+  EXPECT_EQ(pthread_join(thread, &result), 0);
+  EXPECT_EQ(result, PTHREAD_CANCELED);
 }
 
 TEST(Throws, ThreadThatIsCancelledInWorkLeavesNothingBehind) {
@@ -223,24 +203,18 @@ TEST(Throws, ThreadThatIsCancelledInWorkLeavesNothingBehind) {
   GTEST_SKIP() << "the sanitizer does not see the unwinding of a cancellation: asan meets the frames that it poisoned, "
                   "tsan misses the unlocks";
 #endif
-  for (const auto& row : kRunners) {
-    SCOPED_TRACE(row.name);
-    const Handles before = LiveHandles();
-    std::unique_ptr<Runner> runner = row.make();
+  ExpectNothingLeft(0, [](Runner* runner) {
     leave = Leave::kBlock;
     is_inside = false;
     pthread_t thread;
-    ASSERT_EQ(pthread_create(&thread, nullptr, RunInThread, runner.get()), 0);
+    const auto run = [](void* runner) -> void* {
+      gcap_status_ignore(static_cast<Runner*>(runner)->Run());  // it does not return
+      return nullptr;
+    };
+    ASSERT_EQ(pthread_create(&thread, nullptr, run, runner), 0);
     while (!is_inside) std::this_thread::yield();
-    EXPECT_EQ(pthread_cancel(thread), 0);
-    void* result = nullptr;
-    EXPECT_EQ(pthread_join(thread, &result), 0);
-    EXPECT_EQ(result, PTHREAD_CANCELED);
-    ExpectUsable(runner.get());
-    GCAP_EXPECT_OK(runner->End());
-    runner.reset();
-    EXPECT_EQ(LiveHandles(), before);
-  }
+    ExpectCancelled(thread);
+  });
 }
 
 // Was: the thread ended with the gate's mutex held, and no thread captured any more.

@@ -79,6 +79,12 @@ void Try(const Walk& walk, Fault* fault) {
 
 }  // namespace
 
+std::vector<Walk> Joined(std::initializer_list<std::vector<Walk>> parts) {
+  std::vector<Walk> all;
+  for (const std::vector<Walk>& part : parts) all.insert(all.end(), part.begin(), part.end());
+  return all;
+}
+
 void ExpectSurvivesFaults(const Walk& walk) {
   SCOPED_TRACE(walk.Name());
   for (const Reach reach : {Reach::kOneCall, Reach::kAllAfter}) {

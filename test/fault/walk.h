@@ -53,6 +53,7 @@ struct Walk {
 
   std::string Name() const { return variant.empty() ? function : function + " (" + variant + ")"; }
   Walk&& MakesNoCall() && { return calls = Calls::kNone, std::move(*this); }
+  Walk&& Recovers() && { return std::move(*this).RecoversFrom({"*"}); }
   Walk&& RecoversFrom(std::set<std::string> functions) && {
     return recovers_from = std::move(functions), std::move(*this);
   }
@@ -71,8 +72,8 @@ struct Walk {
 
 // A walk over `act` in a scene of the given type, after `prepare`, which must succeed.
 template <typename SceneType>
-Walk MakeWalk(std::string function, std::string variant, void (*prepare)(SceneType*),
-              gcap_status_t (*act)(SceneType*)) {
+Walk WalkOf(std::string function, gcap_status_t (*act)(SceneType*), void (*prepare)(SceneType*) = nullptr,
+            std::string variant = "") {
   Walk walk;
   walk.function = std::move(function);
   walk.variant = std::move(variant);
@@ -85,8 +86,14 @@ Walk MakeWalk(std::string function, std::string variant, void (*prepare)(SceneTy
   return walk;
 }
 
+// The act of a walk over a scene `s`: an expression, or one call of a function behind that function's name.
+#define ACT(expression) [](S* s) -> gcap_status_t { return (void)s, (expression); }
+#define CALL(function, ...) #function, ACT(function(__VA_ARGS__))
+
 // Walks, and expects all that must hold.
 void ExpectSurvivesFaults(const Walk& walk);
+
+std::vector<Walk> Joined(std::initializer_list<std::vector<Walk>> parts);
 
 // The walks, by module.
 std::vector<Walk> StreamWalks();

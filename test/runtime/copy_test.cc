@@ -11,6 +11,7 @@
 #include "gtest/gtest.h"
 #include "lib/stream/inner.h"
 #include "test/base/device_work.h"
+#include "test/ep/model_builder.h"
 #include "test/runtime/runtime_fixture.h"
 #include "test/support/allocator_stats.h"
 #include "test/support/runs.h"
@@ -24,9 +25,9 @@ using gcap::testing::GraphOptions;
 using gcap::testing::Outcome;
 using gcap::testing::StatsOf;
 
-constexpr gcap_memory_t kDevice = {GCAP_MEMORY_DEVICE, 0};
-constexpr gcap_memory_t kHost = {GCAP_MEMORY_HOST, 0};
-constexpr gcap_memory_t kPinned = {GCAP_MEMORY_PINNED, 0};
+constexpr gcap_memory_t kDevice = {GCAP_MEMORY_DEVICE, 0}, kHost = {GCAP_MEMORY_HOST, 0};
+constexpr gcap_memory_t kPinned = {GCAP_MEMORY_PINNED, 0}, kNowhere = {GCAP_MEMORY_DEVICE, 999};
+constexpr gcap_memory_t kNoKind = {static_cast<gcap_memory_kind_t>(7), 0};
 
 // Floats in page-locked memory.
 class PinnedFloats {
@@ -46,7 +47,7 @@ class PinnedFloats {
   float* data_ = nullptr;
 };
 
-gcap_tensor_t Tensor(void* data, int64_t count) { return {data, GCAP_DTYPE_F32, 1, {count}}; }
+gcap_tensor_t Tensor(void* data, int64_t count) { return gcap::testing::Tensor(data, {count}); }
 
 class RuntimeCopy : public gcap::testing::RuntimeTest {
  protected:
@@ -55,6 +56,25 @@ class RuntimeCopy : public gcap::testing::RuntimeTest {
     const gcap_copy_t copy = {&src, from, &dst, to, stream};
     return gcap_runtime_copy_tensors(runtime_, &copy, 1);
   }
+  // A run that waits for the gate before it copies.
+  void RunHeld(Gate* gate, const DeviceFloats& from, const DeviceFloats& to) {
+    const auto hold_and_copy = [&](const gcap_run_resources_t& run) {
+      gate->Hold(gcap_stream_handle(run.stream));
+      return Copy(run, from, to);
+    };
+    EXPECT_TRUE(Run(GCAP_GRAPH_ID_NONE, hold_and_copy, /*synchronize=*/false).ok());
+  }
+  void ExpectCopied(const DeviceFloats& from, const Floats& content) {
+    Floats out(content.size());
+    const int64_t count = static_cast<int64_t>(out.size());
+    GCAP_EXPECT_OK(CopyOne(Tensor(from.get(), count), kDevice, Tensor(out.data(), count), kHost));
+    EXPECT_EQ(out, content);
+  }
+  gcap_stream_t* NewStream() {
+    gcap_stream_t* stream = nullptr;
+    GCAP_EXPECT_OK(gcap_runtime_create_stream(runtime_, &stream));
+    return stream;
+  }
 };
 
 TEST_F(RuntimeCopy, GoesBetweenTheDeviceAndAllKindsOfMemory) {
@@ -62,31 +82,22 @@ TEST_F(RuntimeCopy, GoesBetweenTheDeviceAndAllKindsOfMemory) {
   const Floats values = {1, -2, 3.5f, 0};
   Floats host = values, back(4);
   PinnedFloats pinned(Floats(4)), pinned_back(Floats(4));
-  DeviceFloats a(Floats(4)), b(Floats(4));
-  const gcap_tensor_t host_tensor = Tensor(host.data(), 4), back_tensor = Tensor(back.data(), 4);
-  const gcap_tensor_t pinned_tensor = Tensor(pinned.get(), 4), a_tensor = Tensor(a.get(), 4);
-  const gcap_tensor_t b_tensor = Tensor(b.get(), 4), pinned_back_tensor = Tensor(pinned_back.get(), 4);
-  GCAP_EXPECT_OK(CopyOne(host_tensor, kHost, a_tensor, kDevice));
-  GCAP_EXPECT_OK(CopyOne(a_tensor, kDevice, pinned_tensor, kPinned));
-  GCAP_EXPECT_OK(CopyOne(pinned_tensor, kPinned, b_tensor, kDevice));
-  EXPECT_EQ(pinned.Get(), values);
-  GCAP_EXPECT_OK(CopyOne(b_tensor, kDevice, back_tensor, kHost));
-  EXPECT_EQ(back, values);
-  a.Set({9, 9, 9, 9});
-  GCAP_EXPECT_OK(CopyOne(b_tensor, kDevice, a_tensor, kDevice));
-  GCAP_EXPECT_OK(CopyOne(a_tensor, kDevice, pinned_back_tensor, kPinned));
-  EXPECT_EQ(pinned_back.Get(), values);
-}
-
-TEST_F(RuntimeCopy, SaysWhatItCopies) {
-  Create(GraphOptions());
-  const gcap_memory_t nowhere = {GCAP_MEMORY_DEVICE, 999}, negative = {GCAP_MEMORY_DEVICE, -1};
-  const gcap_memory_t no_kind = {static_cast<gcap_memory_kind_t>(7), 0};
-  for (gcap_memory_t other : {kDevice, kHost, kPinned}) {
-    EXPECT_TRUE(gcap_runtime_can_copy(runtime_, kDevice, other)) << gcap_memory_kind_name(other.kind);
-    EXPECT_TRUE(gcap_runtime_can_copy(runtime_, other, kDevice)) << gcap_memory_kind_name(other.kind);
+  DeviceFloats a(Floats(4)), b(Floats(4)), c(Floats(4));
+  const struct {
+    void* src;
+    gcap_memory_t from;
+    void* dst;
+    gcap_memory_t to;
+  } way[] = {{host.data(), kHost, a.get(), kDevice},    {a.get(), kDevice, pinned.get(), kPinned},
+             {pinned.get(), kPinned, b.get(), kDevice}, {b.get(), kDevice, c.get(), kDevice},
+             {c.get(), kDevice, back.data(), kHost},    {c.get(), kDevice, pinned_back.get(), kPinned}};
+  for (const auto& step : way) {
+    EXPECT_TRUE(gcap_runtime_can_copy(runtime_, step.from, step.to));
+    GCAP_EXPECT_OK(CopyOne(Tensor(step.src, 4), step.from, Tensor(step.dst, 4), step.to));
   }
-  for (gcap_memory_t other : {nowhere, negative, no_kind}) {
+  EXPECT_EQ(back, values);
+  EXPECT_EQ(pinned_back.Get(), values);
+  for (gcap_memory_t other : {kNowhere, {GCAP_MEMORY_DEVICE, -1}, kNoKind}) {
     EXPECT_FALSE(gcap_runtime_can_copy(runtime_, kDevice, other)) << other.kind << ' ' << other.device_id;
     EXPECT_FALSE(gcap_runtime_can_copy(runtime_, other, kDevice)) << other.kind << ' ' << other.device_id;
   }
@@ -97,8 +108,7 @@ TEST_F(RuntimeCopy, SaysWhatItCopies) {
 // In the order of its stream, and without a wait: what the host sees is what was there.
 TEST_F(RuntimeCopy, InAStreamComesAfterItsEarlierWork) {
   Create(GraphOptions());
-  gcap_stream_t* stream = nullptr;
-  GCAP_ASSERT_OK(gcap_runtime_create_stream(runtime_, &stream));
+  gcap_stream_t* const stream = NewStream();
   const DeviceFloats x({1, 2});
   const PinnedFloats out({0, 0});
   Gate gate;
@@ -111,25 +121,24 @@ TEST_F(RuntimeCopy, InAStreamComesAfterItsEarlierWork) {
   GCAP_EXPECT_OK(gcap_stream_destroy(stream));
 }
 
-// Of a batch some have a stream, each its own, and some are done on return.
+// Of a batch some have a stream, each its own, and come after its earlier work; some are done on return.
 TEST_F(RuntimeCopy, ABatchMayHaveAStreamForEachTensor) {
   Create(GraphOptions());
-  gcap_stream_t* streams[2];
-  for (gcap_stream_t*& stream : streams) GCAP_ASSERT_OK(gcap_runtime_create_stream(runtime_, &stream));
+  gcap_stream_t* const streams[2] = {NewStream(), NewStream()};
   EXPECT_EQ(gcap_stream_ownership(streams[0]), GCAP_STREAM_OWNED);
   const DeviceFloats x({1, 2, 3, 4});
   const PinnedFloats out(Floats(4));
-  std::vector<gcap_tensor_t> src, dst;
-  for (int i = 0; i < 4; ++i) {
-    src.push_back(Tensor(x.get() + i, 1));
-    dst.push_back(Tensor(out.get() + i, 1));
-  }
   gcap_stream_t* const order[] = {streams[0], nullptr, streams[1], nullptr};
-  std::vector<gcap_copy_t> copies;
-  for (int i = 0; i < 4; ++i) copies.push_back({&src[i], kDevice, &dst[i], kPinned, order[i]});
+  gcap_tensor_t src[4], dst[4];
+  gcap_copy_t copies[4];
+  for (int i = 0; i < 4; ++i) {
+    src[i] = Tensor(x.get() + i, 1);
+    dst[i] = Tensor(out.get() + i, 1);
+    copies[i] = {&src[i], kDevice, &dst[i], kPinned, order[i]};
+  }
   Gate gates[2];
   for (int i = 0; i < 2; ++i) gates[i].Hold(gcap_stream_handle(streams[i]));
-  GCAP_EXPECT_OK(gcap_runtime_copy_tensors(runtime_, copies.data(), copies.size()));
+  GCAP_EXPECT_OK(gcap_runtime_copy_tensors(runtime_, copies, 4));
   EXPECT_EQ(out.Get(), Floats({0, 2, 0, 4}));
   const Floats after[] = {{1, 2, 0, 4}, {1, 2, 3, 4}};
   for (int i = 0; i < 2; ++i) {
@@ -141,47 +150,24 @@ TEST_F(RuntimeCopy, ABatchMayHaveAStreamForEachTensor) {
   GCAP_EXPECT_OK(gcap_runtime_copy_tensors(runtime_, nullptr, 0));
 }
 
-// The same struct, checked alike.
-TEST_F(RuntimeCopy, OneTensorIsABatchOfOne) {
-  Create(GraphOptions());
-  Floats host = {1, 2};
-  const DeviceFloats x((Floats(2)));
-  const gcap_tensor_t src = Tensor(host.data(), 2), dst = Tensor(x.get(), 2), short_dst = Tensor(x.get(), 1);
-  const gcap_memory_t no_kind = {static_cast<gcap_memory_kind_t>(7), 0};
-  const gcap_copy_t rows[] = {{&src, kHost, &dst, kDevice, nullptr},
-                              {&src, kHost, &short_dst, kDevice, nullptr},
-                              {&src, no_kind, &dst, kDevice, nullptr},
-                              {&src, kHost, &dst, kHost, nullptr},
-                              {nullptr, kHost, &dst, kDevice, nullptr}};
-  for (const gcap_copy_t& copy : rows) {
-    const Outcome one(gcap_runtime_copy_tensors(runtime_, &copy, 1)),
-        batch(gcap_runtime_copy_tensors(runtime_, &copy, 1));
-    EXPECT_EQ(one.code, batch.code);
-    EXPECT_EQ(one.message, batch.message);
-    EXPECT_EQ(one.ok(), &copy == rows) << one.message;
-  }
-}
-
 TEST_F(RuntimeCopy, ReachesEmptyTensorsAndTensorsOfOtherShapes) {
   Create(GraphOptions());
   Floats host = {1, 2, 3, 4, 5, 6};
   DeviceFloats x(Floats(6));
-  const gcap_tensor_t matrix = {host.data(), GCAP_DTYPE_F32, 2, {2, 3}};
-  GCAP_EXPECT_OK(CopyOne(matrix, kHost, Tensor(x.get(), 6), kDevice));
-  EXPECT_EQ(x.Get(), host);
-  const gcap_tensor_t empty = {nullptr, GCAP_DTYPE_F32, 2, {0, 3}};
+  const gcap_tensor_t matrix = gcap::testing::Tensor(host.data(), {2, 3});
+  const gcap_tensor_t shapes[] = {Tensor(x.get(), 6), gcap::testing::Tensor(x.get(), {1, 1, 1, 1, 1, 1, 3, 2})};
+  EXPECT_EQ(shapes[1].rank, GCAP_MAX_RANK);
+  for (const gcap_tensor_t& shape : shapes) {
+    host[0] += 10;
+    GCAP_EXPECT_OK(CopyOne(matrix, kHost, shape, kDevice));
+    EXPECT_EQ(x.Get(), host);
+  }
+  const gcap_tensor_t empty = gcap::testing::Tensor(nullptr, {0, 3});
   GCAP_EXPECT_OK(CopyOne(empty, kHost, Tensor(nullptr, 0), kDevice));
-  const gcap_tensor_t deep = {x.get(), GCAP_DTYPE_F32, GCAP_MAX_RANK, {1, 1, 1, 1, 1, 1, 3, 2}};
-  const Floats other = {6, 5, 4, 3, 2, 1};
-  host = other;
-  GCAP_EXPECT_OK(CopyOne(matrix, kHost, deep, kDevice));
-  EXPECT_EQ(x.Get(), other);
-  const bool yes = true;
-  bool back = false;
-  const gcap_tensor_t byte = {const_cast<bool*>(&yes), GCAP_DTYPE_BOOL, 0, {}};
-  const gcap_tensor_t on_device = {x.get(), GCAP_DTYPE_BOOL, 0, {}}, byte_back = {&back, GCAP_DTYPE_BOOL, 0, {}};
-  GCAP_EXPECT_OK(CopyOne(byte, kHost, on_device, kDevice));
-  GCAP_EXPECT_OK(CopyOne(on_device, kDevice, byte_back, kHost));
+  bool yes = true, back = false;
+  const auto byte = [](void* data) { return gcap::testing::Tensor(data, {}, GCAP_DTYPE_BOOL); };
+  GCAP_EXPECT_OK(CopyOne(byte(&yes), kHost, byte(x.get()), kDevice));
+  GCAP_EXPECT_OK(CopyOne(byte(x.get()), kDevice, byte(&back), kHost));
   EXPECT_TRUE(back);
 }
 
@@ -190,45 +176,42 @@ TEST_F(RuntimeCopy, RefusesTensorsThatAreNotAlikeAndCopiesNothing) {
   Floats host = {7, 7, 7, 7};
   DeviceFloats x({1, 2, 3, 4});
   const gcap_tensor_t good_src = Tensor(host.data(), 4), good_dst = Tensor(x.get(), 4);
-  struct Row {
-    const char* named;
-    gcap_tensor_t src, dst;
-    gcap_memory_t to = kDevice;
-  };
   const int64_t huge = int64_t{1} << 62;
-  const gcap_tensor_t too_large = {host.data(), GCAP_DTYPE_F32, 3, {huge, huge, huge}};
-  const gcap_tensor_t too_many = {host.data(), GCAP_DTYPE_F32, 1, {huge}};
   gcap_tensor_t no_type = good_src, no_rank = good_src, high_rank = good_src, integers = good_src;
   no_type.dtype = static_cast<gcap_dtype_t>(99);
   no_rank.rank = -1;
   high_rank.rank = GCAP_MAX_RANK + 1;
   integers.dtype = GCAP_DTYPE_I32;
-  const Row rows[] = {
+  const struct {
+    const char* named;
+    gcap_tensor_t src, dst;
+    gcap_memory_t to = kDevice;
+  } rows[] = {
       {"copies[1]: src has 3 elements of f32, dst has 4 of f32", Tensor(host.data(), 3), good_dst},
       {"copies[1]: src has 4 elements of i32, dst has 4 of f32", integers, good_dst},
       {"copies[1]: src has type 99", no_type, good_dst},
       {"copies[1]: src has rank -1, allowed is 0 to 8", no_rank, good_dst},
       {"copies[1]: src has rank 9", high_rank, good_dst},
       {"copies[1]: dimension 0 of dst is -4", good_src, Tensor(x.get(), -4)},
-      {"copies[1]: dimension 1 of src", too_large, good_dst},
-      {"copies[1]: src has 4611686018427387904 elements of f32, which no memory holds", too_many, good_dst},
+      {"copies[1]: dimension 1 of src", gcap::testing::Tensor(host.data(), {huge, huge, huge}), good_dst},
+      {"copies[1]: src has 4611686018427387904 elements of f32, which no memory holds", Tensor(host.data(), huge),
+       good_dst},
       {"copies[1]: the data of src is NULL", Tensor(nullptr, 4), good_dst},
       {"copies[1]: the data of dst is NULL", good_src, Tensor(nullptr, 4)},
       {"does not copy from host memory to pinned memory", good_src, good_dst, kPinned},
-      {"from host memory to memory of device 999", good_src, good_dst, {GCAP_MEMORY_DEVICE, 999}},
+      {"from host memory to memory of device 999", good_src, good_dst, kNowhere},
+      {"copies[1]", good_src, good_dst, kNoKind},
   };
-  for (const Row& row : rows) {
+  for (const auto& row : rows) {
     SCOPED_TRACE(row.named);
     const gcap_copy_t copies[] = {{&good_src, kHost, &good_dst, kDevice, nullptr},
                                   {&row.src, kHost, &row.dst, row.to, nullptr}};
     GCAP_EXPECT_FAILS(gcap_runtime_copy_tensors(runtime_, copies, 2), GCAP_INVALID_ARGUMENT, row.named);
   }
-  const gcap_copy_t without[] = {{nullptr, kHost, &good_dst, kDevice, nullptr},
-                                 {&good_src, kHost, nullptr, kDevice, nullptr}};
-  GCAP_EXPECT_FAILS(gcap_runtime_copy_tensors(runtime_, &without[0], 1), GCAP_INVALID_ARGUMENT,
-                    "copies[0]: src is NULL");
-  GCAP_EXPECT_FAILS(gcap_runtime_copy_tensors(runtime_, &without[1], 1), GCAP_INVALID_ARGUMENT,
-                    "copies[0]: dst is NULL");
+  const gcap_copy_t no_src = {nullptr, kHost, &good_dst, kDevice, nullptr};
+  GCAP_EXPECT_FAILS(gcap_runtime_copy_tensors(runtime_, &no_src, 1), GCAP_INVALID_ARGUMENT, "copies[0]: src is NULL");
+  const gcap_copy_t no_dst = {&good_src, kHost, nullptr, kDevice, nullptr};
+  GCAP_EXPECT_FAILS(gcap_runtime_copy_tensors(runtime_, &no_dst, 1), GCAP_INVALID_ARGUMENT, "copies[0]: dst is NULL");
   EXPECT_EQ(x.Get(), Floats({1, 2, 3, 4}));
 }
 
@@ -240,19 +223,13 @@ TEST_F(RuntimeCopy, InTheDefaultStreamComesAfterTheRunsOfItsThread) {
   EXPECT_TRUE(RuntimeInfo(runtime_).copies_in_default_stream);
   DeviceFloats x({1, 2}), y({0, 0});
   Gate gate;
-  const auto hold_and_copy = [&](const gcap_run_resources_t& run) {
-    gate.Hold(gcap_stream_handle(run.stream));
-    return Copy(run, x, y);
-  };
-  EXPECT_TRUE(Run(GCAP_GRAPH_ID_NONE, hold_and_copy, /*synchronize=*/false).ok());
+  RunHeld(&gate, x, y);
   std::thread opener([&gate] {
     std::this_thread::sleep_for(gcap::testing::kPatience);
     gate.Open();
   });
-  Floats out(2);
-  GCAP_EXPECT_OK(CopyOne(Tensor(y.get(), 2), kDevice, Tensor(out.data(), 2), kHost));
+  ExpectCopied(y, {1, 2});
   opener.join();
-  EXPECT_EQ(out, Floats({1, 2}));
 }
 
 // The copy is done while the run cannot go on: it does not wait for it.
@@ -263,39 +240,14 @@ TEST_F(RuntimeCopy, OutsideTheDefaultStreamDoesNotWaitForRuns) {
   EXPECT_FALSE(RuntimeInfo(runtime_).copies_in_default_stream);
   DeviceFloats x({1, 2}), y({0, 0}), other({3, 4});
   Gate gate;
-  const auto hold_and_copy = [&](const gcap_run_resources_t& run) {
-    gate.Hold(gcap_stream_handle(run.stream));
-    return Copy(run, x, y);
-  };
-  EXPECT_TRUE(Run(GCAP_GRAPH_ID_NONE, hold_and_copy, /*synchronize=*/false).ok());
-  Floats out(2);
-  GCAP_EXPECT_OK(CopyOne(Tensor(other.get(), 2), kDevice, Tensor(out.data(), 2), kHost));
-  EXPECT_EQ(out, Floats({3, 4}));
+  RunHeld(&gate, x, y);
+  ExpectCopied(other, {3, 4});
   gate.Open();
   GCAP_EXPECT_OK(gcap_runtime_synchronize(runtime_));  // the host orders the copy after the run
-  GCAP_EXPECT_OK(CopyOne(Tensor(y.get(), 2), kDevice, Tensor(out.data(), 2), kHost));
-  EXPECT_EQ(out, Floats({1, 2}));
+  ExpectCopied(y, {1, 2});
 }
 
 // --- Captures -------------------------------------------------------------------------------------------------------
-
-TEST_F(RuntimeCopy, OfPinnedMemoryInARunIsRepeatedByEachReplay) {
-  Create(GraphOptions(1));
-  PinnedFloats in({0, 0}), out({0, 0});
-  DeviceFloats x({0, 0});
-  const auto there_and_back = [&](const gcap_run_resources_t& run) {
-    const gcap_tensor_t from = Tensor(in.get(), 2), on_device = Tensor(x.get(), 2), to = Tensor(out.get(), 2);
-    const gcap_copy_t copies[] = {{&from, kPinned, &on_device, kDevice, run.stream},
-                                  {&on_device, kDevice, &to, kPinned, run.stream}};
-    return gcap_runtime_copy_tensors(runtime_, copies, 2);
-  };
-  for (float round = 1; round <= 4; ++round) {
-    in.get()[0] = round;
-    in.get()[1] = -round;
-    EXPECT_TRUE(round <= 2 ? Run(0, there_and_back).ok() : Replay(0)) << round;
-    EXPECT_EQ(out.Get(), Floats({round, -round}));
-  }
-}
 
 // Also where the copy calls it pinned.
 TEST_F(RuntimeCopy, OfPageableMemoryIsRefusedInACaptureAndNotInAnEagerRun) {
@@ -304,50 +256,42 @@ TEST_F(RuntimeCopy, OfPageableMemoryIsRefusedInACaptureAndNotInAnEagerRun) {
     Create(GraphOptions(1));
     Floats host = {1, 2};
     DeviceFloats x({0, 0});
-    const auto copy = [&](const gcap_run_resources_t& run) {
-      return CopyOne(Tensor(host.data(), 2), named, Tensor(x.get(), 2), kDevice, run.stream);
-    };
-    EXPECT_TRUE(Run(0, copy).ok());
-    EXPECT_EQ(x.Get(), host);
-    const Outcome captured = Run(0, copy);
-    EXPECT_EQ(captured.code, GCAP_CAPTURE_INVALIDATED);
-    EXPECT_TRUE(captured.Names("copies[0]: src is pageable host memory")) << captured.message;
-    EXPECT_TRUE(captured.Names("use pinned memory")) << captured.message;
-    const auto back = [&](const gcap_run_resources_t& run) {
-      return CopyOne(Tensor(x.get(), 2), kDevice, Tensor(host.data(), 2), named, run.stream);
-    };
-    EXPECT_TRUE(Run(1, back).ok());
-    const Outcome captured_back = Run(1, back);
-    EXPECT_TRUE(captured_back.Names("copies[0]: dst is pageable host memory")) << captured_back.message;
-    GCAP_EXPECT_OK(gcap_runtime_destroy(runtime_));
-    runtime_ = nullptr;
+    const gcap_tensor_t on_host = Tensor(host.data(), 2), on_device = Tensor(x.get(), 2);
+    const std::pair<const char*, Work> rows[] = {
+        {"copies[0]: src is pageable host memory",
+         [&](const gcap_run_resources_t& run) { return CopyOne(on_host, named, on_device, kDevice, run.stream); }},
+        {"copies[0]: dst is pageable host memory",
+         [&](const gcap_run_resources_t& run) { return CopyOne(on_device, kDevice, on_host, named, run.stream); }}};
+    for (const auto& row : rows) {
+      const int id = static_cast<int>(&row - rows);
+      EXPECT_TRUE(Run(id, row.second).ok());
+      EXPECT_EQ(x.Get(), Floats({1, 2}));
+      const Outcome captured = Run(id, row.second);
+      EXPECT_EQ(captured.code, GCAP_CAPTURE_INVALIDATED);
+      EXPECT_TRUE(captured.Names(row.first) && captured.Names("use pinned memory")) << captured.message;
+    }
   }
 }
 
 // The graph would lack the copy, even if the work ignores the refusal.
 TEST_F(RuntimeCopy, WithoutAStreamOfTheCaptureIsRefusedAndFailsTheCapture) {
   Create(GraphOptions(1));
-  gcap_stream_t* other = nullptr;
-  GCAP_ASSERT_OK(gcap_runtime_create_stream(runtime_, &other));
+  gcap_stream_t* const other = NewStream();
   DeviceFloats x({1, 2}), y({0, 0});
-  struct Row {
-    gcap_stream_t* stream;
-    const char* named;
-  };
-  const Row rows[] = {{nullptr, "copies[0] has no stream"}, {other, "is not in the capture of this thread"}};
-  int id = 0;
-  for (const Row& row : rows) {
-    SCOPED_TRACE(row.named);
+  const std::pair<gcap_stream_t*, const char*> rows[] = {{nullptr, "copies[0] has no stream"},
+                                                         {other, "is not in the capture of this thread"}};
+  for (const auto& row : rows) {
+    SCOPED_TRACE(row.second);
+    const int id = static_cast<int>(&row - rows);
     const auto copy = [&](const gcap_run_resources_t&) {
       gcap_status_ignore(  // the scope knows
-          CopyOne(Tensor(x.get(), 2), kDevice, Tensor(y.get(), 2), kDevice, row.stream));
+          CopyOne(Tensor(x.get(), 2), kDevice, Tensor(y.get(), 2), kDevice, row.first));
       return gcap_status_t(nullptr);
     };
     EXPECT_TRUE(Run(id, copy).ok());
     const Outcome captured = Run(id, copy);
     EXPECT_EQ(captured.code, GCAP_CAPTURE_INVALIDATED);
-    EXPECT_TRUE(captured.Names(row.named)) << captured.message;
-    ++id;
+    EXPECT_TRUE(captured.Names(row.second)) << captured.message;
   }
   GCAP_EXPECT_OK(gcap_stream_destroy(other));
 }
@@ -355,8 +299,7 @@ TEST_F(RuntimeCopy, WithoutAStreamOfTheCaptureIsRefusedAndFailsTheCapture) {
 // A capture that was begun without gcap bakes the address just as well.
 TEST_F(RuntimeCopy, OfPageableMemoryIsRefusedInAForeignCapture) {
   Create(GraphOptions());
-  gcap_stream_t* stream = nullptr;
-  GCAP_ASSERT_OK(gcap_runtime_create_stream(runtime_, &stream));
+  gcap_stream_t* const stream = NewStream();
   Floats host = {1, 2};
   DeviceFloats x({0, 0});
   const cudaStream_t handle = gcap_stream_handle(stream);
@@ -377,55 +320,43 @@ TEST_F(RuntimeCopy, AStreamForTheHostIsTheUsersStreamIfThereIsOne) {
   options.has_user_stream = true;
   options.user_stream = user.get();
   Create(options);
-  gcap_stream_t* stream = nullptr;
-  GCAP_ASSERT_OK(gcap_runtime_create_stream(runtime_, &stream));
+  gcap_stream_t* const stream = NewStream();
   EXPECT_EQ(gcap_stream_handle(stream), user.get());
   EXPECT_EQ(gcap_stream_ownership(stream), GCAP_STREAM_USER);
   EXPECT_NE(stream, Resources().stream);
   GCAP_EXPECT_OK(gcap_stream_destroy(stream));
-  Floats host = {5, 6};
-  DeviceFloats x({0, 0});
-  GCAP_EXPECT_OK(CopyOne(Tensor(host.data(), 2), kHost, Tensor(x.get(), 2), kDevice));
-  EXPECT_EQ(x.Get(), host);
-  GCAP_EXPECT_OK(gcap_runtime_destroy(runtime_));  // before its stream
-  runtime_ = nullptr;
-}
-
-TEST_F(RuntimeCopy, AllocatorsAreFoundByTheKindOfMemory) {
-  Create(GraphOptions());
-  gcap_allocator_t *device = nullptr, *pinned = nullptr, *again = nullptr;
-  GCAP_ASSERT_OK(gcap_runtime_get_allocator(runtime_, GCAP_MEMORY_DEVICE, &device));
-  EXPECT_EQ(device, Resources().allocator);
-  GCAP_ASSERT_OK(gcap_runtime_get_allocator(runtime_, GCAP_MEMORY_PINNED, &pinned));
-  EXPECT_EQ(StatsOf(pinned).device_id, -1);
-  GCAP_ASSERT_OK(gcap_runtime_get_allocator(runtime_, GCAP_MEMORY_PINNED, &again));
-  EXPECT_EQ(again, pinned);
-  void* block = nullptr;
-  GCAP_ASSERT_OK(gcap_allocator_alloc(pinned, 4096, &block));
-  cudaPointerAttributes attributes = {};
-  EXPECT_EQ(cudaPointerGetAttributes(&attributes, block), cudaSuccess);
-  EXPECT_EQ(attributes.type, cudaMemoryTypeHost);
-  GCAP_EXPECT_OK(gcap_allocator_free(pinned, block));
-  for (gcap_memory_kind_t kind : {GCAP_MEMORY_HOST, static_cast<gcap_memory_kind_t>(9)}) {
-    again = pinned;
-    GCAP_EXPECT_FAILS(gcap_runtime_get_allocator(runtime_, kind, &again), GCAP_INVALID_ARGUMENT,
-                      "a runtime allocates device and pinned memory");
-    EXPECT_EQ(again, nullptr);
-  }
+  const DeviceFloats x({5, 6});
+  ExpectCopied(x, {5, 6});
+  Destroy();  // before its stream
 }
 
 // Threads that ask at once get one allocator.
-TEST_F(RuntimeCopy, PinnedMemoryHasOneAllocatorForAllThreads) {
+TEST_F(RuntimeCopy, AllocatorsAreFoundByTheKindOfMemory) {
   Create(GraphOptions());
-  constexpr size_t kThreads = 8;
-  std::vector<gcap_allocator_t*> found(kThreads);
+  std::vector<gcap_allocator_t*> found(8);
   std::vector<std::thread> threads;
-  for (size_t i = 0; i < kThreads; ++i) {
+  for (gcap_allocator_t*& mine : found) {
     threads.emplace_back(
-        [this, &found, i] { GCAP_EXPECT_OK(gcap_runtime_get_allocator(runtime_, GCAP_MEMORY_PINNED, &found[i])); });
+        [this, &mine] { GCAP_EXPECT_OK(gcap_runtime_get_allocator(runtime_, GCAP_MEMORY_PINNED, &mine)); });
   }
   for (std::thread& thread : threads) thread.join();
   for (gcap_allocator_t* allocator : found) EXPECT_EQ(allocator, found[0]);
+  EXPECT_EQ(StatsOf(found[0]).device_id, -1);
+  gcap_allocator_t* allocator = nullptr;
+  GCAP_ASSERT_OK(gcap_runtime_get_allocator(runtime_, GCAP_MEMORY_DEVICE, &allocator));
+  EXPECT_EQ(allocator, Resources().allocator);
+  void* block = nullptr;
+  GCAP_ASSERT_OK(gcap_allocator_alloc(found[0], 4096, &block));
+  cudaPointerAttributes attributes = {};
+  EXPECT_EQ(cudaPointerGetAttributes(&attributes, block), cudaSuccess);
+  EXPECT_EQ(attributes.type, cudaMemoryTypeHost);
+  GCAP_EXPECT_OK(gcap_allocator_free(found[0], block));
+  for (gcap_memory_kind_t kind : {GCAP_MEMORY_HOST, static_cast<gcap_memory_kind_t>(9)}) {
+    allocator = found[0];
+    GCAP_EXPECT_FAILS(gcap_runtime_get_allocator(runtime_, kind, &allocator), GCAP_INVALID_ARGUMENT,
+                      "a runtime allocates device and pinned memory");
+    EXPECT_EQ(allocator, nullptr);
+  }
 }
 
 }  // namespace

@@ -3,9 +3,6 @@
 // More streams in a run: eager, captured and replayed, on streams of the runtime and beside a user stream; their
 // scratch; and runs that go wrong between fork and join.
 
-#include <algorithm>
-#include <atomic>
-#include <functional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -24,6 +21,7 @@ using gcap::testing::DeviceFloats;
 using gcap::testing::Floats;
 using gcap::testing::GraphOptions;
 using gcap::testing::LogCatcher;
+using gcap::testing::Memory;
 using gcap::testing::Outcome;
 
 // z = x, by way of y and of scratch: each half in a stream of its own.
@@ -59,6 +57,14 @@ class RuntimeForks : public gcap::testing::RuntimeTest {
     return Copy(run, y_, z_);
   }
 
+  // A run of the work, or its replay, with new input.
+  void ExpectRight(int id, float first) {
+    SetInput(first);
+    const Outcome outcome = Run(id, work_);
+    EXPECT_TRUE(outcome.ok()) << outcome.message;
+    EXPECT_EQ(z_.Get(), Ramp(first));
+  }
+
   Floats Ramp(float first) {
     Floats values(2 * kHalf);
     for (float& value : values) value = first++;
@@ -72,6 +78,8 @@ class RuntimeForks : public gcap::testing::RuntimeTest {
   }
 
   DeviceFloats x_{Floats(2 * kHalf)}, y_{Floats(2 * kHalf)}, z_{Floats(2 * kHalf)};
+  const RuntimeTest::Work work_ = [this](const gcap_run_resources_t& run) { return Work(run); };
+  const RuntimeTest::Work forget_ = [this](const gcap_run_resources_t& run) { return Branches(run); };
 };
 
 TEST_F(RuntimeForks, BranchesAreRightInEagerRunsInTheCaptureAndInReplays) {
@@ -88,16 +96,13 @@ TEST_F(RuntimeForks, BranchesAreRightInEagerRunsInTheCaptureAndInReplays) {
       for (int id : {0, 1}) {
         for (int round = 1; round <= 4; ++round) {
           SetInput(1000.0f * round + id);
-          const auto work = [this](const gcap_run_resources_t& run) { return Work(run); };
-          const bool done = round <= 2 ? Run(id, work).ok() : Replay(id);
-          EXPECT_TRUE(done) << round;
+          EXPECT_TRUE(round <= 2 ? Run(id, work_).ok() : Replay(id)) << round;
           EXPECT_EQ(z_.Get(), Ramp(1000.0f * round + id)) << round;
         }
         EXPECT_EQ(Info(id).captures, 1u);
       }
       GCAP_EXPECT_OK(gcap_scratch_validate(gcap_runtime_scratch(runtime_)));
-      GCAP_EXPECT_OK(gcap_runtime_destroy(runtime_));
-      runtime_ = nullptr;
+      Destroy();
       EXPECT_EQ(log.text(), "");
     }
   }
@@ -126,64 +131,24 @@ TEST_F(RuntimeForks, AThreadGetsItsOwnStreamsBack) {
   }
 }
 
-// Memory of the application that notes whether a capture asked for it.
-std::atomic<int> calls_in_capture;
-void* Alloc(size_t bytes) {
-  calls_in_capture += gcap_thread_is_capturing();
-  void* memory = nullptr;
-  return cudaMalloc(&memory, bytes) == cudaSuccess ? memory : nullptr;
-}
-void Free(void* memory) { EXPECT_EQ(cudaFree(memory), cudaSuccess); }
-
 // The first graph keeps the memory that the forked streams had, and the second capture finds what it needs all the
 // same.
 TEST_F(RuntimeForks, CapturesOfTwoIdsFindTheirMemory) {
   gcap_options_t options = GraphOptions(1);
-  options.external_alloc = Alloc;
-  options.external_free = Free;
+  options.external_alloc = Memory::Alloc;
+  options.external_free = Memory::Free;
   options.arena.extend_as_requested = true;  // no region is larger by chance
   options.arena.initial_chunk_bytes = 256;
   Create(options);
-  calls_in_capture = 0;
-  const auto work = [this](const gcap_run_resources_t& run) { return Work(run); };
+  Memory::calls_in_capture = 0;
   for (int round = 0; round < 2; ++round) {
-    for (int id : {0, 1}) {
-      SetInput(10.0f * round + id);
-      const Outcome outcome = Run(id, work);
-      EXPECT_TRUE(outcome.ok()) << outcome.message;
-      EXPECT_EQ(z_.Get(), Ramp(10.0f * round + id));
-    }
+    for (int id : {0, 1}) ExpectRight(id, 10.0f * round + id);
   }
-  EXPECT_EQ(calls_in_capture, 0);
+  EXPECT_EQ(Memory::calls_in_capture, 0);
   for (int id : {0, 1}) {
     EXPECT_EQ(Info(id).captures, 1u);
     EXPECT_EQ(Info(id).failures, 0u);
   }
-}
-
-// The streams of a thread that is gone serve the next one.
-TEST_F(RuntimeForks, ThreadsThatComeAndGoShareTheirStreams) {
-  Create(GraphOptions());
-  std::vector<cudaStream_t> handles;
-  for (int i = 0; i < 4; ++i) {
-    std::thread([&] {
-      const auto work = [&](const gcap_run_resources_t& run) {
-        GCAP_RETURN_IF_ERROR(Work(run));
-        gcap_stream_t* stream = nullptr;
-        GCAP_RETURN_IF_ERROR(gcap_runtime_fork(runtime_, 1, &stream));
-        handles.push_back(gcap_stream_handle(stream));
-        return gcap_runtime_join(runtime_);
-      };
-      SetInput(static_cast<float>(i));
-      const Outcome outcome = Run(GCAP_GRAPH_ID_NONE, work, /*synchronize=*/true);
-      EXPECT_TRUE(outcome.ok()) << outcome.message;
-    }).join();
-    EXPECT_EQ(z_.Get(), Ramp(static_cast<float>(i)));
-  }
-  int different = 0;
-  for (size_t i = 0; i < handles.size(); ++i)
-    different += std::count(handles.begin(), handles.begin() + i, handles[i]) == 0;
-  EXPECT_LE(different, 2);
 }
 
 TEST_F(RuntimeForks, AreOfAnOpenRun) {
@@ -203,27 +168,22 @@ TEST_F(RuntimeForks, AreOfAnOpenRun) {
 // What came after may have read too early, so the run fails. What was issued is waited for all the same.
 TEST_F(RuntimeForks, ARunThatDoesNotJoinFailsEagerAndCaptured) {
   Create(GraphOptions(1));
-  const auto forget = [this](const gcap_run_resources_t& run) { return Branches(run); };
   SetInput(5);
-  const Outcome eager = Run(GCAP_GRAPH_ID_NONE, forget, /*synchronize=*/true);
+  const Outcome eager = Run(GCAP_GRAPH_ID_NONE, forget_);
   EXPECT_EQ(eager.code, GCAP_FAILED_PRECONDITION);
   EXPECT_TRUE(eager.Names("forked 2 streams and did not join")) << eager.message;
   GCAP_EXPECT_OK(gcap_runtime_synchronize(runtime_));
   EXPECT_EQ(y_.Get(), Ramp(5));
-  const auto work = [this](const gcap_run_resources_t& run) { return Work(run); };
-  EXPECT_TRUE(Run(0, work).ok());
-  const Outcome captured = Run(0, forget);
+  EXPECT_TRUE(Run(0, work_).ok());
+  const Outcome captured = Run(0, forget_);
   EXPECT_EQ(captured.code, GCAP_CAPTURE_INVALIDATED);
   EXPECT_TRUE(captured.Names("forked 2 streams and did not join")) << captured.message;
-  SetInput(7);
-  EXPECT_TRUE(Run(GCAP_GRAPH_ID_NONE, work).ok());
-  EXPECT_EQ(z_.Get(), Ramp(7));
+  ExpectRight(GCAP_GRAPH_ID_NONE, 7);
 }
 
 // A failure between fork and join is the one that is told, and the next runs are right.
 TEST_F(RuntimeForks, AFailureBeforeTheJoinLeavesNothingBehind) {
   Create(GraphOptions(1));
-  const auto work = [this](const gcap_run_resources_t& run) { return Work(run); };
   const auto fail = [this](const gcap_run_resources_t& run) {
     GCAP_RETURN_IF_ERROR(Branches(run));
     return GCAP_STATUS(GCAP_UNAVAILABLE, "the kernel failed");
@@ -232,10 +192,8 @@ TEST_F(RuntimeForks, AFailureBeforeTheJoinLeavesNothingBehind) {
     const Outcome eager = Run(GCAP_GRAPH_ID_NONE, fail);
     EXPECT_EQ(eager.code, GCAP_UNAVAILABLE);
     EXPECT_FALSE(eager.Names("did not join")) << eager.message;
-    SetInput(1.0f + round);
-    EXPECT_TRUE(Run(0, work).ok());
-    EXPECT_EQ(z_.Get(), Ramp(1.0f + round));
-    EXPECT_TRUE(Run(1 + round, work).ok());
+    ExpectRight(0, 1.0f + round);
+    EXPECT_TRUE(Run(1 + round, work_).ok());
     EXPECT_EQ(Run(1 + round, fail).code, GCAP_CAPTURE_INVALIDATED);
   }
   SetInput(9);
@@ -249,16 +207,10 @@ TEST_F(RuntimeForks, ACaptureWithoutAWarmUpIsDoneAgainEagerly) {
   gcap_options_t options = GraphOptions(0);
   options.graph.backoff_runs = 1;
   Create(options);
-  std::function<gcap_status_t(const gcap_run_resources_t&)> work = [this](const gcap_run_resources_t& run) {
-    return Work(run);
-  };
-  const gcap_work_t call = [](void* work, const gcap_run_resources_t* run) {
-    return (*static_cast<std::function<gcap_status_t(const gcap_run_resources_t&)>*>(work))(*run);
-  };
   const LogCatcher log;
   for (int round = 1; round <= 6; ++round) {
     SetInput(static_cast<float>(round));
-    GCAP_EXPECT_OK(RunOnRuntime(runtime_, 0, call, &work, /*synchronize=*/true));
+    EXPECT_TRUE(RunWhole(0, work_).ok());
     EXPECT_EQ(z_.Get(), Ramp(static_cast<float>(round)));
   }
   EXPECT_NE(log.text().find("a new stream of the pool"), std::string::npos) << log.text();
@@ -280,36 +232,28 @@ TEST_F(RuntimeForks, WhatTheWorkLeavesOnAForkedStreamIsFreedAtTheRunsEnd) {
   EXPECT_NE(log.text().find("512 bytes"), std::string::npos) << log.text();
 }
 
-// The run that was left open ends when the next one begins, or with the runtime.
+// The run that was left open ends when the next one begins, with what it left on its one fork or two; or with the
+// runtime.
 TEST_F(RuntimeForks, ARunThatWasLeftOpenEndsWithItsForks) {
   for (const int runs_before : {0, 1}) {
     Create(GraphOptions(1));
-    const auto work = [this](const gcap_run_resources_t& run) { return Work(run); };
-    for (int i = 0; i < runs_before; ++i) EXPECT_TRUE(Run(0, work).ok());
+    for (int i = 0; i < runs_before; ++i) EXPECT_TRUE(Run(0, work_).ok());
     const LogCatcher log;
     SetInput(3);
     GCAP_EXPECT_OK(BeginRun(runtime_, 0));
     GCAP_EXPECT_OK(Branches(Resources()));
-    EXPECT_TRUE(Run(GCAP_GRAPH_ID_NONE, work).ok());
+    EXPECT_TRUE(Run(GCAP_GRAPH_ID_NONE, work_).ok());
     EXPECT_EQ(z_.Get(), Ramp(3));
+    gcap_stream_t* forked = nullptr;
+    void* block = nullptr;
     GCAP_EXPECT_OK(BeginRun(runtime_, GCAP_GRAPH_ID_NONE));
+    GCAP_EXPECT_OK(gcap_runtime_fork(runtime_, 1, &forked));
+    GCAP_EXPECT_OK(gcap_scratch_alloc(Resources().scratch, 512, forked, &block));
+    GCAP_EXPECT_OK(BeginRun(runtime_, GCAP_GRAPH_ID_NONE));
+    EXPECT_EQ(ScratchStats().in_use_bytes, 0u);
     GCAP_EXPECT_OK(Branches(Resources()));
-    GCAP_EXPECT_OK(gcap_runtime_destroy(runtime_));
-    runtime_ = nullptr;
+    Destroy();
   }
-}
-
-TEST_F(RuntimeForks, WhatARunWithOneForkLeftIsFreedWhenTheNextOneBegins) {
-  Create(GraphOptions());
-  const LogCatcher log;
-  gcap_stream_t* forked = nullptr;
-  void* block = nullptr;
-  GCAP_EXPECT_OK(BeginRun(runtime_, GCAP_GRAPH_ID_NONE));
-  GCAP_EXPECT_OK(gcap_runtime_fork(runtime_, 1, &forked));
-  GCAP_EXPECT_OK(gcap_scratch_alloc(Resources().scratch, 512, forked, &block));
-  GCAP_EXPECT_OK(BeginRun(runtime_, GCAP_GRAPH_ID_NONE));
-  EXPECT_EQ(ScratchStats().in_use_bytes, 0u);
-  GCAP_EXPECT_OK(EndRun(runtime_, nullptr, /*synchronize=*/true));
 }
 
 // The caller has a run of scratch open on a stream that the thread forks: the fork fails, and with it the capture, also
@@ -333,7 +277,7 @@ TEST_F(RuntimeForks, AForkThatFailsFailsTheCapture) {
   GCAP_EXPECT_OK(gcap_scratch_end_run(Resources().scratch, callers));
   EXPECT_TRUE(Run(1, fork).ok());
   EXPECT_TRUE(Run(1, fork).ok());
-  EXPECT_TRUE(gcap_runtime_is_captured(runtime_, 1));
+  EXPECT_TRUE(IsCaptured(1));
 }
 
 // Was: the runtime was freed, and the pool of its streams with what they used was lost.
@@ -359,15 +303,12 @@ TEST_F(RuntimeForks, AThreadMayExitBetweenForkAndJoin) {
   const LogCatcher log;
   for (const int runs_before : {0, 1}) {
     std::thread([&] {
-      const auto work = [this](const gcap_run_resources_t& run) { return Work(run); };
-      for (int i = 0; i < runs_before; ++i) EXPECT_TRUE(Run(0, work).ok());
+      for (int i = 0; i < runs_before; ++i) EXPECT_TRUE(Run(0, work_).ok());
       GCAP_EXPECT_OK(BeginRun(runtime_, 0));
       GCAP_EXPECT_OK(Branches(Resources()));
     }).join();
   }
-  SetInput(4);
-  EXPECT_TRUE(Run(0, [this](const gcap_run_resources_t& run) { return Work(run); }).ok());
-  EXPECT_EQ(z_.Get(), Ramp(4));
+  ExpectRight(0, 4);
 }
 
 }  // namespace

@@ -4,17 +4,14 @@
 // arena.share_graph_memory they keep no more than the largest of them.
 
 #include <algorithm>
-#include <atomic>
 #include <memory>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "gcap/capture.h"
 #include "gcap/graph_plan.h"
 #include "gcap/kit/ep_ops.h"
 #include "gtest/gtest.h"
-#include "lib/scratch/test_hooks.h"
 #include "test/runtime/runtime_fixture.h"
 #include "test/support/log_catcher.h"
 
@@ -23,18 +20,6 @@ namespace testing {
 namespace {
 
 constexpr size_t kUnit = 64 << 10;
-
-// The application's allocator; it notes calls from inside a capture.
-std::atomic<int> calls_in_capture;
-void* Alloc(size_t bytes) {
-  calls_in_capture += gcap_thread_is_capturing();
-  void* memory = nullptr;
-  return cudaMalloc(&memory, bytes) == cudaSuccess ? memory : nullptr;
-}
-void Free(void* memory) {
-  calls_in_capture += gcap_thread_is_capturing();
-  EXPECT_EQ(cudaFree(memory), cudaSuccess);
-}
 
 class EpGraphs : public RuntimeTest {
  protected:
@@ -50,10 +35,8 @@ class EpGraphs : public RuntimeTest {
     for (size_t n : units) models_.push_back(std::make_unique<Model>(n));
   }
   Outcome RunModel(int id) {
-    Model* model = models_[static_cast<size_t>(id)].get();
-    return Run(id, [&](const gcap_run_resources_t& run) {
-      return CopyByScratch(run, model->x, model->y, model->scratch_bytes, &model->scratch);
-    });
+    Model* const model = models_[static_cast<size_t>(id)].get();
+    return Run(id, [model](const gcap_run_resources_t& run) { return WorkOfModel(model, &run); });
   }
   // One run of each model, with new content.
   void RunAll(float seed) {
@@ -92,15 +75,21 @@ class EpGraphs : public RuntimeTest {
     Model* model = static_cast<Model*>(user);
     return CopyByScratch(*run, model->x, model->y, model->scratch_bytes, &model->scratch);
   }
+  gcap_status_t TryPlan(size_t count, gcap_graph_plan_t* out_plan) {
+    return PlanOnRuntime(runtime_, planned_.data(), count, out_plan);
+  }
   gcap_graph_plan_t Plan() {
+    PlanModels();
+    gcap_graph_plan_t plan;
+    gcap_graph_plan_init(&plan);
+    GCAP_EXPECT_OK(TryPlan(planned_.size(), &plan));
+    return plan;
+  }
+  void PlanModels() {
     planned_.clear();
     for (size_t i = 0; i < models_.size(); ++i) {
       planned_.push_back({static_cast<int>(i), WorkOfModel, models_[i].get()});
     }
-    gcap_graph_plan_t plan;
-    gcap_graph_plan_init(&plan);
-    GCAP_EXPECT_OK(PlanOnRuntime(runtime_, planned_.data(), planned_.size(), &plan));
-    return plan;
   }
   static gcap_options_t Options(bool shared) {
     gcap_options_t options = GraphOptions(2);
@@ -116,27 +105,18 @@ TEST_F(EpGraphs, EachIsCapturedAtItsFirstTryWithoutACallUpstream) {
   for (const bool shared : {false, true}) {
     SCOPED_TRACE(shared ? "shared" : "apart");
     gcap_options_t options = Options(shared);
-    options.external_alloc = Alloc;
-    options.external_free = Free;
+    options.external_alloc = Memory::Alloc;
+    options.external_free = Memory::Free;
     options.arena.extend_as_requested = true;  // no region is larger by chance
     options.arena.initial_chunk_bytes = 256;
     Create(options);
-    calls_in_capture = 0;
+    Memory::calls_in_capture = 0;
     AddModels({1, 4, 4, 2, 8});
     CaptureAll();
-    EXPECT_EQ(calls_in_capture, 0);
+    EXPECT_EQ(Memory::calls_in_capture, 0);
     RunAll(100.0f);
     GCAP_EXPECT_OK(gcap_scratch_validate(gcap_runtime_scratch(runtime_)));
-    GCAP_EXPECT_OK(gcap_runtime_destroy(runtime_));
-    runtime_ = nullptr;
   }
-}
-
-TEST_F(EpGraphs, ApartEachKeepsWhatItNeeds) {
-  Create(Options(/*shared=*/false));
-  AddModels({1, 2, 3, 4});
-  CaptureAll();
-  for (size_t i = 0; i < 4; ++i) EXPECT_EQ(Retained(static_cast<int>(i)), (i + 1) * kUnit);
 }
 
 TEST_F(EpGraphs, SharedTheyKeepWhatTheLargestNeedsAndTheLastGivesItBack) {
@@ -163,8 +143,6 @@ TEST_F(EpGraphs, SharedTheyKeepWhatTheLargestNeedsAndTheLastGivesItBack) {
     GCAP_EXPECT_OK(gcap_scratch_trim(scratch));
     EXPECT_EQ(ScratchStats().total_allocated_bytes, 0u);
     RunAll(7.0f);  // and from the beginning
-    GCAP_EXPECT_OK(gcap_runtime_destroy(runtime_));
-    runtime_ = nullptr;
   }
 }
 
@@ -189,8 +167,6 @@ TEST_F(EpGraphs, PlanIsWhatTheyWillKeep) {
     EXPECT_EQ(plan.retained_bytes, SumOfBytes());
     EXPECT_EQ(Plan().bytes, plan.bytes) << "and of those that are captured it is what they keep";
     GCAP_EXPECT_OK(gcap_scratch_validate(gcap_runtime_scratch(runtime_)));
-    GCAP_EXPECT_OK(gcap_runtime_destroy(runtime_));
-    runtime_ = nullptr;
   }
 }
 
@@ -210,33 +186,28 @@ TEST_F(EpGraphs, PlanOfWorkThatFailsNamesTheIdAndLeavesNothing) {
     Create(Options(shared));
     AddModels({2, 4});
     RunAll(0.0f);
-    planned_.clear();
-    for (int id = 0; id < 2; ++id) planned_.push_back({id, WorkOfModel, models_[static_cast<size_t>(id)].get()});
+    PlanModels();
     planned_[1].work = [](void* model, const gcap_run_resources_t* run) {
       GCAP_RETURN_IF_ERROR(WorkOfModel(model, run));
       return GCAP_STATUS(GCAP_UNAVAILABLE, "the kernel is out of ideas");
     };
     gcap_graph_plan_t plan;
     gcap_graph_plan_init(&plan);
-    const Outcome outcome(PlanOnRuntime(runtime_, planned_.data(), planned_.size(), &plan));
+    const Outcome outcome(TryPlan(2, &plan));
     EXPECT_EQ(outcome.code, GCAP_CAPTURE_INVALIDATED);
     EXPECT_TRUE(outcome.Names("graph id 1") && outcome.Names("out of ideas")) << outcome.message;
     EXPECT_EQ(plan.bytes, 0u);
-    planned_[1] = {-3, WorkOfModel, nullptr};
-    GCAP_EXPECT_FAILS(PlanOnRuntime(runtime_, planned_.data(), planned_.size(), &plan), GCAP_INVALID_ARGUMENT,
-                      "runs[1].id is -3");
-    planned_[0].id = -1;
-    GCAP_EXPECT_FAILS(PlanOnRuntime(runtime_, planned_.data(), 1, &plan), GCAP_INVALID_ARGUMENT, "runs[0].id is -1");
-    planned_[0].id = 0;
-    planned_[1] = {1, nullptr, nullptr};
-    GCAP_EXPECT_FAILS(PlanOnRuntime(runtime_, planned_.data(), planned_.size(), &plan), GCAP_INVALID_ARGUMENT,
-                      "runs[1].work");
-    GCAP_EXPECT_OK(PlanOnRuntime(runtime_, nullptr, 0, &plan));
+    const std::pair<PlannedWork, const char*> wrong[] = {{{-3, WorkOfModel, nullptr}, "runs[1].id is -3"},
+                                                         {{-1, WorkOfModel, nullptr}, "runs[1].id is -1"},
+                                                         {{1, nullptr, nullptr}, "runs[1].work"}};
+    for (const auto& row : wrong) {
+      planned_[1] = row.first;
+      GCAP_EXPECT_FAILS(TryPlan(2, &plan), GCAP_INVALID_ARGUMENT, row.second);
+    }
+    GCAP_EXPECT_OK(TryPlan(0, &plan));
     EXPECT_EQ(plan.graphs, 0u);
     for (int run = 1; run < 3; ++run) RunAll(static_cast<float>(run));
     EXPECT_EQ(Info(1).captures, 1u);
-    GCAP_EXPECT_OK(gcap_runtime_destroy(runtime_));
-    runtime_ = nullptr;
   }
 }
 
@@ -250,45 +221,34 @@ TEST_F(EpGraphs, SharedMemoryCountsOnceForTheBudget) {
     uint64_t evictions = 0;
     for (int id = 0; id < 4; ++id) evictions += Info(id).evictions;
     EXPECT_EQ(evictions, shared ? 0u : 3u);
-    GCAP_EXPECT_OK(gcap_runtime_destroy(runtime_));
-    runtime_ = nullptr;
   }
 }
 
-TEST_F(EpGraphs, SharedCaptureThatFailsLeavesTheOthersAlone) {
-  Create(Options(/*shared=*/true));
-  AddModels({4});
-  CaptureAll();
-  models_.push_back(std::make_unique<Model>(2));
-  for (int run = 0; run < 2; ++run) EXPECT_TRUE(RunModel(1).ok());
-  const Outcome outcome = Run(1, [&](const gcap_run_resources_t& run) {
-    GCAP_RETURN_IF_ERROR(CopyByScratch(run, models_[1]->x, models_[1]->y, kUnit, &models_[1]->scratch));
-    return GCAP_STATUS(GCAP_UNAVAILABLE, "the kernel is out of ideas");
-  });
-  EXPECT_EQ(outcome.code, GCAP_CAPTURE_INVALIDATED);
-  EXPECT_EQ(Retained(0), 4 * kUnit) << "alone again";
-  for (int run = 0; run < 3; ++run) RunAll(static_cast<float>(run));
-  EXPECT_EQ(Info(1).captures, 1u);
-  EXPECT_EQ(Retained(0), 2 * kUnit);
-}
-
-TEST_F(EpGraphs, SharedMemoryThatIsOpenAlreadyFailsTheCapture) {
-  Create(Options(/*shared=*/true));
-  AddModels({4});
-  CaptureAll();
-  models_.push_back(std::make_unique<Model>(2));
-  for (int run = 0; run < 2; ++run) EXPECT_TRUE(RunModel(1).ok());
-  const gcap_run_resources_t run = Resources();
-  gcap_scratch_reservation_t* in_the_way = nullptr;
-  GCAP_ASSERT_OK(gcap_scratch_reservation_open(run.scratch, run.stream, &in_the_way));
-  const Outcome outcome = RunModel(1);
-  EXPECT_EQ(outcome.code, GCAP_CAPTURE_INVALIDATED) << outcome.message;
-  EXPECT_TRUE(outcome.Names("has an open scratch reservation")) << outcome.message;
-  gcap_scratch_reservation_release(in_the_way);
-  EXPECT_EQ(Retained(0), 4 * kUnit) << "alone";
-  for (int round = 0; round < 3; ++round) RunAll(static_cast<float>(round));
-  EXPECT_EQ(Info(1).captures, 1u);
-  EXPECT_EQ(Retained(0), 2 * kUnit);
+// By the work's failure, or since the stream has an open reservation.
+TEST_F(EpGraphs, CaptureThatFailsLeavesTheOthersAlone) {
+  for (const bool shared : {false, true}) {
+    for (const bool is_in_the_way : {false, true}) {
+      Create(Options(shared));
+      AddModels({4});
+      CaptureAll();
+      models_.push_back(std::make_unique<Model>(2));
+      for (int run = 0; run < 2; ++run) EXPECT_TRUE(RunModel(1).ok());
+      const gcap_run_resources_t run = Resources();
+      gcap_scratch_reservation_t* in_the_way = nullptr;
+      if (is_in_the_way) GCAP_ASSERT_OK(gcap_scratch_reservation_open(run.scratch, run.stream, &in_the_way));
+      const Outcome outcome = Run(1, [&](const gcap_run_resources_t& run) {
+        GCAP_RETURN_IF_ERROR(CopyByScratch(run, models_[1]->x, models_[1]->y, kUnit, &models_[1]->scratch));
+        return is_in_the_way ? nullptr : GCAP_STATUS(GCAP_UNAVAILABLE, "the kernel is out of ideas");
+      });
+      EXPECT_EQ(outcome.code, GCAP_CAPTURE_INVALIDATED);
+      EXPECT_TRUE(outcome.Names(is_in_the_way ? "has an open scratch reservation" : "out of ideas")) << outcome.message;
+      gcap_scratch_reservation_release(in_the_way);
+      EXPECT_EQ(Retained(0), 4 * kUnit) << "alone again";
+      for (int round = 0; round < 3; ++round) RunAll(static_cast<float>(round));
+      EXPECT_EQ(Info(1).captures, 1u);
+      EXPECT_EQ(Retained(0), (shared ? 2 : 4) * kUnit);
+    }
+  }
 }
 
 TEST_F(EpGraphs, CaptureThatCannotBePreparedIsTriedAllTheSame) {
@@ -301,96 +261,8 @@ TEST_F(EpGraphs, CaptureThatCannotBePreparedIsTriedAllTheSame) {
   const LogCatcher log;
   for (int run = 0; run < 3; ++run) EXPECT_TRUE(RunModel(1).ok());
   EXPECT_NE(log.text().find("a capture may lack memory"), std::string::npos) << log.text();
-  EXPECT_TRUE(gcap_runtime_is_captured(runtime_, 1)) << "its peak is not the stream's";
+  EXPECT_TRUE(IsCaptured(1)) << "its peak is not the stream's";
   RunAll(5.0f);
-}
-
-TEST_F(EpGraphs, EachThreadsGraphsShareAmongThemselves) {
-  Create(Options(/*shared=*/true));
-  constexpr int kThreads = 4;
-  std::vector<std::thread> threads;
-  std::atomic<int> captured{0};
-  for (int t = 0; t < kThreads; ++t) {
-    threads.emplace_back([&, t] {
-      DeviceFloats x(Floats(64)), y(Floats(64));
-      void* scratch = nullptr;
-      for (int i = 0; i < 24; ++i) {
-        const int id = i % 3;
-        const Floats content(64, static_cast<float>(100 * t + i));
-        x.Set(content);
-        const auto work = [&](const gcap_run_resources_t& run) {
-          return CopyByScratch(run, x, y, static_cast<size_t>(id + 1) * kUnit, &scratch);
-        };
-        if (!Replay(id)) {
-          const Outcome outcome = Run(id, work);
-          // Another thread may have taken what this one's capture counted on: then the run is done eagerly.
-          EXPECT_TRUE(outcome.ok() || outcome.code == GCAP_CAPTURE_INVALIDATED) << outcome.message;
-          if (!outcome.ok()) {
-            EXPECT_TRUE(Run(GCAP_GRAPH_ID_NONE, work).ok());
-          }
-        }
-        EXPECT_EQ(y.Get(), content);
-      }
-      for (int id = 0; id < 3; ++id) captured += gcap_runtime_is_captured(runtime_, id);
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
-  EXPECT_EQ(captured, 3 * kThreads);
-  gcap_scratch_t* scratch = gcap_runtime_scratch(runtime_);
-  GCAP_EXPECT_OK(gcap_scratch_validate(scratch));
-  GCAP_EXPECT_OK(gcap_scratch_trim(scratch));
-  EXPECT_EQ(ScratchStats().total_allocated_bytes, 0u) << "the threads' graphs went with them";
-}
-
-// --- Eager traffic --------------------------------------------------------------------------------------------------
-
-// Two graphs; an eager run that asks for what they used, and keeps its data over their replays. Gives how many of its
-// blocks were changed by somebody else.
-class EpTraffic : public EpGraphs {
- protected:
-  int CountChangedBlocks() {
-    AddModels({4, 3});
-    CaptureAll();
-    const gcap_run_resources_t run = Resources();
-    const cudaStream_t stream = gcap_stream_handle(run.stream);
-    std::vector<void*> blocks(16, nullptr);
-    EXPECT_TRUE(Run(GCAP_GRAPH_ID_NONE, [&](const gcap_run_resources_t&) {
-                  gcap_status_t status = nullptr;
-                  for (void*& block : blocks) {
-                    status = gcap_status_join(status, gcap_scratch_alloc(run.scratch, kUnit, run.stream, &block));
-                    status = gcap_status_join(status, gcap_scratch_keep(run.scratch, block));
-                    status = gcap_status_join(status, GCAP_CUDA(cudaMemsetAsync(block, 0x5a, kUnit, stream)));
-                  }
-                  return status;
-                }).ok());
-    for (float round = 1; round < 4; ++round) RunAll(50 * round);
-    int changed = 0;
-    std::vector<unsigned char> content(kUnit);
-    for (void* block : blocks) {
-      EXPECT_EQ(cudaMemcpyAsync(content.data(), block, kUnit, cudaMemcpyDeviceToHost, stream), cudaSuccess);
-      EXPECT_EQ(cudaStreamSynchronize(stream), cudaSuccess);
-      changed += std::any_of(content.begin(), content.end(), [](unsigned char byte) { return byte != 0x5a; });
-      GCAP_EXPECT_OK(gcap_scratch_free(run.scratch, block));
-    }
-    return changed;
-  }
-};
-
-TEST_F(EpTraffic, ReplaysLeaveEagerDataAlone) {
-  for (const bool shared : {false, true}) {
-    Create(Options(shared));
-    EXPECT_EQ(CountChangedBlocks(), 0);
-    GCAP_EXPECT_OK(gcap_runtime_destroy(runtime_));
-    runtime_ = nullptr;
-  }
-}
-
-TEST_F(EpTraffic, WithoutReservationsTheDamageIsSeen) {
-  Create(Options(/*shared=*/false));
-  gcap_scratch_test_hooks_t hooks = {};
-  hooks.ignore_reservations = true;
-  gcap_scratch_set_test_hooks(gcap_runtime_scratch(runtime_), &hooks);
-  EXPECT_GT(CountChangedBlocks(), 0);
 }
 
 }  // namespace

@@ -4,9 +4,11 @@
 #ifndef GCAP_TEST_RUNTIME_RUNTIME_FIXTURE_H_
 #define GCAP_TEST_RUNTIME_RUNTIME_FIXTURE_H_
 
+#include <atomic>
 #include <functional>
 #include <vector>
 
+#include "gcap/capture.h"
 #include "gcap/kit/ep_ops.h"
 #include "gtest/gtest.h"
 #include "test/ep/test_ep.h"
@@ -20,10 +22,42 @@ namespace testing {
 
 using Floats = std::vector<float>;
 
+// An application's memory, whose callbacks are written for one call at a time and for none in a capture.
+struct Memory {
+  static inline std::atomic<int> inside{0}, overlaps{0}, live{0}, calls{0}, calls_in_capture{0};
+
+  static void* Alloc(size_t bytes) {
+    if (++inside > 1) ++overlaps;
+    ++calls;
+    calls_in_capture += gcap_thread_is_capturing();
+    void* memory = nullptr;
+    if (cudaMalloc(&memory, bytes) == cudaSuccess) ++live;
+    --inside;
+    return memory;
+  }
+  static void Free(void* memory) {
+    if (++inside > 1) ++overlaps;
+    calls_in_capture += gcap_thread_is_capturing();
+    EXPECT_EQ(cudaFree(memory), cudaSuccess);
+    --live;
+    --inside;
+  }
+};
+
 class RuntimeTest : public DeviceTest {
  protected:
-  void Create(const gcap_options_t& options) { GCAP_ASSERT_OK(gcap_runtime_create(&options, &runtime_)); }
-  void TearDown() override { GCAP_EXPECT_OK(gcap_runtime_destroy(runtime_)); }
+  using Work = std::function<gcap_status_t(const gcap_run_resources_t&)>;
+
+  // In the place of the one before.
+  void Create(const gcap_options_t& options) {
+    Destroy();
+    GCAP_ASSERT_OK(gcap_runtime_create(&options, &runtime_));
+  }
+  void Destroy() {
+    GCAP_EXPECT_OK(gcap_runtime_destroy(runtime_));
+    runtime_ = nullptr;
+  }
+  void TearDown() override { Destroy(); }
 
   gcap_run_resources_t Resources() {
     gcap_run_resources_t resources;
@@ -34,11 +68,19 @@ class RuntimeTest : public DeviceTest {
   gcap_graph_info_t Info(int id) { return GraphInfo(runtime_, id); }
 
   // One run as a host makes it, without a replay.
-  Outcome Run(int id, const std::function<gcap_status_t(const gcap_run_resources_t&)>& work, bool synchronize = true) {
+  Outcome Run(int id, const Work& work, bool synchronize = true) {
     const Outcome started(BeginRun(runtime_, id));
     if (!started.ok()) return started;
     return Outcome(EndRun(runtime_, work(Resources()), synchronize));
   }
+  // One run in one call: a replay, or a run that is done once more eagerly where its capture fails.
+  Outcome RunWhole(int id, Work work, bool synchronize = true) {
+    const gcap_work_t call = [](void* work, const gcap_run_resources_t* run) {
+      return (*static_cast<const Work*>(work))(*run);
+    };
+    return Outcome(RunOnRuntime(runtime_, id, call, &work, synchronize));
+  }
+  bool IsCaptured(int id) { return gcap_runtime_is_captured(runtime_, id); }
 
   static gcap_status_t Copy(const gcap_run_resources_t& run, const DeviceFloats& from, const DeviceFloats& to) {
     return GCAP_CUDA(
@@ -56,6 +98,25 @@ class RuntimeTest : public DeviceTest {
       status = GCAP_CUDA(cudaMemcpyAsync(to.get(), *out_scratch, from.Bytes(), cudaMemcpyDeviceToDevice, stream));
     }
     return gcap_status_join(status, gcap_scratch_free(run.scratch, *out_scratch));
+  }
+
+  // Writes to a block of scratch, and gives its address.
+  static gcap_status_t Touch(const gcap_run_resources_t& run, size_t bytes, void** out_block = nullptr) {
+    void* block = nullptr;
+    GCAP_RETURN_IF_ERROR(gcap_scratch_alloc(run.scratch, bytes, run.stream, &block));
+    if (out_block != nullptr) *out_block = block;
+    gcap_status_t status = GCAP_CUDA(cudaMemsetAsync(block, 1, bytes, gcap_stream_handle(run.stream)));
+    return gcap_status_join(status, gcap_scratch_free(run.scratch, block));
+  }
+
+  // A work that copies, and a replay of which the copy has other content.
+  static Work Copier(const DeviceFloats& from, const DeviceFloats& to) {
+    return [&](const gcap_run_resources_t& run) { return Copy(run, from, to); };
+  }
+  void ExpectReplays(int id, DeviceFloats* from, const DeviceFloats& to, const Floats& content) {
+    from->Set(content);
+    EXPECT_TRUE(Replay(id));
+    EXPECT_EQ(to.Get(), content);
   }
 
   bool Replay(int id, bool synchronize = true) {

@@ -13,6 +13,7 @@
 #include "gcap/runtime.h"
 #include "gtest/gtest.h"
 #include "lib/stream/inner.h"
+#include "test/base/device_work.h"
 #include "test/runtime/runtime_fixture.h"
 #include "test/support/runs.h"
 
@@ -21,27 +22,6 @@ namespace testing {
 namespace {
 
 using SharedRuntime = RuntimeTest;
-
-// An application's memory, whose callbacks are written for one call at a time.
-struct Memory {
-  static std::atomic<int> inside, overlaps, live, calls;
-
-  static void* Alloc(size_t bytes) {
-    if (++inside > 1) ++overlaps;
-    ++calls;
-    void* memory = nullptr;
-    if (cudaMalloc(&memory, bytes) == cudaSuccess) ++live;
-    --inside;
-    return memory;
-  }
-  static void Free(void* memory) {
-    if (++inside > 1) ++overlaps;
-    EXPECT_EQ(cudaFree(memory), cudaSuccess);
-    --live;
-    --inside;
-  }
-};
-std::atomic<int> Memory::inside{0}, Memory::overlaps{0}, Memory::live{0}, Memory::calls{0};
 
 gcap_options_t Parsed(gcap_options_t options, const std::vector<std::pair<std::string, std::string>>& pairs) {
   for (const auto& pair : pairs) {
@@ -74,59 +54,46 @@ TEST_F(SharedRuntime, ConcurrentRunsAreOfferedWhereThreadsShareNothing) {
     const gcap_run_resources_t mine = Resources();
     EXPECT_EQ(gcap_stream_ownership(mine.stream), GCAP_STREAM_OWNED);
     std::thread([&] { EXPECT_EQ(Resources().stream == mine.stream, row.shared); }).join();
-    GCAP_EXPECT_OK(gcap_runtime_destroy(runtime_));
-    runtime_ = nullptr;
   }
 }
 
-// What each id does: its own fill by way of scratch.
-struct IdWork {
-  int id;
-  DeviceFloats from{Floats(4, 0.0f)}, to{Floats(4, 0.0f)};
-  std::atomic<int>* calls;
-};
-
-gcap_status_t CopyByScratchWork(void* user, const gcap_run_resources_t* run) {
-  IdWork* const work = static_cast<IdWork*>(user);
-  ++*work->calls;
-  const cudaStream_t stream = gcap_stream_handle(run->stream);
-  void* scratch = nullptr;
-  GCAP_RETURN_IF_ERROR(gcap_scratch_alloc(run->scratch, 1024, run->stream, &scratch));
-  const size_t bytes = work->from.Bytes();
-  gcap_status_t status = GCAP_CUDA(cudaMemcpyAsync(scratch, work->from.get(), bytes, cudaMemcpyDeviceToDevice, stream));
-  if (status == nullptr)
-    status = GCAP_CUDA(cudaMemcpyAsync(work->to.get(), scratch, bytes, cudaMemcpyDeviceToDevice, stream));
-  return gcap_status_join(status, gcap_scratch_free(run->scratch, scratch));
-}
-
-// Threads that run the same ids over and over; gives how often the work was called, which a replay does not.
+// Threads that run the same ids over and over, each id a copy by way of scratch; gives how often the work was called,
+// which a replay does not. Threads that do not take turns have memory of their own.
 class ScopeOfGraphs : public SharedRuntime {
  protected:
   static constexpr int kThreads = 8, kIds = 20, kRuns = 4;
 
-  int CallsOfAll() {
+  int CallsOfAll(bool take_turns = true) {
+    struct Buffers {
+      explicit Buffers(int id) { from.Set(Floats(4, static_cast<float>(id + 1))); }
+      DeviceFloats from{Floats(4, 0.0f)}, to{Floats(4, 0.0f)};
+    };
     std::atomic<int> calls{0};
-    std::vector<std::unique_ptr<IdWork>> works;
-    for (int id = 0; id < kIds; ++id) {
-      works.push_back(std::make_unique<IdWork>());
-      works[id]->id = id;
-      works[id]->calls = &calls;
-      works[id]->from.Set(Floats(4, static_cast<float>(id + 1)));
-    }
+    std::vector<std::unique_ptr<Buffers>> memory;
+    for (int i = 0; i < (take_turns ? 1 : kThreads) * kIds; ++i) memory.push_back(std::make_unique<Buffers>(i % kIds));
     std::vector<std::thread> threads;
     for (int t = 0; t < kThreads; ++t) {
       threads.emplace_back([&, t] {
         for (int run = 0; run < kRuns; ++run) {
           for (int i = 0; i < kIds; ++i) {
             const int id = (i + 3 * t) % kIds;
-            GCAP_EXPECT_OK(RunOnRuntime(runtime_, id, CopyByScratchWork, works[id].get(), /*synchronize=*/run == 3));
+            const Buffers* const mine = memory[take_turns ? id : t * kIds + id].get();
+            const auto work = [&calls, mine](const gcap_run_resources_t& resources) {
+              ++calls;
+              void* scratch = nullptr;
+              return CopyByScratch(resources, mine->from, mine->to, 1024, &scratch);
+            };
+            EXPECT_TRUE(RunWhole(id, work, /*synchronize=*/run == 3).ok());
           }
         }
         GCAP_EXPECT_OK(gcap_runtime_synchronize(runtime_));
+        for (int id = 0; id < kIds; ++id) EXPECT_EQ(Info(id).captures, 1u) << id;
       });
     }
     for (std::thread& thread : threads) thread.join();
-    for (int id = 0; id < kIds; ++id) EXPECT_EQ(works[id]->to.Get(), Floats(4, static_cast<float>(id + 1))) << id;
+    for (size_t i = 0; i < memory.size(); ++i) {
+      EXPECT_EQ(memory[i]->to.Get(), Floats(4, static_cast<float>(i % kIds + 1))) << i;
+    }
     return calls;
   }
 };
@@ -134,32 +101,12 @@ class ScopeOfGraphs : public SharedRuntime {
 TEST_F(ScopeOfGraphs, InASessionEachIdIsCapturedOnceForAllThreads) {
   Create(Parsed(GraphOptions(1), {{"graph.scope", "session"}}));
   EXPECT_EQ(CallsOfAll(), 2 * kIds) << "a warm-up and a capture of each id";
-  for (int id = 0; id < kIds; ++id) {
-    EXPECT_EQ(Info(id).captures, 1u) << id;
-    EXPECT_EQ(Info(id).replays, static_cast<uint64_t>(kThreads * kRuns - 1)) << id;
-  }
+  for (int id = 0; id < kIds; ++id) EXPECT_EQ(Info(id).replays, static_cast<uint64_t>(kThreads * kRuns - 1)) << id;
 }
 
 TEST_F(ScopeOfGraphs, InAThreadEachThreadCapturesEachId) {
   Create(GraphOptions(1));
-  // Each thread has memory of its own, since they do not take turns.
-  std::atomic<int> calls{0};
-  std::vector<std::thread> threads;
-  for (int t = 0; t < kThreads; ++t) {
-    threads.emplace_back([&] {
-      IdWork work;
-      work.calls = &calls;
-      for (int run = 0; run < kRuns; ++run) {
-        for (int id = 0; id < kIds; ++id) {
-          GCAP_EXPECT_OK(RunOnRuntime(runtime_, id, CopyByScratchWork, &work, /*synchronize=*/false));
-        }
-      }
-      GCAP_EXPECT_OK(gcap_runtime_synchronize(runtime_));
-      for (int id = 0; id < kIds; ++id) EXPECT_EQ(Info(id).captures, 1u) << id;
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
-  EXPECT_EQ(calls, 2 * kIds * kThreads);
+  EXPECT_EQ(CallsOfAll(/*take_turns=*/false), 2 * kIds * kThreads);
 }
 
 // Callbacks for one call at a time are called so, though the threads run at once.
@@ -168,95 +115,60 @@ TEST_F(ScopeOfGraphs, WithExternalMemoryThreadsTakeTurns) {
   EXPECT_EQ(CallsOfAll(), 2 * kIds);
   EXPECT_EQ(Memory::overlaps, 0);
   EXPECT_GT(Memory::live, 0);
-  GCAP_EXPECT_OK(gcap_runtime_destroy(runtime_));
-  runtime_ = nullptr;
+  Destroy();
   EXPECT_EQ(Memory::live, 0);
 }
 
 // PyTorch's stream with PyTorch's memory, which ONNX Runtime refuses.
 TEST_F(ScopeOfGraphs, AUserStreamWithExternalMemoryCapturesAndReplays) {
-  cudaStream_t stream = nullptr;
-  ASSERT_EQ(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), cudaSuccess);
+  const RawStream stream;
   auto pairs = ExternalMemory();
-  pairs.emplace_back("user_compute_stream", Number(stream));
+  pairs.emplace_back("user_compute_stream", Number(stream.get()));
   Create(Parsed(GraphOptions(1), pairs));
   EXPECT_FALSE(RuntimeInfo(runtime_).supports_concurrent_runs);
-  EXPECT_EQ(gcap_stream_handle(Resources().stream), stream);
+  EXPECT_EQ(gcap_stream_handle(Resources().stream), stream.get());
   EXPECT_EQ(CallsOfAll(), 2 * kIds);
   EXPECT_EQ(Memory::overlaps, 0);
   EXPECT_GT(Memory::live, 0);
-  for (int id = 0; id < kIds; ++id) EXPECT_EQ(Info(id).captures, 1u) << id;
-  DeviceFloats x({1, 2}), y({0, 0});
-  void* scratch = nullptr;
-  for (int run = 0; run < 2; ++run) {
-    EXPECT_TRUE(Run(kIds, [&](const gcap_run_resources_t& r) { return CopyByScratch(r, x, y, 4096, &scratch); }).ok());
-  }
-  x.Set({3, 4});
-  EXPECT_TRUE(Replay(kIds));
-  EXPECT_EQ(y.Get(), Floats({3, 4}));
-  GCAP_EXPECT_OK(gcap_runtime_destroy(runtime_));
-  runtime_ = nullptr;
+  Destroy();
   EXPECT_EQ(Memory::live, 0);
-  EXPECT_EQ(cudaStreamSynchronize(stream), cudaSuccess) << "the stream is the application's";
-  EXPECT_EQ(cudaStreamDestroy(stream), cudaSuccess);
+  stream.Synchronize();  // the stream is the application's
 }
 
-// --- External memory without an arena over it -----------------------------------------------------------------------
-
-class ExternalBypass : public SharedRuntime {
- protected:
-  void SetUp() override {
-    SharedRuntime::SetUp();
-    if (IsSkipped() || HasFatalFailure()) return;
-    auto pairs = ExternalMemory();
-    pairs.emplace_back("arena.bypass", "1");
-    Create(Parsed(GraphOptions(2), pairs));
-  }
-  void CopyAndExpect(int id, float value) {
-    x_.Set(Floats(2, value));
-    EXPECT_TRUE(
-        Run(id, [this](const gcap_run_resources_t& r) { return CopyByScratch(r, x_, y_, 4096, &scratch_); }).ok());
-    EXPECT_EQ(y_.Get(), Floats(2, value));
-  }
-
-  DeviceFloats x_{Floats(2, 0.0f)}, y_{Floats(2, 0.0f)};
-  void* scratch_ = nullptr;
-};
-
-TEST_F(ExternalBypass, EachEagerRunAsksAnewAndGivesBack) {
+// Without an arena over it each eager run asks anew and gives back, and graphs keep what they use.
+TEST_F(SharedRuntime, ExternalMemoryWithABypassIsAskedByEachEagerRunAndKeptByGraphs) {
+  auto pairs = ExternalMemory();
+  pairs.emplace_back("arena.bypass", "1");
+  Create(Parsed(GraphOptions(2), pairs));
+  DeviceFloats x(Floats(2)), y(Floats(2));
+  void* scratch = nullptr;
+  const auto copy = [&](const gcap_run_resources_t& run) { return CopyByScratch(run, x, y, 4096, &scratch); };
+  const auto expect_copied = [&](int id, float value) {
+    const int before = Memory::calls;
+    x.Set(Floats(2, value));
+    EXPECT_TRUE(RunWhole(id, copy).ok());
+    EXPECT_EQ(y.Get(), Floats(2, value));
+    return Memory::calls - before;
+  };
   for (int run = 0; run < 5; ++run) {
-    const int calls = Memory::calls;
-    CopyAndExpect(GCAP_GRAPH_ID_NONE, static_cast<float>(run));
-    EXPECT_EQ(Memory::calls - calls, 1) << "one allocation, one request";
+    EXPECT_EQ(expect_copied(GCAP_GRAPH_ID_NONE, static_cast<float>(run)), 1) << "one allocation, one request";
     EXPECT_EQ(Memory::live, 1) << "what the last run freed goes back at the next call";
   }
   GCAP_EXPECT_OK(gcap_scratch_trim(gcap_runtime_scratch(runtime_)));
   EXPECT_EQ(Memory::live, 0);
-}
-
-TEST_F(ExternalBypass, GraphsKeepTheirMemoryAndReplayInIt) {
-  for (int id = 0; id < 2; ++id) {
-    for (int run = 0; run < 3; ++run) CopyAndExpect(id, static_cast<float>(10 * id + run));
-    EXPECT_TRUE(gcap_runtime_is_captured(runtime_, id));
-    EXPECT_EQ(Info(id).failures, 0u);
+  for (int run = 0; run < 6; ++run) {
+    for (int id : {0, 1}) {
+      const int calls = expect_copied(id, static_cast<float>(10 * id + run));
+      EXPECT_TRUE(run < 3 || calls == 0) << "a replay asks for nothing";
+    }
   }
+  for (int id : {0, 1}) EXPECT_EQ(Info(id).failures, 0u);
   EXPECT_EQ(Memory::live, 2) << "one region for each graph";
-  const int calls = Memory::calls;
-  for (int run = 0; run < 10; ++run) {
-    x_.Set(Floats(2, static_cast<float>(run)));
-    EXPECT_TRUE(Replay(run % 2));
-    EXPECT_EQ(y_.Get(), Floats(2, static_cast<float>(run)));
-  }
-  EXPECT_EQ(Memory::calls, calls) << "a replay asks for nothing";
-  CopyAndExpect(GCAP_GRAPH_ID_NONE, 7);
-  EXPECT_EQ(Memory::live, 3);
+  expect_copied(GCAP_GRAPH_ID_NONE, 7);
   GCAP_EXPECT_OK(gcap_runtime_release(runtime_, 0));
   GCAP_EXPECT_OK(gcap_runtime_synchronize(runtime_));
-  CopyAndExpect(GCAP_GRAPH_ID_NONE, 8);
+  expect_copied(GCAP_GRAPH_ID_NONE, 8);
   EXPECT_EQ(Memory::live, 2) << "the other graph's, and the last run's";
-  x_.Set(Floats(2, 9));
-  EXPECT_TRUE(Replay(1));
-  EXPECT_EQ(y_.Get(), Floats(2, 9));
 }
 
 }  // namespace

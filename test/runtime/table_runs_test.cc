@@ -29,12 +29,18 @@ class TableRuns : public DeviceTest {
     };
     ops.synchronize = [](void*) -> gcap_status_t { return nullptr; };
     ops.begin_run = [](void* self, const gcap_run_t* run, gcap_graph_run_kind_t* out_kind, void**) -> gcap_status_t {
-      *out_kind = run->id == GCAP_GRAPH_ID_NONE ? GCAP_GRAPH_RUN_EAGER : Of(self)->kind_;
+      *out_kind = run->id == GCAP_GRAPH_ID_NONE ? GCAP_GRAPH_RUN_EAGER : Of(self)->row_.kind;
       return nullptr;
     };
     ops.end_run = [](void* self, const gcap_run_t* run, gcap_status_t run_status) -> gcap_status_t {
-      if (run->id == GCAP_GRAPH_ID_NONE || Of(self)->end_ == GCAP_OK) return run_status;
-      return gcap_status_join(run_status, GCAP_STATUS(Of(self)->end_, "the end was told to fail"));
+      if (run->id == GCAP_GRAPH_ID_NONE || Of(self)->row_.end == GCAP_OK) return run_status;
+      return gcap_status_join(run_status, GCAP_STATUS(Of(self)->row_.end, "the end was told to fail"));
+    };
+    ops.is_graph_capture_enabled = [](const void*) { return true; };
+    ops.is_captured = [](void* self, int) { return Of(self)->row_.replays; };
+    ops.replay = [](void* self, const gcap_run_t*, bool* out_replayed) -> gcap_status_t {
+      *out_replayed = Of(self)->row_.replays;
+      return nullptr;
     };
     GCAP_ASSERT_OK(gcap_runtime_create_from(&ops, &runtime_));
   }
@@ -45,53 +51,49 @@ class TableRuns : public DeviceTest {
 
   static TableRuns* Of(void* self) { return static_cast<TableRuns*>(self); }
 
-  // A run of id 3, of which the result is asked. Its work fails with `work`, unless that is OK.
-  Outcome Run(gcap_code_t work = GCAP_OK) {
-    gcap_run_t run = RunOf(3);
-    run.work = [](void* code, const gcap_run_resources_t*) -> gcap_status_t {
-      const gcap_code_t fails = *static_cast<gcap_code_t*>(code);
-      return fails == GCAP_OK ? nullptr : GCAP_STATUS(fails, "the work was told to fail");
-    };
-    run.user = &work;
-    gcap_run_result_init(&result_);
-    run.result = &result_;
-    return Outcome(gcap_runtime_run(runtime_, &run));
-  }
-  void ExpectResult(gcap_run_outcome_t outcome, gcap_why_eager_t why, bool was_issued) {
-    EXPECT_EQ(result_.outcome, outcome);
-    EXPECT_EQ(result_.why_eager, why);
-    EXPECT_EQ(result_.was_issued, was_issued);
+  static gcap_status_t Work(void* self, const gcap_run_resources_t*) {
+    const gcap_code_t fails = Of(self)->row_.work;
+    return fails == GCAP_OK ? nullptr : GCAP_STATUS(fails, "the work was told to fail");
   }
 
   gcap_stream_t* stream_ = nullptr;
   gcap_runtime_t* runtime_ = nullptr;
-  gcap_graph_run_kind_t kind_ = GCAP_GRAPH_RUN_EAGER;  // of a run with an id
-  gcap_code_t end_ = GCAP_OK;                          // what its end answers
-  gcap_run_result_t result_ = {};
+  // What the table answers to a run with an id, and what becomes of it.
+  struct Row {
+    gcap_graph_run_kind_t kind;
+    bool replays;
+    gcap_code_t work, end;  // what they answer
+    gcap_code_t code;
+    gcap_run_outcome_t outcome;
+    gcap_why_eager_t why = GCAP_EAGER_NOT;
+  } row_ = {};
 };
 
-TEST_F(TableRuns, TheKindSaysWhatBecameOfARun) {
-  EXPECT_TRUE(Run().ok());
-  ExpectResult(GCAP_RUN_EAGER, GCAP_EAGER_NOT, true);
-  kind_ = GCAP_GRAPH_RUN_CAPTURE;
-  EXPECT_TRUE(Run().ok());
-  ExpectResult(GCAP_RUN_CAPTURED, GCAP_EAGER_NOT, true);
-}
-
-TEST_F(TableRuns, AFailureMayHaveBeenIssued) {
-  EXPECT_EQ(Run(GCAP_UNAVAILABLE).code, GCAP_UNAVAILABLE);
-  ExpectResult(GCAP_RUN_NOT_DONE, GCAP_EAGER_NOT, true);
-  kind_ = GCAP_GRAPH_RUN_CAPTURE;
-  end_ = GCAP_CUDA_ERROR;
-  EXPECT_EQ(Run().code, GCAP_CUDA_ERROR);
-  ExpectResult(GCAP_RUN_NOT_DONE, GCAP_EAGER_NOT, true);
-}
-
-TEST_F(TableRuns, AFailedCaptureIsRunOnceMore) {
-  kind_ = GCAP_GRAPH_RUN_CAPTURE;
-  end_ = GCAP_CAPTURE_INVALIDATED;
-  EXPECT_TRUE(Run().ok());
-  ExpectResult(GCAP_RUN_EAGER, GCAP_EAGER_CAPTURE_FAILED, true);
+// A failure may have been issued, and a failed capture is run once more.
+TEST_F(TableRuns, TheKindAndTheStatusSayWhatBecameOfARun) {
+  constexpr gcap_graph_run_kind_t kEager = GCAP_GRAPH_RUN_EAGER, kCapture = GCAP_GRAPH_RUN_CAPTURE;
+  const Row rows[] = {
+      {kEager, false, GCAP_OK, GCAP_OK, GCAP_OK, GCAP_RUN_EAGER},
+      {kCapture, false, GCAP_OK, GCAP_OK, GCAP_OK, GCAP_RUN_CAPTURED},
+      {kEager, true, GCAP_INTERNAL, GCAP_OK, GCAP_OK, GCAP_RUN_REPLAYED},
+      {kEager, false, GCAP_UNAVAILABLE, GCAP_OK, GCAP_UNAVAILABLE, GCAP_RUN_NOT_DONE},
+      {kCapture, false, GCAP_OK, GCAP_CUDA_ERROR, GCAP_CUDA_ERROR, GCAP_RUN_NOT_DONE},
+      {kCapture, false, GCAP_OK, GCAP_CAPTURE_INVALIDATED, GCAP_OK, GCAP_RUN_EAGER, GCAP_EAGER_CAPTURE_FAILED},
+  };
+  for (const Row& row : rows) {
+    SCOPED_TRACE(&row - rows);
+    row_ = row;
+    gcap_run_result_t result;
+    gcap_run_result_init(&result);
+    gcap_run_t run = RunOf(3);
+    run.result = &result;
+    run.user = this;
+    run.work = Work;
+    EXPECT_EQ(Outcome(gcap_runtime_run(runtime_, &run)).code, row.code);
+    EXPECT_EQ(result.outcome, row.outcome);
+    EXPECT_EQ(result.why_eager, row.why);
+    EXPECT_TRUE(result.was_issued);
+  }
 }
 
 // Was a hole: nothing asked whether a run that is over still counts as one inside.
@@ -102,8 +104,7 @@ TEST_F(TableRuns, TheRuntimeEndsAfterItsRunsAndNotInside) {
     GCAP_EXPECT_FAILS(gcap_runtime_destroy(static_cast<gcap_runtime_t*>(runtime)), GCAP_FAILED_PRECONDITION, "run");
     return nullptr;
   };
-  GCAP_EXPECT_OK(gcap_runtime_run(runtime_, &run));
-  EXPECT_EQ(Run(GCAP_UNAVAILABLE).code, GCAP_UNAVAILABLE);  // and its end is TearDown's
+  GCAP_EXPECT_OK(gcap_runtime_run(runtime_, &run));  // and its end is TearDown's
 }
 
 }  // namespace

@@ -82,23 +82,23 @@ inline gcap_status_t PlanOnRuntime(gcap_runtime_t* runtime, const PlannedWork* p
   return gcap_runtime_plan(runtime, planned != nullptr ? runs.data() : nullptr, count, out_plan);
 }
 
-// A table whose members ask another runtime: as of a provider that has all of its own.
-struct ForwardingOps {
-  static gcap_runtime_t* To(const void* self) { return static_cast<gcap_runtime_t*>(const_cast<void*>(self)); }
-
+// A table whose members ask another runtime, which To finds by the table's self: as of a provider that has all of its
+// own.
+template <gcap_runtime_t* (*To)(const void* self)>
+struct ForwardingOpsBy {
   // What is required.
-  static gcap_runtime_ops_t Least(gcap_runtime_t* to) {
+  static gcap_runtime_ops_t Least(void* self) {
     gcap_runtime_ops_t ops = {};
     ops.struct_size = sizeof(ops);
-    ops.self = to;
+    ops.self = self;
     ops.get_resources = [](void* self, gcap_run_resources_t* out) { return gcap_runtime_get_resources(To(self), out); };
     ops.synchronize = [](void* self) { return gcap_runtime_synchronize(To(self)); };
     return ops;
   }
 
   // And what runs and graphs need. Buffers and bindings are not followed.
-  static gcap_runtime_ops_t Runs(gcap_runtime_t* to) {
-    gcap_runtime_ops_t ops = Least(to);
+  static gcap_runtime_ops_t Runs(void* self) {
+    gcap_runtime_ops_t ops = Least(self);
     ops.begin_run = [](void* self, const gcap_run_t* run, gcap_graph_run_kind_t* out_kind, void** out_addresses) {
       return gcap_runtime_begin_run(To(self), run, out_kind, out_addresses);
     };
@@ -118,5 +118,9 @@ struct ForwardingOps {
     return ops;
   }
 };
+
+// Whose self is the other runtime.
+inline gcap_runtime_t* SelfAsRuntime(const void* self) { return static_cast<gcap_runtime_t*>(const_cast<void*>(self)); }
+using ForwardingOps = ForwardingOpsBy<SelfAsRuntime>;
 
 #endif  // GCAP_TEST_SUPPORT_RUNS_H_
