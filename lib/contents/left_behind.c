@@ -144,12 +144,14 @@ static size_t list_rows(const gcap_contents_t* contents, const gcap_contents_nod
     memcpy(&copy, bytes, node->bytes);
     *out_kind = copy.kind;
     const size_t src = offsetof(struct cudaMemcpy3DParms, srcPtr), dst = offsetof(struct cudaMemcpy3DParms, dstPtr);
-    if (copy.srcArray == NULL) rows[count++] = rows_of_copy("it reads", src, &copy.srcPtr, &copy.srcPos, &copy.extent);
-    if (copy.dstArray == NULL) rows[count++] = rows_of_copy("it writes", dst, &copy.dstPtr, &copy.dstPos, &copy.extent);
+    if (copy.srcArray == NULL)
+      rows[count++] = rows_of_copy("the source has", src, &copy.srcPtr, &copy.srcPos, &copy.extent);
+    if (copy.dstArray == NULL)
+      rows[count++] = rows_of_copy("the destination has", dst, &copy.dstPtr, &copy.dstPos, &copy.extent);
   } else if (node->type == cudaGraphNodeTypeMemset) {
     struct cudaMemsetParams fill;
     memcpy(&fill, bytes, sizeof(fill));
-    rows[count++] = (rows_t){.what = "it writes",
+    rows[count++] = (rows_t){.what = "the destination has",
                              .offset = offsetof(struct cudaMemsetParams, dst),
                              .address = (uintptr_t)fill.dst,
                              .width = fill.width * fill.elementSize,

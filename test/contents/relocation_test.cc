@@ -352,8 +352,8 @@ TEST(Relocation, TheRangeOfACopyOrAFillThatDoesNotMoveIsNamed) {
     fill.width = width;
     return Relocation({{{Pack(fill)}, cudaGraphNodeTypeMemset}}, {{{Pack(fill)}, cudaGraphNodeTypeMemset}}).Words();
   };
-  EXPECT_EQ(filled(16), "");
-  EXPECT_NAMES(filled(17), "memset: it writes an address in buffer 0 'a'");
+  EXPECT_EQ(filled(16), "");  // up to the buffer
+  EXPECT_NAMES(filled(17), "memset: the destination has an address in buffer 0 'a'");
   struct cudaMemcpy3DParms copy = {};
   copy.srcPtr = cudaPitchedPtr{reinterpret_cast<void*>(kB - 256), 128, 128, 2};
   copy.dstPtr = cudaPitchedPtr{reinterpret_cast<void*>(kB2), 128, 128, 2};
@@ -364,8 +364,8 @@ TEST(Relocation, TheRangeOfACopyOrAFillThatDoesNotMoveIsNamed) {
   };
   EXPECT_EQ(copied(128, 2, 1), "");
   EXPECT_EQ(copied(0, 9, 9), "");
-  EXPECT_NAMES(copied(64, 3, 1), "memcpy: it reads an address in buffer 1 'b'");
-  EXPECT_NAMES(copied(1, 1, 2), "memcpy: it reads an address in buffer 1 'b'");
+  EXPECT_NAMES(copied(64, 3, 1), "memcpy: the source has an address in buffer 1 'b'");
+  EXPECT_NAMES(copied(1, 1, 2), "memcpy: the source has an address in buffer 1 'b'");
 }
 
 TEST(Relocation, AnAddressInWhatACopyReadsOnTheHostIsNamed) {

@@ -7,7 +7,9 @@
 #include <algorithm>
 #include <functional>
 
+#include "gcap/allocator.h"
 #include "gcap/graph_buffers.h"
+#include "gcap/scratch.h"
 #include "test/graph/moving_test.h"
 #include "test/support/log_catcher.h"
 
@@ -282,7 +284,7 @@ TEST_F(GraphMovingProof, AnAddressThatWasKeptFixesTheGraph) {
          GCAP_RETURN_IF_ERROR(GCAP_CUDA(cudaMemsetAsync(kept[1], 0, 32, stream)));
          return AddToEight(stream, at, 1);
        }},
-      {"memset: it writes an address",  // from before the buffer on
+      {"memset: the destination has an address",  // from before the buffer on
        [&](cudaStream_t stream, void* const* at) {
          GCAP_RETURN_IF_ERROR(GCAP_CUDA(cudaMemsetAsync(kept[1] - 64, 0, 128, stream)));
          return AddToEight(stream, at, 1);
@@ -309,6 +311,41 @@ TEST_F(GraphMovingProof, AnAddressThatWasKeptFixesTheGraph) {
     EXPECT_FALSE(IsReplayed(others, c.work, 1));
     GCAP_EXPECT_OK(gcap_graph_manager_release(manager_, kId));
   }
+}
+
+// Scratch that the work takes in each run, and that begins where a buffer ends: gcap knows whose the address is.
+TEST_F(GraphMovingProof, ScratchBehindABufferIsNoEndOfTheBuffer) {
+  constexpr size_t kBlock = 64 << 10;
+  gcap_allocator_t* upstream = nullptr;
+  gcap_scratch_t* scratch = nullptr;
+  gcap_stream_t* stream = nullptr;
+  GCAP_ASSERT_OK(gcap_device_allocator_create(0, &upstream));
+  GCAP_ASSERT_OK(gcap_scratch_create(upstream, nullptr, &scratch));
+  GCAP_ASSERT_OK(gcap_stream_wrap(stream_->get(), GCAP_STREAM_EXTERNAL, 0, 0, &stream));
+  void* input = nullptr;
+  GCAP_ASSERT_OK(gcap_scratch_alloc(scratch, kBlock, stream, &input));
+  const auto items_of = [](void* first, void* second) -> std::vector<gcap_graph_buffer_t> {
+    return {{"input", first, kBlock, 256}, {"output", second, kFloatsBytes, 256}};
+  };
+  void* own = nullptr;
+  const WorkOn work = [&](cudaStream_t handle, void* const* at) {
+    GCAP_RETURN_IF_ERROR(gcap_scratch_alloc(scratch, kBlock, stream, &own));
+    GCAP_RETURN_IF_ERROR(GCAP_CUDA(cudaMemsetAsync(own, 0, kBlock, handle)));
+    GCAP_RETURN_IF_ERROR(AddTo(handle, at[0], own, 1, 8));
+    GCAP_RETURN_IF_ERROR(AddTo(handle, own, at[1], 1, 8));
+    return gcap_scratch_free(scratch, own);
+  };
+  Fill(input, 7);
+  ASSERT_TRUE(RunOn(items_of(input, At(0)), work).ok());
+  ASSERT_EQ(own, static_cast<char*>(input) + kBlock);
+  EXPECT_TRUE(WhyNotMovable().ok()) << WhyNotMovable().message;
+  EXPECT_TRUE(IsReplayed(items_of(At(kBlock * 2), At(kBlock * 4)), work, 2));
+  GCAP_EXPECT_OK(gcap_graph_manager_release(manager_, kId));
+  GCAP_EXPECT_OK(gcap_scratch_free(scratch, input));
+  GCAP_EXPECT_OK(gcap_stream_synchronize(stream));
+  GCAP_EXPECT_OK(gcap_scratch_destroy(scratch));
+  GCAP_EXPECT_OK(gcap_stream_destroy(stream));
+  gcap_allocator_destroy(upstream);
 }
 
 // As for batched products: the pointers are in pinned memory, which a captured copy reads. The work writes them for
