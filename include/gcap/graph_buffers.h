@@ -46,7 +46,8 @@ extern "C" {
 
 // Binds one buffer of the graph of `id` to another address: later replays use that address. `buffer`: its index in
 // gcap_graph_buffers_t.items. Launches in flight keep the address that they had. Only nodes with a pointer into the
-// buffer are touched, at about half a microsecond each. The caller keeps the memory alive until the launches are done.
+// buffer are touched, at less than half a microsecond each. The caller keeps the memory alive until the launches are
+// done.
 //   NOT_FOUND            the id is not captured
 //   INVALID_ARGUMENT     no such buffer; an address that is NULL, is misaligned, is of another device or kind of memory
 //                        than the captured one, or has less memory behind it than the buffer has bytes
