@@ -58,11 +58,16 @@ unset GCAP_SIM_MISSING_TWIN
 run 0 env LD_PRELOAD="$TEST_TMPDIR/libtwin.so" "$kernel_program"
 [ ! -s "$err" ] || fail "a right program is told of something"
 
-# What the simulator has not is told by name.
-cat >"$TEST_TMPDIR/missing.c" <<'END'
-int cudaGetChannelDesc(void* description, const void* array);
-int main(void) { return cudaGetChannelDesc(0, 0); }
-END
-"$CC" -Wl,-z,lazy "$TEST_TMPDIR/missing.c" -o "$TEST_TMPDIR/missing" "$(nvidias libcudart.so.13)"
+# What the simulator does not have is told by name: of the runtime by the simulator, of another library by the loader.
+# calls FUNCTION LIBRARY: $TEST_TMPDIR/missing calls the function of NVIDIA's library.
+calls() {
+    echo "void $1(void); int main(void) { $1(); return 0; }" >"$TEST_TMPDIR/missing.c"
+    "$CC" -Wl,-z,lazy "$TEST_TMPDIR/missing.c" -o "$TEST_TMPDIR/missing" "$(nvidias "$2")" \
+        -Wl,-rpath-link,"$(dirname "$(nvidias libcublasLt.so.13)")"
+}
+calls cudaGetChannelDesc libcudart.so.13
+run 134 "$TEST_TMPDIR/missing"
+grep -q 'cudaGetChannelDesc is not modelled' "$err" || fail "the simulator does not name it"
+calls cublasCgemm_v2 libcublas.so.13
 run 127 "$TEST_TMPDIR/missing"
-grep -q 'undefined symbol: cudaGetChannelDesc, version libcudart.so.13' "$err" || fail "the loader does not name it"
+grep -q 'undefined symbol: cublasCgemm_v2, version libcublas.so.13' "$err" || fail "the loader does not name it"
