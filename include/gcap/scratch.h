@@ -227,7 +227,7 @@ GCAP_API gcap_status_t gcap_scratch_validate(gcap_scratch_t* scratch) GCAP_NODIS
 typedef struct gcap_scratch_reservation gcap_scratch_reservation_t;
 
 // Makes ready for a capture on `stream` what its warm-up used. Afterwards the stream owns as much free memory as the
-// largest of its runs (gcap_scratch_begin_run) had at a time, without what was there before the run or was kept, and a
+// largest of its runs, those of a runtime, had at a time, without what was there before the run or was kept, and a
 // stretch for its largest block. Of a stream without runs: as much as it ever had handed out at a time. A runtime
 // prepares by itself, for each graph id what the last run of that id used. What the first run of an id keeps is not
 // counted; what a later run keeps is, since the captured run keeps as much. Where this memory is in several stretches,
