@@ -36,7 +36,7 @@ typedef struct gcap_own_runtime {
   gcap_thread_contexts_t* contexts;
   uint64_t contexts_serial;           // gcap_thread_contexts_serial
   gcap_stream_pool_t* streams;        // of forks, and of copies that are not ordered with the runs
-  gcap_affine_t* forks;               // each thread's gcap_forks_t
+  gcap_affine_t* forks;               // each thread's forks_t (forks.c)
   _Atomic(gcap_allocator_t*) pinned;  // NULL until first used
   gcap_kept_t kept;                   // once somebody may still use its memory
 } gcap_own_runtime_t;

@@ -1,7 +1,7 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
-// Sequences of capture calls: how captures begin and end, across threads, forks and failures. Single calls within a
-// capture are capture_table_test.cc's.
+// Sequences of capture calls: how captures begin and end, across threads, forks and failures. test/conformance asks for
+// the answers of single calls within a capture.
 #include <gtest/gtest.h>
 
 #include <functional>
