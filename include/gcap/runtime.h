@@ -49,10 +49,11 @@ typedef struct gcap_runtime gcap_runtime_t;
 GCAP_API gcap_status_t gcap_runtime_create(const gcap_options_t* options, gcap_runtime_t** out_runtime) GCAP_NODISCARD;
 
 // Ends the runtime: graphs, streams, then memory. NULL is fine.
-//   FAILED_PRECONDITION  the calling thread is capturing; a thread's stream, or that of one of its graphs, is capturing;
-//                        another thread has a run open; a gcap_runtime_run calls its work, so this may be the work; a
-//                        block of scratch is live that no graph keeps, a reservation is open, or a call waits for
-//                        memory. The message names the nodes of live blocks. Nothing was ended: graphs still replay
+//   FAILED_PRECONDITION  the calling thread is capturing; a thread's stream, or that of one of its graphs, is
+//                        capturing; another thread has a run open; a gcap_runtime_run calls its work, so this may be
+//                        the work; a block of scratch is live that no graph keeps, a reservation is open, or a call
+//                        waits for memory. The message names the nodes of live blocks. Nothing was ended: graphs still
+//                        replay
 //   others               of the table: a refusal, the runtime is whole
 //   LEAKED               the runtime is gone; a stream, a graph or the memory may still be in use, and all the memory
 //                        is kept until the process ends. So is a block that was allocated in a capture, and that
@@ -223,8 +224,8 @@ GCAP_API bool gcap_runtime_can_copy(const gcap_runtime_t* runtime, gcap_memory_t
 //                        scope; or pageable host memory, at whose address each replay would copy again, which fails it
 //                        too: use pinned memory, or copy before the run
 //   RESOURCE_EXHAUSTED   no host memory
-//   CUDA_ERROR           the runtime refused, or work failed. Copies may have been issued, and are under way if the wait
-//                        failed
+//   CUDA_ERROR           the runtime refused, or work failed. Copies may have been issued, and are under way if the
+//                        wait failed
 GCAP_API gcap_status_t gcap_runtime_copy_tensors(gcap_runtime_t* runtime, const gcap_copy_t* copies,
                                                  size_t count) GCAP_NODISCARD;
 

@@ -37,10 +37,10 @@ typedef enum gcap_stream_flags {
 //           gcap_stream_end_run with `synchronize` are refused for every stream, without a driver call, and fail the
 //           scope: its graph would lack the wait. gcap_stream_end_run(stream, false) with nothing to release is a
 //           no-op, so it always succeeds.
-// Lifetime: until gcap_stream_destroy. The stream outlives the captures and the runs that are open on it. Graphs that were
-//           captured on the stream may outlive it, and are then refused (graph.h). So may scratch that the stream used:
-//           forget the stream first (gcap_scratch_forget_stream), or scratch.h says what becomes of the memory. A
-//           wrapped cudaStream_t outlives its wrapper.
+// Lifetime: until gcap_stream_destroy. The stream outlives the captures and the runs that are open on it. Graphs that
+//           were captured on the stream may outlive it, and are then refused (graph.h). So may scratch that the stream
+//           used: forget the stream first (gcap_scratch_forget_stream), or scratch.h says what becomes of the memory.
+//           A wrapped cudaStream_t outlives its wrapper.
 // NULL arguments return INVALID_ARGUMENT with the argument's name, except a stream to destroy and a `user` pointer. The
 // getters must not be passed NULL.
 typedef struct gcap_stream gcap_stream_t;
