@@ -277,12 +277,14 @@ static void leave_live(gcap_scratch_reservation_t* reservation) {
 static void end_locked(gcap_scratch_reservation_t* reservation) {
   gcap_scratch_t* scratch = reservation->scratch;
   gcap_scratch_stream_state_t* state = gcap_scratch_reservation_state(reservation);
-  const uint64_t used_before = reservation->left_at != 0 ? reservation->left_at : gcap_scratch_next_point(state);
+  const uint64_t left_at = reservation->left_at;
+  const uint64_t next_point = gcap_scratch_next_point(state);
   gcap_scratch_block_t* block;
   while ((block = gcap_scratch_pool_first(&reservation->owner.pool)) != NULL) {
     gcap_scratch_pool_remove(&reservation->owner.pool, block);
     gcap_scratch_block_set_owner(block, &state->owner);
-    block->used_before = used_before;
+    // What a rehearsal left live may have been used, and freed, since.
+    if (block->used_before < left_at || left_at == 0) block->used_before = left_at != 0 ? left_at : next_point;
     gcap_scratch_put(&scratch->store, block);
   }
   leave_live(reservation);

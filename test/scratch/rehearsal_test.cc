@@ -181,6 +181,33 @@ TEST_F(Rehearsal, ATrimLeavesItAndTheEndTakesIt) {
   EXPECT_EQ(upstream_.num_regions(), 0u);
 }
 
+// What a rehearsal leaves live may be used and freed after it. Then another stream that waited for the rehearsal alone
+// has to wait for that use, too.
+TEST_F(Rehearsal, ABlockThatIsFreedLaterIsGivenBackAsOfThen) {
+  Free(Alloc(kChunk, a_));
+  GCAP_EXPECT_OK(gcap_scratch_begin_run(scratch_, a_));
+  gcap_capture_t* capture = nullptr;
+  GCAP_EXPECT_OK(gcap_capture_begin(gcap_stream_handle(a_), nullptr, &capture));
+  gcap_capture_set_work(capture, kWork, /*is_rehearsal=*/true);
+  char* const kept = Alloc(kChunk, a_);
+  GCAP_EXPECT_OK(gcap_scratch_keep(scratch_, kept));
+  cudaGraph_t graph = nullptr;
+  gcap_retained_t* retained = nullptr;
+  GCAP_EXPECT_OK(gcap_capture_end(capture, &graph, &retained));
+  EXPECT_EQ(cudaGraphDestroy(graph), cudaSuccess);
+  gcap_retained_release(retained);
+  GCAP_EXPECT_OK(gcap_scratch_end_run(scratch_, a_));
+
+  Wait(b_, a_);  // b_ comes after the rehearsal, and not after the run that uses the block
+  GCAP_EXPECT_OK(gcap_scratch_begin_run(scratch_, a_));
+  Free(kept);
+  GCAP_EXPECT_OK(gcap_scratch_end_run(scratch_, a_));
+  Validate();
+  char* const other = Alloc(kChunk, b_);
+  EXPECT_NE(other, kept);
+  Free(other);
+}
+
 // Without host memory for the addresses the capture gets memory all the same.
 TEST_F(Rehearsal, WithoutHostMemoryTheBlocksLieAnywhere) {
   MakeHoles();
