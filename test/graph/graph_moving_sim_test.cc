@@ -80,6 +80,26 @@ TEST_F(GraphMovingSim, ABindThatFailsLeavesAllAsItWas) {
   EXPECT_EQ(second_[3]->value(), 103);
 }
 
+// Once the nodes are set the graph is elsewhere, or it is set back: whatever call fails, a bind that fails leaves the
+// buffers where they were, for the replays and for the next bind.
+TEST_F(GraphMovingSim, WhateverFailsInABindTheGraphIsWhereTheBindSays) {
+  (void)WalkFaults([&](Fault& fault) {
+    ASSERT_TRUE(RunThrice(first_).ok());
+    for (auto* place : {&first_, &second_}) (*place)[0]->Fill(place == &first_ ? 1 : 2);
+    first_[1]->Fill(0);
+    fault.Arm();
+    const Outcome bound(Bind(0, second_[0]->get()));
+    fault.Disarm();
+    EXPECT_TRUE(bound.ok() || fault.hit()) << bound.message;
+    if (State(kId) == "CAPTURED") {
+      GCAP_EXPECT_OK(Replay(manager_, kId, true));
+      EXPECT_EQ(first_[1]->value(), bound.ok() ? 3 : 2) << fault.function();
+    }
+    GCAP_EXPECT_OK(gcap_graph_manager_release(manager_, kId));
+    stream_->Synchronize();
+  });
+}
+
 // Before the buffers were saved there is nothing to give back.
 TEST_F(GraphMovingSim, ACheckOfMovesWithoutMemoryLeavesTheBuffers) {
   ASSERT_TRUE(RunThrice(first_).ok());
