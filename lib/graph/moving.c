@@ -125,7 +125,8 @@ static bool is_alike(const gcap_graph_moving_t* a, const gcap_graph_moving_t* b)
   for (size_t i = 0; i < a->count; ++i) {
     if (a->buffers[i].bytes != b->buffers[i].bytes || a->buffers[i].alignment != b->buffers[i].alignment) return false;
   }
-  return gcap_layout_is_same(&a->layout, a->buffers, &b->layout, b->buffers);
+  return gcap_layout_is_same(&a->layout, a->buffers, &b->layout, b->buffers) &&
+         gcap_stand_ins_serve(a->buffers, &a->layout, b->buffers, &b->layout);
 }
 
 gcap_status_t gcap_graph_moving_adopt(gcap_graph_moving_t* moving, gcap_graph_moving_t* earlier) {
