@@ -16,7 +16,6 @@
 #include <stdint.h>
 
 #include "lib/contents/contents.h"
-#include "lib/contents/left_behind.h"
 #include "lib/contents/stand_ins.h"
 
 // The words of a buffer that lie beside other bytes of a kernel's argument, and whose upper halves were the same in all

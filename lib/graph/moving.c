@@ -8,9 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "gcap/log.h"
-#include "lib/contents/inner.h"
-
 // The alignment of an address that gives none: its own, up to this, which gcap's allocators and cudaMalloc give.
 #define DEFAULT_ALIGNMENT ((size_t)256)
 #define MAX_ALIGNMENT ((size_t)2 << 20)
