@@ -117,8 +117,10 @@ gcap_status_t gcap_graph_moving_destroy(gcap_graph_moving_t* moving) {
 
 // --- Rehearsals -----------------------------------------------------------------------------------------------------
 
+// Whether what `b` rehearsed counts for `a`.
 static bool is_alike(const gcap_graph_moving_t* a, const gcap_graph_moving_t* b) {
-  if (a->count != b->count) return false;
+  const bool wants_memory = a->needs_memory && !b->needs_memory;
+  if (a->count != b->count || wants_memory) return false;
   for (size_t i = 0; i < a->count; ++i) {
     if (a->buffers[i].bytes != b->buffers[i].bytes || a->buffers[i].alignment != b->buffers[i].alignment) return false;
   }

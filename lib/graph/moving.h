@@ -58,8 +58,8 @@ gcap_status_t gcap_graph_moving_create(const gcap_graph_buffers_t* buffers, gcap
 gcap_status_t gcap_graph_moving_destroy(gcap_graph_moving_t* moving);
 
 // Takes over what an earlier run rehearsed, if that had buffers of the same sizes and alignments that lay alike to one
-// another, in the same order, and the earlier stand-ins show what work makes of the present addresses. Of a run that is
-// to be captured.
+// another, in the same order, and the earlier stand-ins show what work makes of the present addresses. Not if this run
+// asks for stand-ins in memory and the earlier one had others. Of a run that is to be captured.
 //   RESOURCE_EXHAUSTED  no host memory
 gcap_status_t gcap_graph_moving_adopt(gcap_graph_moving_t* moving, gcap_graph_moving_t* earlier);
 
