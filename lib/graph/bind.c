@@ -59,7 +59,7 @@ static gcap_status_t move(const gcap_graph_slot_t* slot, bool* out_torn) {
 gcap_status_t gcap_graph_apply_bind(gcap_graph_slot_t* slot, bool* out_is_refused) {
   gcap_graph_moving_t* moving = slot->graph->moving;
   *out_is_refused = false;
-  if (gcap_graph_moving_stays(moving)) return NULL;  // all stay
+  if (!gcap_graph_moving_moves(moving)) return NULL;
   bool is_torn = false;
   gcap_status_t status = move(slot, &is_torn);
   if (status == NULL) {

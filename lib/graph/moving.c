@@ -324,14 +324,14 @@ static const char* find_fault(const gcap_graph_moving_t* moving, size_t buffer) 
   return "in another 4 GiB than the capture and the rehearsals, and has words that may be pointers or two numbers each";
 }
 
-static bool is_anything_moved(const gcap_graph_moving_t* moving) {
+bool gcap_graph_moving_moves(const gcap_graph_moving_t* moving) {
   bool is_moved = false;
   for (size_t i = 0; i < moving->count; ++i) is_moved |= moving->addresses[i] != 0;
   return is_moved;
 }
 
 bool gcap_graph_moving_reaches(gcap_graph_moving_t* moving) {
-  if (gcap_graph_moving_stays(moving)) return !is_anything_moved(moving);
+  if (gcap_graph_moving_stays(moving)) return !gcap_graph_moving_moves(moving);
   for (size_t i = 0; i < moving->count; ++i) {
     if (find_fault(moving, i) != NULL) return false;
   }

@@ -91,6 +91,8 @@ static inline uintptr_t gcap_graph_moving_address(const gcap_graph_moving_t* mov
 // Checks an address for a buffer of the graph `id`, and notes it with its memory in `targets`.
 //   INVALID_ARGUMENT  NULL, misaligned, of another device or kind of memory, or too small
 gcap_status_t gcap_graph_moving_check(gcap_graph_moving_t* moving, int id, size_t buffer, const void* address);
+// Whether `addresses` have a buffer go elsewhere.
+bool gcap_graph_moving_moves(const gcap_graph_moving_t* moving);
 // Whether the graph can be moved to `addresses`, as far as the addresses alone tell.
 bool gcap_graph_moving_reaches(gcap_graph_moving_t* moving);
 // Why not, in words.

@@ -100,6 +100,20 @@ TEST_F(GraphMovingSim, WhateverFailsInABindTheGraphIsWhereTheBindSays) {
   });
 }
 
+// A replay where the buffers are already is the launch alone.
+TEST_F(GraphMovingSim, AReplayOnTheSameBuffersCallsTheDriverOnce) {
+  ASSERT_TRUE(RunThrice(first_).ok());
+  std::vector<gcap_graph_buffer_t> items;
+  for (const auto& floats : first_) items.push_back({nullptr, floats->get(), kFloatsBytes, 0});
+  const gcap_graph_buffers_t buffers = BuffersOf(items);
+  gcap_run_t run = ReplayOf(kId, /*synchronize=*/false);
+  run.buffers = &buffers;
+  const uint64_t before = CudaCalls();
+  GCAP_EXPECT_OK(gcap_graph_manager_replay(manager_, &run, nullptr));
+  EXPECT_EQ(CudaCalls() - before, 1u);
+  stream_->Synchronize();
+}
+
 // Before the buffers were saved there is nothing to give back.
 TEST_F(GraphMovingSim, ACheckOfMovesWithoutMemoryLeavesTheBuffers) {
   ASSERT_TRUE(RunThrice(first_).ok());
