@@ -320,6 +320,9 @@ static const char* find_fault(const gcap_graph_moving_t* moving, size_t buffer) 
   const uintptr_t address = moving->addresses[buffer];
   if (address == 0) return NULL;
   if (address % moving->buffers[buffer].alignment != 0) return "less aligned than when it was captured";
+  if (!gcap_relocation_is_clear(moving->relocation, buffer, address)) {
+    return "on an address that the graph has beside its buffers and that does not move";
+  }
   if (gcap_relocation_keeps_halves(moving->relocation, buffer, address)) return NULL;
   return "in another 4 GiB than the capture and the rehearsals, and has words that may be pointers or two numbers each";
 }
