@@ -76,8 +76,9 @@ GCAP_API gcap_status_t gcap_graph_manager_run(gcap_graph_manager_t* manager, con
 // `*out_kind` is RUN_REHEARSAL, these are stand-ins: nothing of the run is executed, gcap_graph_manager_end_run returns
 // NULL, and the run is to be begun again: a run has one or two rehearsals, and one more if the first fails. For any
 // other kind these are the buffers' own addresses. The buffers of all runs of an id have the same count, sizes and
-// alignments; other ones, and buffers that lie otherwise to one another, are rehearsed again. An id with buffers is
-// never updated in place. The run of an id whose graph cannot be moved to these buffers is eager.
+// alignments; other ones are rehearsed again, and so are buffers that lie otherwise to one another, are in another
+// order, or are other multiples of powers of two. An id with buffers is never updated in place. The run of an id whose
+// graph cannot be moved to these buffers is eager.
 //   INVALID_ARGUMENT     an id below -1; no stream; an id together with a default stream: the legacy one (0 or
 //                        cudaStreamLegacy) cannot be captured, cudaStreamPerThread is another stream on each thread; no
 //                        bindings although there is a count; a binding with a negative rank, or without a shape; a

@@ -27,6 +27,7 @@
 //   - buffers that share no byte in the capture share none later;
 //   - buffers that do not touch in the capture, one ending where the other begins, do not touch later. Those that touch
 //     may come apart, since they are apart at the stand-ins.
+//   - no buffer comes onto other memory that the graph has an address in, as no buffer of the capture is there.
 // A run on buffers that lie otherwise is eager: gcap_run_result_t.why_eager is NOT_MOVABLE, and GCAP_GRAPH_WHY_EAGER
 // names two buffers.
 //

@@ -175,7 +175,8 @@ static inline void gcap_run_init(gcap_run_t* run) {
 typedef enum gcap_graph_run_kind {
   GCAP_GRAPH_RUN_EAGER = 0,  // issue the work; it runs
   GCAP_GRAPH_RUN_CAPTURE,    // issue the work; it is recorded, and runs at the run's end
-  // Of a run with buffers: issue the work; it is recorded and never runs. Then begin again, until it is no rehearsal.
+  // Of a run with buffers: issue the work; it is recorded and never runs. Then begin again, on the same buffers, until
+  // it is no rehearsal. On others the rehearsals may begin anew.
   GCAP_GRAPH_RUN_REHEARSAL,
 } gcap_graph_run_kind_t;
 

@@ -4,16 +4,18 @@
 // the work keeps an address of an earlier run, which an eager run would not use: nobody can tell, so the graph stays.
 //
 // Words are tried at every byte, since structs may be packed. Of a copy or a fill the range is known, and the range
-// counts. What a copy reads on the host is looked at as it is now, which is what the first launch copies. Nothing is
-// shared, so nothing is locked.
+// counts. What a copy reads on the host is looked at as it is now, which is what the first launch copies. Addresses of
+// other memory are listed, since a buffer may come there later. Nothing is shared, so nothing is locked.
 
 #include "lib/contents/left_behind.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "lib/contents/compare.h"
 #include "lib/contents/driver.h"
+#include "lib/internal/grow.h"
 #include "lib/internal/memory_source.h"
 
 #define WORD sizeof(uintptr_t)
@@ -162,12 +164,19 @@ static size_t list_rows(const gcap_contents_t* contents, const gcap_contents_nod
   return count;
 }
 
+static uintptr_t end_of(const rows_t* rows) {
+  return rows->address + (rows->depth - 1) * rows->slice + (rows->height - 1) * rows->pitch + rows->width;
+}
+
+static bool stays(const rows_t* rows, const moved_t* moved) {
+  return rows->width != 0 && rows->height != 0 && rows->depth != 0 && !is_moved(moved, rows->offset);
+}
+
 // A range that shares a byte with a buffer.
 static gcap_status_t check_rows(const gcap_contents_t* contents, const gcap_contents_node_t* node, const rows_t* rows,
                                 const buffers_t* buffers, const moved_t* moved) {
-  if (rows->width == 0 || rows->height == 0 || rows->depth == 0 || is_moved(moved, rows->offset)) return NULL;
-  const uintptr_t end =
-      rows->address + (rows->depth - 1) * rows->slice + (rows->height - 1) * rows->pitch + rows->width;
+  if (!stays(rows, moved)) return NULL;
+  const uintptr_t end = end_of(rows);
   for (size_t i = 0; i < buffers->count; ++i) {
     const gcap_moving_buffer_t* buffer = &buffers->items[i];
     if (rows->address >= buffer->address + buffer->bytes || buffer->address >= end) continue;
@@ -244,10 +253,13 @@ gcap_status_t gcap_left_behind_note_sources(gcap_contents_t* contents, const gca
 
 // --- Nodes ----------------------------------------------------------------------------------------------------------
 
+static bool has_rows(const gcap_contents_node_t* node) {
+  return node->type == cudaGraphNodeTypeMemcpy || node->type == cudaGraphNodeTypeMemset;
+}
+
 static gcap_status_t check_node(const gcap_contents_t* contents, const gcap_contents_node_t* node,
                                 const buffers_t* buffers, const moved_t* moved) {
-  const bool has_rows = node->type == cudaGraphNodeTypeMemcpy || node->type == cudaGraphNodeTypeMemset;
-  for (size_t part = 0; part < node->num_parts && !has_rows; ++part) {
+  for (size_t part = 0; part < node->num_parts && !has_rows(node); ++part) {
     GCAP_RETURN_IF_ERROR(check_part(contents, node, part, buffers, moved));
   }
   rows_t rows[2], source;
@@ -259,15 +271,96 @@ static gcap_status_t check_node(const gcap_contents_t* contents, const gcap_cont
   return is_host ? check_source(contents, node, &source, buffers) : NULL;
 }
 
+// Moves on to the words of the node.
+static void find_words(moved_t* moved, const gcap_relocation_word_t* end, size_t node) {
+  moved->words += moved->count;
+  moved->count = 0;
+  while (moved->words + moved->count < end && moved->words[moved->count].node == node) ++moved->count;
+}
+
 gcap_status_t gcap_left_behind_check(const gcap_contents_t* contents, const gcap_moving_buffer_t* buffers, size_t count,
                                      const gcap_relocation_word_t* words, size_t num_words) {
   const buffers_t all = range_of(buffers, count);
   moved_t moved = {.words = words};
   for (size_t i = 0; i < contents->count; ++i) {
-    moved.words += moved.count;
-    moved.count = 0;
-    while (moved.words + moved.count < words + num_words && moved.words[moved.count].node == i) ++moved.count;
+    find_words(&moved, words + num_words, i);
     GCAP_RETURN_IF_ERROR(check_node(contents, &contents->nodes[i], &all, &moved));
   }
   return NULL;
+}
+
+// --- What may be an address -----------------------------------------------------------------------------------------
+
+// No memory is below the one, and no address of a program's is above the other.
+#define LOWEST_ADDRESS ((uintptr_t)65536)
+#define HIGHEST_ADDRESS (((uintptr_t)1 << 57) - 1)
+
+static gcap_status_t add_range(gcap_fixed_ranges_t* ranges, uintptr_t first, uintptr_t last) {
+  if (first < LOWEST_ADDRESS || first > HIGHEST_ADDRESS) return NULL;
+  const gcap_fixed_range_t* newest = ranges->count != 0 ? &ranges->items[ranges->count - 1] : NULL;
+  if (newest != NULL && newest->first == first && newest->last == last) return NULL;
+  if (!gcap_grow(&ranges->items, &ranges->room, ranges->count + 1, sizeof(*ranges->items))) {
+    return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory for %zu addresses of a graph", ranges->count + 1);
+  }
+  ranges->items[ranges->count++] = (gcap_fixed_range_t){first, last};
+  return NULL;
+}
+
+static gcap_status_t list_part(const unsigned char* bytes, const gcap_contents_part_t* part, const moved_t* moved,
+                               gcap_fixed_ranges_t* ranges) {
+  for (size_t at = part->offset; at + WORD <= part->offset + part->bytes; ++at) {
+    uintptr_t word;
+    memcpy(&word, bytes + at, WORD);
+    if (word < LOWEST_ADDRESS || is_moved(moved, at)) continue;
+    GCAP_RETURN_IF_ERROR(add_range(ranges, word, word));
+  }
+  return NULL;
+}
+
+static gcap_status_t list_node(const gcap_contents_t* contents, const gcap_contents_node_t* node, const moved_t* moved,
+                               gcap_fixed_ranges_t* ranges) {
+  const gcap_contents_part_t* parts = gcap_contents_parts_of(contents, node);
+  for (size_t i = 0; i < node->num_parts && !has_rows(node); ++i) {
+    GCAP_RETURN_IF_ERROR(list_part(gcap_contents_bytes_of(contents, node), &parts[i], moved, ranges));
+  }
+  rows_t rows[2];
+  enum cudaMemcpyKind kind = cudaMemcpyDeviceToDevice;
+  const size_t count = list_rows(contents, node, rows, &kind);
+  for (size_t i = 0; i < count; ++i) {
+    if (stays(&rows[i], moved)) GCAP_RETURN_IF_ERROR(add_range(ranges, rows[i].address, end_of(&rows[i]) - 1));
+  }
+  return NULL;
+}
+
+static int compare_ranges(const void* a, const void* b) {
+  const gcap_fixed_range_t *x = a, *y = b;
+  return x->first < y->first ? -1 : x->first > y->first;
+}
+
+gcap_status_t gcap_left_behind_list(const gcap_contents_t* contents, const gcap_relocation_word_t* words,
+                                    size_t num_words, gcap_fixed_ranges_t* ranges) {
+  moved_t moved = {.words = words};
+  for (size_t i = 0; i < contents->count; ++i) {
+    find_words(&moved, words + num_words, i);
+    GCAP_RETURN_IF_ERROR(list_node(contents, &contents->nodes[i], &moved, ranges));
+  }
+  if (ranges->count != 0) qsort(ranges->items, ranges->count, sizeof(*ranges->items), compare_ranges);
+  for (size_t i = 1; i < ranges->count; ++i) {
+    gcap_fixed_range_t* range = &ranges->items[i];
+    if (range->last < range[-1].last) range->last = range[-1].last;
+  }
+  return NULL;
+}
+
+bool gcap_left_behind_is_at(const gcap_fixed_ranges_t* ranges, uintptr_t first, uintptr_t last) {
+  size_t begin = 0, end = ranges->count;  // those before `begin` start at `last` or before, those from `end` on do not
+  while (begin < end) {
+    const size_t middle = begin + (end - begin) / 2;
+    if (ranges->items[middle].first <= last) {
+      begin = middle + 1;
+    } else {
+      end = middle;
+    }
+  }
+  return begin != 0 && ranges->items[begin - 1].last >= first;
 }

@@ -22,4 +22,20 @@ gcap_status_t gcap_left_behind_note_sources(gcap_contents_t* contents, const gca
 gcap_status_t gcap_left_behind_check(const gcap_contents_t* contents, const gcap_moving_buffer_t* buffers, size_t count,
                                      const gcap_relocation_word_t* words, size_t num_words);
 
+// What stays and may be an address, of any memory: of a copy or a fill the range.
+typedef struct gcap_fixed_range {
+  uintptr_t first, last;  // bytes; once listed, `last` is the greatest of this range and of those before
+} gcap_fixed_range_t;
+typedef struct gcap_fixed_ranges {
+  gcap_fixed_range_t* items;  // by `first`
+  size_t count, room;
+} gcap_fixed_ranges_t;
+
+// Lists those of a graph, in `ranges` of nothing. `words` as above. The caller frees the items, also after a failure.
+//   RESOURCE_EXHAUSTED  no host memory
+gcap_status_t gcap_left_behind_list(const gcap_contents_t* contents, const gcap_relocation_word_t* words,
+                                    size_t num_words, gcap_fixed_ranges_t* ranges);
+// Whether one of them shares a byte with the range. A few comparisons: a bind asks.
+bool gcap_left_behind_is_at(const gcap_fixed_ranges_t* ranges, uintptr_t first, uintptr_t last);
+
 #endif  // GCAP_LIB_CONTENTS_LEFT_BEHIND_H_

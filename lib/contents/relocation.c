@@ -277,6 +277,10 @@ bool gcap_relocation_keeps_halves(const gcap_relocation_t* relocation, size_t bu
   return (address + half->least) >> 32 == upper && (address + half->most) >> 32 == upper;
 }
 
+bool gcap_relocation_is_clear(const gcap_relocation_t* relocation, size_t buffer, uintptr_t address) {
+  return !gcap_left_behind_is_at(&relocation->fixed, address, address + relocation->buffers[buffer].bytes - 1);
+}
+
 // --- The table ------------------------------------------------------------------------------------------------------
 
 static int compare_words(const void* a, const void* b) {
@@ -325,8 +329,9 @@ static gcap_status_t find_and_prove(const search_t* search) {
     GCAP_RETURN_IF_ERROR(prove(relocation, search->real, &search->rehearsals->elsewhere[set], set));
   }
   GCAP_RETURN_IF_ERROR(check_halves(relocation));
-  return gcap_left_behind_check(search->real, relocation->buffers, relocation->num_buffers, relocation->words,
-                                relocation->num_words);
+  GCAP_RETURN_IF_ERROR(gcap_left_behind_check(search->real, relocation->buffers, relocation->num_buffers,
+                                              relocation->words, relocation->num_words));
+  return gcap_left_behind_list(search->real, relocation->words, relocation->num_words, &relocation->fixed);
 }
 
 gcap_status_t gcap_relocation_create(gcap_contents_t* real, const gcap_relocation_rehearsals_t* rehearsals,
@@ -358,6 +363,7 @@ void gcap_relocation_destroy(gcap_relocation_t* relocation) {
   free(relocation->buffers);
   free(relocation->first_word);
   free(relocation->halves);
+  free(relocation->fixed.items);
   free(relocation->is_changed);
   free(relocation->params);
   free(relocation);

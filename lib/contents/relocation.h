@@ -36,6 +36,7 @@ typedef struct gcap_relocation {
   size_t* first_word;              // [num_buffers + 1]
   gcap_relocation_half_t* halves;  // [num_buffers]
   size_t num_buffers;
+  gcap_fixed_ranges_t fixed;
   bool* is_changed;  // [contents->count]
   void** params;     // as many as a kernel has
 } gcap_relocation_t;
@@ -58,6 +59,10 @@ void gcap_relocation_destroy(gcap_relocation_t* relocation);
 
 // Whether the words that may be two numbers keep their upper halves when the buffer is at the address.
 bool gcap_relocation_keeps_halves(const gcap_relocation_t* relocation, size_t buffer, uintptr_t address);
+
+// Whether nothing that stays is an address in the buffer when the buffer is at the address. What a capture there would
+// show, nobody knows.
+bool gcap_relocation_is_clear(const gcap_relocation_t* relocation, size_t buffer, uintptr_t address);
 
 // Sets each node that has words as it is, once. So a node that the driver does not change in an executable is known
 // before a buffer moves.

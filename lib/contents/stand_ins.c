@@ -167,3 +167,13 @@ bool gcap_stand_ins_need_second(const gcap_moving_buffer_t* buffers, const gcap_
   const uintptr_t here = first->address & varied(group), there = first->stand_ins[0] & varied(group);
   return (here != 0 && here != varied(group)) || (here ^ there) != varied(group);
 }
+
+bool gcap_stand_ins_serve(const gcap_moving_buffer_t* buffers, const gcap_layout_t* layout,
+                          const gcap_moving_buffer_t* earlier, const gcap_layout_t* earlier_layout) {
+  for (size_t i = 0; i < layout->num_buffers; ++i) {
+    const size_t group = layout->group_of[i];
+    if (group != earlier_layout->group_of[i]) return false;
+    if (((buffers[i].address ^ earlier[i].address) & varied(&layout->groups[group])) != 0) return false;
+  }
+  return true;
+}

@@ -42,4 +42,9 @@ gcap_status_t gcap_stand_ins_destroy(gcap_stand_ins_t* stand_ins);
 // alike between the promised alignment and 64 KiB, and the opposite in set 0.
 bool gcap_stand_ins_need_second(const gcap_moving_buffer_t* buffers, const gcap_layout_t* layout);
 
+// Whether stand-ins that `earlier` got show of `buffers` what their own would: the groups are in the same order, and
+// alike in each bit that is varied. The two lay alike to one another.
+bool gcap_stand_ins_serve(const gcap_moving_buffer_t* buffers, const gcap_layout_t* layout,
+                          const gcap_moving_buffer_t* earlier, const gcap_layout_t* earlier_layout);
+
 #endif  // GCAP_LIB_CONTENTS_STAND_INS_H_

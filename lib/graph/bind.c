@@ -43,20 +43,23 @@ static gcap_status_t check_reach(const gcap_graph_slot_t* slot) {
                               moving->buffers[moved].name, (void*)gcap_graph_moving_address(moving, moved));
 }
 
-// On the graph's device, since the runtime sets copies and fills for the current one.
+// On the graph's device, since the runtime sets copies and fills for the current one. A move that succeeded and does
+// not count, since the thread's device or mode could not be restored, is not undone: that takes the device again.
 static gcap_status_t move(const gcap_graph_slot_t* slot, bool* out_torn) {
   gcap_graph_captured_t* graph = slot->graph;
   gcap_thread_setting_t previous;
   GCAP_RETURN_IF_ERROR(gcap_thread_enter(graph->device_id, &previous));
   gcap_status_t status =
       gcap_relocation_move(graph->moving->relocation, graph->exec, graph->moving->addresses, out_torn);
-  return gcap_status_join(status, gcap_thread_leave(graph->device_id, &previous));
+  gcap_status_t left = gcap_thread_leave(graph->device_id, &previous);
+  *out_torn |= status == NULL && left != NULL;
+  return gcap_status_join(status, left);
 }
 
 gcap_status_t gcap_graph_apply_bind(gcap_graph_slot_t* slot, bool* out_is_refused) {
   gcap_graph_moving_t* moving = slot->graph->moving;
   *out_is_refused = false;
-  if (gcap_graph_moving_stays(moving)) return NULL;  // all stay
+  if (!gcap_graph_moving_moves(moving)) return NULL;
   bool is_torn = false;
   gcap_status_t status = move(slot, &is_torn);
   if (status == NULL) {

@@ -18,7 +18,6 @@
 
 #include <stdlib.h>
 
-#include "gcap/log.h"
 #include "lib/graph/inner.h"
 #include "lib/graph/manager.h"
 #include "lib/graph/run.h"

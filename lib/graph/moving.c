@@ -8,9 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "gcap/log.h"
-#include "lib/contents/inner.h"
-
 // The alignment of an address that gives none: its own, up to this, which gcap's allocators and cudaMalloc give.
 #define DEFAULT_ALIGNMENT ((size_t)256)
 #define MAX_ALIGNMENT ((size_t)2 << 20)
@@ -120,12 +117,15 @@ gcap_status_t gcap_graph_moving_destroy(gcap_graph_moving_t* moving) {
 
 // --- Rehearsals -----------------------------------------------------------------------------------------------------
 
+// Whether what `b` rehearsed counts for `a`.
 static bool is_alike(const gcap_graph_moving_t* a, const gcap_graph_moving_t* b) {
-  if (a->count != b->count) return false;
+  const bool wants_memory = a->needs_memory && !b->needs_memory;
+  if (a->count != b->count || wants_memory) return false;
   for (size_t i = 0; i < a->count; ++i) {
     if (a->buffers[i].bytes != b->buffers[i].bytes || a->buffers[i].alignment != b->buffers[i].alignment) return false;
   }
-  return gcap_layout_is_same(&a->layout, a->buffers, &b->layout, b->buffers);
+  return gcap_layout_is_same(&a->layout, a->buffers, &b->layout, b->buffers) &&
+         gcap_stand_ins_serve(a->buffers, &a->layout, b->buffers, &b->layout);
 }
 
 gcap_status_t gcap_graph_moving_adopt(gcap_graph_moving_t* moving, gcap_graph_moving_t* earlier) {
@@ -320,18 +320,21 @@ static const char* find_fault(const gcap_graph_moving_t* moving, size_t buffer) 
   const uintptr_t address = moving->addresses[buffer];
   if (address == 0) return NULL;
   if (address % moving->buffers[buffer].alignment != 0) return "less aligned than when it was captured";
+  if (!gcap_relocation_is_clear(moving->relocation, buffer, address)) {
+    return "on an address that the graph has beside its buffers and that does not move";
+  }
   if (gcap_relocation_keeps_halves(moving->relocation, buffer, address)) return NULL;
   return "in another 4 GiB than the capture and the rehearsals, and has words that may be pointers or two numbers each";
 }
 
-static bool is_anything_moved(const gcap_graph_moving_t* moving) {
+bool gcap_graph_moving_moves(const gcap_graph_moving_t* moving) {
   bool is_moved = false;
   for (size_t i = 0; i < moving->count; ++i) is_moved |= moving->addresses[i] != 0;
   return is_moved;
 }
 
 bool gcap_graph_moving_reaches(gcap_graph_moving_t* moving) {
-  if (gcap_graph_moving_stays(moving)) return !is_anything_moved(moving);
+  if (gcap_graph_moving_stays(moving)) return !gcap_graph_moving_moves(moving);
   for (size_t i = 0; i < moving->count; ++i) {
     if (find_fault(moving, i) != NULL) return false;
   }

@@ -58,7 +58,8 @@ gcap_status_t gcap_graph_moving_create(const gcap_graph_buffers_t* buffers, gcap
 gcap_status_t gcap_graph_moving_destroy(gcap_graph_moving_t* moving);
 
 // Takes over what an earlier run rehearsed, if that had buffers of the same sizes and alignments that lay alike to one
-// another. Of a run that is to be captured.
+// another, in the same order, and the earlier stand-ins show what work makes of the present addresses. Not if this run
+// asks for stand-ins in memory and the earlier one had others. Of a run that is to be captured.
 //   RESOURCE_EXHAUSTED  no host memory
 gcap_status_t gcap_graph_moving_adopt(gcap_graph_moving_t* moving, gcap_graph_moving_t* earlier);
 
@@ -90,6 +91,8 @@ static inline uintptr_t gcap_graph_moving_address(const gcap_graph_moving_t* mov
 // Checks an address for a buffer of the graph `id`, and notes it with its memory in `targets`.
 //   INVALID_ARGUMENT  NULL, misaligned, of another device or kind of memory, or too small
 gcap_status_t gcap_graph_moving_check(gcap_graph_moving_t* moving, int id, size_t buffer, const void* address);
+// Whether `addresses` have a buffer go elsewhere.
+bool gcap_graph_moving_moves(const gcap_graph_moving_t* moving);
 // Whether the graph can be moved to `addresses`, as far as the addresses alone tell.
 bool gcap_graph_moving_reaches(gcap_graph_moving_t* moving);
 // Why not, in words.

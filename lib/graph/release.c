@@ -14,7 +14,6 @@
 // of its captures: a thread that is about to begin one has said so under the mutex. Waiting, destroying and callbacks
 // happen without the mutex.
 
-#include "gcap/log.h"
 #include "lib/graph/manager.h"
 #include "lib/internal/cuda_event.h"
 

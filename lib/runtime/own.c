@@ -3,7 +3,7 @@
 // gcap's own runtime: allocator, scratch and thread contexts together, behind the table that any runtime has.
 // graph_memory.c has what a captured run keeps of the scratch.
 //
-// Order of ending: contexts (graphs, then streams), forked streams' work, scratch, allocators, forked streams. Before
+// Order of ending: contexts (graphs, then streams), forked streams' work, forked streams, scratch, allocators. Before
 // anything ends, all are asked whether they can; what cannot end all the same is kept, and so is all that it uses.
 //
 // Locking: if threads share one context, `turns` is held over a whole gcap_runtime_run, also while the caller's work

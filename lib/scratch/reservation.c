@@ -17,8 +17,9 @@
 // are in order with its own captured work alone, so each stream of a scope has a reservation of its own.
 //
 // A rehearsal's reservation is not given back when its graph is: the stream keeps it for the capture that follows,
-// which gets its blocks at the same addresses (script.c). It is given back when a capture of another work comes, or a
-// run without a capture, or the stream's end, or before an allocation fails.
+// which gets its blocks at the same addresses (script.c). It is given back when another reservation of the stream is
+// opened, or a run ends without a capture, or the stream ends, or before an allocation fails. So a stream with an open
+// reservation has no rehearsed one, and no graph keeps a share of one.
 //
 // Inside, blocks carry the reservation's tag alone, whichever kernel used them: captured work of one stream is in order
 // with itself, also in every replay. Locking: the arena is locked: captures are rare, and their allocations take the
@@ -78,6 +79,7 @@ static gcap_status_t open_locked(gcap_scratch_reservation_t* reservation) {
     return GCAP_STATUS(GCAP_ALREADY_EXISTS, "stream %p has an open scratch reservation of %zu bytes",
                        (void*)gcap_stream_handle(gcap_scratch_stream_of(state)), state->open->bytes);
   }
+  if (state->rehearsed != reservation) gcap_scratch_drop_rehearsed(state);
   bool is_rehearsal = false;
   const uint64_t work = work_of_scope(&is_rehearsal);
   gcap_scratch_script_open(&reservation->script, work, is_rehearsal);
@@ -121,10 +123,7 @@ static gcap_status_t begin(gcap_scratch_t* scratch, gcap_scratch_stream_state_t*
   gcap_scratch_reservation_t* rehearsed = state->open == NULL ? state->rehearsed : NULL;
   bool is_rehearsal = false;
   if (rehearsed == NULL) return begin_new(scratch, state, out_reservation);
-  if (rehearsed->script.work != work_of_scope(&is_rehearsal)) {
-    gcap_scratch_drop_rehearsed(state);
-    return begin_new(scratch, state, out_reservation);
-  }
+  if (rehearsed->script.work != work_of_scope(&is_rehearsal)) return begin_new(scratch, state, out_reservation);
   GCAP_RETURN_IF_ERROR(open_locked(rehearsed));
   state->rehearsed = NULL;
   rehearsed->left_at = 0;
@@ -277,12 +276,14 @@ static void leave_live(gcap_scratch_reservation_t* reservation) {
 static void end_locked(gcap_scratch_reservation_t* reservation) {
   gcap_scratch_t* scratch = reservation->scratch;
   gcap_scratch_stream_state_t* state = gcap_scratch_reservation_state(reservation);
-  const uint64_t used_before = reservation->left_at != 0 ? reservation->left_at : gcap_scratch_next_point(state);
+  const uint64_t left_at = reservation->left_at;
+  const uint64_t next_point = gcap_scratch_next_point(state);
   gcap_scratch_block_t* block;
   while ((block = gcap_scratch_pool_first(&reservation->owner.pool)) != NULL) {
     gcap_scratch_pool_remove(&reservation->owner.pool, block);
     gcap_scratch_block_set_owner(block, &state->owner);
-    block->used_before = used_before;
+    // What a rehearsal left live may have been used, and freed, since.
+    if (block->used_before < left_at || left_at == 0) block->used_before = left_at != 0 ? left_at : next_point;
     gcap_scratch_put(&scratch->store, block);
   }
   leave_live(reservation);
@@ -305,7 +306,7 @@ static void free_attachments(gcap_scratch_reservation_t* reservation) {
 static bool leave_to_capture(gcap_scratch_reservation_t* reservation) {
   gcap_scratch_stream_state_t* state = gcap_scratch_reservation_state(reservation);
   if (!reservation->script.is_rehearsal || reservation->script.count == 0) return false;
-  if (gcap_scratch_stream_of(state) == NULL || state->rehearsed != NULL) return false;
+  if (gcap_scratch_stream_of(state) == NULL || state->rehearsed != NULL || state->open != NULL) return false;
   free_attachments(reservation);
   reservation->left_at = gcap_scratch_next_point(state);
   state->rehearsed = reservation;

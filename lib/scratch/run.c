@@ -13,12 +13,12 @@
 // whoever comes in between, and frees or allocates or begins the next run, changes nothing of what is left to be freed.
 
 #include "lib/scratch/run.h"
-#include "lib/internal/forked.h"
 
 #include <inttypes.h>
 
 #include "gcap/log.h"
 #include "lib/internal/check_argument.h"
+#include "lib/internal/forked.h"
 #include "lib/scratch/debug.h"
 #include "lib/scratch/inner.h"
 #include "lib/scratch/lock.h"

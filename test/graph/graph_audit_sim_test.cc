@@ -113,7 +113,7 @@ TEST_F(AuditFaults, ABindWhoseNotesFailIsCapturedAgain) {
     CaptureOn(0, first.get(), output_.get());
     const Outcome outcome = fault.During([&] { return gcap_graph_manager_bind(manager_, 0, 0, second.get()); });
     EXPECT_EQ(outcome.ok(), !fault.hit()) << outcome.message;
-    if (outcome.Names("its notes")) {
+    if (outcome.Names("its next run is captured again")) {
       EXPECT_EQ(State(0), "STALE");
     } else {
       EXPECT_TRUE(Replay(0).ok());

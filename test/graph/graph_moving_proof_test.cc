@@ -157,6 +157,30 @@ TEST_F(GraphMovingProof, ABindOntoAnotherBufferIsRefused) {
   GCAP_EXPECT_OK(ReplayAt({At(8192), At(0)}));  // they change places at once
 }
 
+// What an engine does whose own memory is no buffer, and that has a kernel for an output which is that memory.
+TEST_F(GraphMovingProof, ARunOnMemoryThatTheGraphKnowsOtherwiseIsEager) {
+  char* const state = At(8192);
+  const auto addend_of = [&](const void* output) -> uint64_t { return output == state ? 2 : 1; };
+  const WorkOn kernel = [&](cudaStream_t stream, void* const* at) {
+    GCAP_RETURN_IF_ERROR(AddTo(stream, at[0], state, 5, 8));
+    return AddToEight(stream, at, addend_of(at[1]));
+  };
+  const WorkOn fill = [&](cudaStream_t stream, void* const* at) {
+    GCAP_RETURN_IF_ERROR(GCAP_CUDA(cudaMemsetAsync(state - 64, 0, 128, stream)));
+    return AddToEight(stream, at, addend_of(at[1]));
+  };
+  for (const WorkOn& work : {kernel, fill}) {
+    ASSERT_TRUE(RunOn(Two(At(0), At(1024)), work).ok());
+    EXPECT_TRUE(WhyNotMovable().ok()) << WhyNotMovable().message;
+    EXPECT_TRUE(IsReplayed(Two(At(16384), At(2048)), work, 1));
+    EXPECT_FALSE(IsReplayed(Two(At(16384), state), work, 2));
+    EXPECT_NE(WhyEager().find("buffer 1 'output'"), std::string::npos) << WhyEager();
+    EXPECT_NE(WhyEager().find("that does not move"), std::string::npos) << WhyEager();
+    EXPECT_TRUE(IsReplayed(Two(At(16384), At(1024)), work, 1));
+    GCAP_EXPECT_OK(gcap_graph_manager_release(manager_, kId));
+  }
+}
+
 // The groups of many buffers are compared by a sort: in each order, and with one pair that is wrong.
 TEST_F(GraphMovingProof, ManyBuffersMayLieInAnyOrderButNotOnOneAnother) {
   constexpr size_t kMany = 24;

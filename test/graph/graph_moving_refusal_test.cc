@@ -129,9 +129,65 @@ TEST_F(GraphMovingRefusal, OtherSizesThanTheRehearsalHad) {
   GCAP_EXPECT_FAILS(Bind(1, nullptr), GCAP_INVALID_ARGUMENT, "buffer 1 'another' cannot be at (nil)");
 }
 
-// Buffers may be elsewhere in the capture than they were to be in the rehearsal, but not at the stand-ins: pointers
-// that are equal in both cannot be found.
-TEST_F(GraphMovingRefusal, ACaptureAtTheStandInsIsFixed) {
+// The rehearsals are at addresses that are otherwise than the buffers' in each bit, and in the other order. Of buffers
+// elsewhere they would show nothing: what work makes of the order would be the same in all captures.
+TEST_F(GraphMovingRefusal, BuffersInAnotherOrderThanTheRehearsalHadAreRehearsedAgain) {
+  constexpr size_t kPage = 65536;  // of two buffers so far apart the lower bits are the same
+  char* memory = nullptr;
+  ASSERT_EQ(cudaMalloc(reinterpret_cast<void**>(&memory), 2 * kPage), cudaSuccess);
+  ASSERT_EQ(cudaMemset(memory, 0, 2 * kPage), cudaSuccess);
+  ASSERT_EQ(cudaDeviceSynchronize(), cudaSuccess);
+  const auto add = [&](void* const* at) { return AddTo(stream_->get(), at[0], at[1], at[0] < at[1] ? 1 : 2); };
+  std::vector<gcap_graph_buffer_t> items = {{"first", memory, kFloatsBytes, 0},
+                                            {"second", memory + kPage, kFloatsBytes, 0}};
+  void* at[2] = {};
+  EXPECT_EQ(BeginOn(items, at), GCAP_GRAPH_RUN_REHEARSAL);
+  GCAP_EXPECT_OK(add(at));
+  EXPECT_TRUE(End().ok());
+  std::swap(items[0].address, items[1].address);
+  gcap_graph_run_kind_t kind = GCAP_GRAPH_RUN_REHEARSAL;
+  while (kind == GCAP_GRAPH_RUN_REHEARSAL) {
+    kind = BeginOn(items, at);
+    GCAP_EXPECT_OK(add(at));
+    EXPECT_TRUE(End().ok());
+  }
+  EXPECT_EQ(kind, GCAP_GRAPH_RUN_CAPTURE);
+  EXPECT_FALSE(WhyNotMovable().ok());
+  stream_->Synchronize();
+  GCAP_EXPECT_CUDA(cudaFree(memory));
+}
+
+// Work that takes a kernel for aligned buffers: the stand-in of a buffer that is as badly aligned as can be is aligned.
+TEST_F(GraphMovingRefusal, ABufferOfAnotherAlignmentThanTheRehearsalHadIsRehearsedAgain) {
+  constexpr size_t kPage = 65536;
+  char* memory = nullptr;
+  ASSERT_EQ(cudaMalloc(reinterpret_cast<void**>(&memory), 3 * kPage), cudaSuccess);
+  ASSERT_EQ(cudaMemset(memory, 0, 3 * kPage), cudaSuccess);
+  ASSERT_EQ(cudaDeviceSynchronize(), cudaSuccess);
+  char* const aligned = memory + kPage - reinterpret_cast<uintptr_t>(memory) % kPage;
+  const auto add = [&](void* const* at) {
+    return AddTo(stream_->get(), at[0], at[0], reinterpret_cast<uintptr_t>(at[0]) % 8 == 0 ? 1 : 2);
+  };
+  void* at[1] = {};
+  std::vector<gcap_graph_buffer_t> items = {{"both", aligned + kPage - 4, kFloatsBytes, 4}};
+  EXPECT_EQ(BeginOn(items, at), GCAP_GRAPH_RUN_REHEARSAL);
+  GCAP_EXPECT_OK(add(at));
+  EXPECT_TRUE(End().ok());
+  items[0].address = aligned;
+  gcap_graph_run_kind_t kind = GCAP_GRAPH_RUN_REHEARSAL;
+  while (kind == GCAP_GRAPH_RUN_REHEARSAL) {
+    kind = BeginOn(items, at);
+    GCAP_EXPECT_OK(add(at));
+    EXPECT_TRUE(End().ok());
+  }
+  EXPECT_EQ(kind, GCAP_GRAPH_RUN_CAPTURE);
+  EXPECT_FALSE(WhyNotMovable().ok());
+  stream_->Synchronize();
+  GCAP_EXPECT_CUDA(cudaFree(memory));
+}
+
+// Pointers that are equal in a rehearsal and in the capture could not be found.
+TEST_F(GraphMovingRefusal, ACaptureAtTheStandInsIsRehearsedAgain) {
   void *at[2] = {}, *stand_ins[2] = {};
   std::vector<gcap_graph_buffer_t> items = Items(*input_, *output_);
   const auto fill = [&](void* place) { return GCAP_CUDA(cudaMemsetAsync(place, 0, 4, stream_->get())); };
@@ -142,18 +198,10 @@ TEST_F(GraphMovingRefusal, ACaptureAtTheStandInsIsFixed) {
   }
   items[0].address = stand_ins[0];
   items[0].alignment = 256;
-  EXPECT_EQ(BeginOn(items, at), GCAP_GRAPH_RUN_CAPTURE);
-  EXPECT_EQ(at[0], stand_ins[0]);
+  EXPECT_EQ(BeginOn(items, at), GCAP_GRAPH_RUN_REHEARSAL);
+  EXPECT_NE(at[0], stand_ins[0]);
   GCAP_EXPECT_OK(fill(at[1]));
   EXPECT_TRUE(End().ok());
-  EXPECT_TRUE(WhyNotMovable().Names("buffer 0 'input' was captured twice at the same address"))
-      << WhyNotMovable().message;
-  const LogCatcher log;
-  EXPECT_EQ(BeginOn(Items(*input_, *output_), at), GCAP_GRAPH_RUN_EAGER);
-  EXPECT_TRUE(End().ok());
-  EXPECT_NE(log.text().find("runs on other buffers are eager: buffer 0 'input' was captured twice at the same address"),
-            std::string::npos)
-      << log.text();
 }
 
 // --- Wrong binds ----------------------------------------------------------------------------------------------------

@@ -80,6 +80,40 @@ TEST_F(GraphMovingSim, ABindThatFailsLeavesAllAsItWas) {
   EXPECT_EQ(second_[3]->value(), 103);
 }
 
+// Once the nodes are set the graph is elsewhere, or it is set back: whatever call fails, a bind that fails leaves the
+// buffers where they were, for the replays and for the next bind.
+TEST_F(GraphMovingSim, WhateverFailsInABindTheGraphIsWhereTheBindSays) {
+  (void)WalkFaults([&](Fault& fault) {
+    ASSERT_TRUE(RunThrice(first_).ok());
+    for (auto* place : {&first_, &second_}) (*place)[0]->Fill(place == &first_ ? 1 : 2);
+    first_[1]->Fill(0);
+    fault.Arm();
+    const Outcome bound(Bind(0, second_[0]->get()));
+    fault.Disarm();
+    EXPECT_TRUE(bound.ok() || fault.hit()) << bound.message;
+    if (State(kId) == "CAPTURED") {
+      GCAP_EXPECT_OK(Replay(manager_, kId, true));
+      EXPECT_EQ(first_[1]->value(), bound.ok() ? 3 : 2) << fault.function();
+    }
+    GCAP_EXPECT_OK(gcap_graph_manager_release(manager_, kId));
+    stream_->Synchronize();
+  });
+}
+
+// A replay where the buffers are already is the launch alone.
+TEST_F(GraphMovingSim, AReplayOnTheSameBuffersCallsTheDriverOnce) {
+  ASSERT_TRUE(RunThrice(first_).ok());
+  std::vector<gcap_graph_buffer_t> items;
+  for (const auto& floats : first_) items.push_back({nullptr, floats->get(), kFloatsBytes, 0});
+  const gcap_graph_buffers_t buffers = BuffersOf(items);
+  gcap_run_t run = ReplayOf(kId, /*synchronize=*/false);
+  run.buffers = &buffers;
+  const uint64_t before = CudaCalls();
+  GCAP_EXPECT_OK(gcap_graph_manager_replay(manager_, &run, nullptr));
+  EXPECT_EQ(CudaCalls() - before, 1u);
+  stream_->Synchronize();
+}
+
 // Before the buffers were saved there is nothing to give back.
 TEST_F(GraphMovingSim, ACheckOfMovesWithoutMemoryLeavesTheBuffers) {
   ASSERT_TRUE(RunThrice(first_).ok());

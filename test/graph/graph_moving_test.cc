@@ -191,6 +191,28 @@ TEST_F(GraphMoving, WorkThatReadsAttributesOfPointersIsRehearsedWithMemory) {
 }
 
 // What a rehearsal retains goes at its end.
+// Rehearsals without memory do not count for a run that asks for it.
+TEST_F(GraphMoving, ARunThatAsksForMemoryIsRehearsedWithMemory) {
+  const Floats input(1), output(9);
+  void* at[2] = {};
+  EXPECT_EQ(BeginOn(Items(input, output), at), GCAP_GRAPH_RUN_REHEARSAL);
+  GCAP_EXPECT_OK(AddOne(stream_->get(), at));
+  EXPECT_TRUE(End().ok());
+  const std::vector<gcap_graph_buffer_t> items = Items(input, output);
+  gcap_graph_buffers_t buffers = BuffersOf(items);
+  buffers.stand_ins = GCAP_GRAPH_STAND_INS_MEMORY;
+  gcap_graph_run_kind_t kind = GCAP_GRAPH_RUN_EAGER;
+  for (int i = 0; i < 2; ++i) {
+    GCAP_EXPECT_OK(BeginPlainOn(manager_, kId, stream_->get(), &buffers, &kind, at));
+    EXPECT_EQ(kind, GCAP_GRAPH_RUN_REHEARSAL);
+    cudaPointerAttributes attributes = {};
+    GCAP_EXPECT_CUDA(cudaPointerGetAttributes(&attributes, at[0]));
+    EXPECT_EQ(attributes.type, cudaMemoryTypeDevice);
+    GCAP_EXPECT_OK(AddOne(stream_->get(), at));
+    EXPECT_TRUE(End().ok());
+  }
+}
+
 TEST_F(GraphMoving, ARehearsalRetainsNothing) {
   int released = 0;
   const Floats input(1), output(9);

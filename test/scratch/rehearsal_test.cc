@@ -54,6 +54,19 @@ class Rehearsal : public ScratchTest {
   std::vector<char*> Rehearse(const std::vector<size_t>& granules, uint64_t work = kWork) {
     return Capture(a_, work, /*is_rehearsal=*/true, granules);
   }
+  // A rehearsal that leaves a block live.
+  char* RehearseAndLeave(size_t bytes) {
+    gcap_capture_t* capture = nullptr;
+    GCAP_EXPECT_OK(gcap_capture_begin(gcap_stream_handle(a_), nullptr, &capture));
+    gcap_capture_set_work(capture, kWork, /*is_rehearsal=*/true);
+    char* const left = Alloc(bytes, a_);
+    cudaGraph_t graph = nullptr;
+    gcap_retained_t* retained = nullptr;
+    GCAP_EXPECT_OK(gcap_capture_end(capture, &graph, &retained));
+    EXPECT_EQ(cudaGraphDestroy(graph), cudaSuccess);
+    gcap_retained_release(retained);
+    return left;
+  }
   // Free memory of `a_` in pieces of several sizes: a search takes the smallest that will do.
   void MakeHoles() {
     std::vector<char*> blocks;
@@ -152,6 +165,21 @@ TEST_F(Rehearsal, AnAllocationGetsItRatherThanFail) {
   Free(block);
 }
 
+// Whatever graph that is: a block of it that the graph's work frees does not tie one to the other.
+TEST_F(Rehearsal, AReservationThatIsOpenedAgainGivesItBack) {
+  Free(Alloc(2 * kChunk, a_));
+  gcap_scratch_reservation_t* const other = Open(a_);
+  Free(Alloc(kGranule, a_));
+  Close(other);
+  char* const left = RehearseAndLeave(kChunk);
+  GCAP_EXPECT_OK(gcap_scratch_reservation_reopen(other));
+  Free(left);
+  Close(other);
+  Release(other);
+  Release(other);
+  EXPECT_EQ(Capture(a_, kWork, /*is_rehearsal=*/false, {1, 2}).size(), 2u);
+}
+
 TEST_F(Rehearsal, AForgottenStreamGivesItBack) {
   Free(Alloc(kChunk, a_));
   Rehearse({16});
@@ -179,6 +207,25 @@ TEST_F(Rehearsal, ATrimLeavesItAndTheEndTakesIt) {
   EXPECT_EQ(Capture(a_, kWork, /*is_rehearsal=*/true, {16}), rehearsed);
   Create();
   EXPECT_EQ(upstream_.num_regions(), 0u);
+}
+
+// What a rehearsal leaves live may be used and freed after it. Then another stream that waited for the rehearsal alone
+// has to wait for that use, too.
+TEST_F(Rehearsal, ABlockThatIsFreedLaterIsGivenBackAsOfThen) {
+  Free(Alloc(kChunk, a_));
+  GCAP_EXPECT_OK(gcap_scratch_begin_run(scratch_, a_));
+  char* const kept = RehearseAndLeave(kChunk);
+  GCAP_EXPECT_OK(gcap_scratch_keep(scratch_, kept));
+  GCAP_EXPECT_OK(gcap_scratch_end_run(scratch_, a_));
+
+  Wait(b_, a_);  // b_ comes after the rehearsal, and not after the run that uses the block
+  GCAP_EXPECT_OK(gcap_scratch_begin_run(scratch_, a_));
+  Free(kept);
+  GCAP_EXPECT_OK(gcap_scratch_end_run(scratch_, a_));
+  Validate();
+  char* const other = Alloc(kChunk, b_);
+  EXPECT_NE(other, kept);
+  Free(other);
 }
 
 // Without host memory for the addresses the capture gets memory all the same.
