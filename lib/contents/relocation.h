@@ -66,7 +66,7 @@ bool gcap_relocation_is_clear(const gcap_relocation_t* relocation, size_t buffer
 
 // Sets each node that has words as it is, once. So a node that the driver does not change in an executable is known
 // before a buffer moves.
-//   FAILED_PRECONDITION  the driver refuses a node, which is named
+//   FAILED_PRECONDITION  the driver refuses a node, which is named; or a node copies several rows
 gcap_status_t gcap_relocation_check_nodes(gcap_relocation_t* relocation, cudaGraphExec_t exec);
 
 // Sets the buffers' addresses in `exec`; 0: that buffer stays. Only nodes that read a moved buffer are touched, each

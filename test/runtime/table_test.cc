@@ -111,7 +111,11 @@ class RuntimeOfTable : public ::testing::Test {
     recorder_.calls.clear();
     GCAP_ASSERT_OK(gcap_runtime_create_from(&ops, &runtime_));
   }
-  void TearDown() override { recorder_.fails = false; }
+  void TearDown() override {
+    recorder_.fails = false;
+    GCAP_EXPECT_OK(gcap_runtime_destroy(runtime_));
+    runtime_ = nullptr;
+  }
   // Asks for all that a table can answer.
   std::vector<gcap_code_t> AskAll() {
     gcap_run_resources_t resources;

@@ -3,6 +3,7 @@
 // Runs of one id on other tensors each time: with bindings=relocate and bindings=copy a replay works on the tensors of
 // its own run; with bindings=fixed, on those of the capture.
 
+#include <deque>
 #include <list>
 #include <memory>
 #include <string>
@@ -77,8 +78,10 @@ TEST_F(SessionBindings, AHostFunctionFixesARelocatedGraph) {
   ChainRig rig;
   GCAP_ASSERT_OK(rig.Create(GraphOptions(1)));
   const LogCatcher log;
+  std::deque<DeviceFloats> tensors;  // all live, so that each run has others
   for (int run = 1; run <= 4; ++run) {
-    DeviceFloats x(Floats(6, static_cast<float>(run))), y(Floats(6));
+    const DeviceFloats& x = tensors.emplace_back(Floats(6, static_cast<float>(run)));
+    DeviceFloats& y = tensors.emplace_back(Floats(6));
     GCAP_ASSERT_OK(Run(&rig, x, y, GCAP_BINDINGS_RELOCATE));
     EXPECT_EQ(y.Get(), ChainOf(Floats(6, static_cast<float>(run))));
     EXPECT_EQ(rig.count.executions, run) << "each run executes once";

@@ -120,8 +120,10 @@ TEST_F(GraphExec, CopiesChangeAddressAndSizeOnly) {
   EXPECT_EQ(cudaErrorInvalidValue, set(device2_, pinned_, 0, cudaMemcpyHostToDevice));
   EXPECT_EQ(cudaSuccess, set(device2_, &pageable, 4, cudaMemcpyHostToDevice));
   EXPECT_EQ(cudaSuccess, set(device2_, pinned_ + 1, 8, cudaMemcpyHostToDevice));
-  EXPECT_EQ(cudaErrorInvalidValue, cudaGraphExecMemcpyNodeSetParams(exec, rows, &params));  // of several rows
   EXPECT_EQ(cudaErrorInvalidValue, cudaGraphExecMemcpyNodeSetParams(exec, node, &params));
+  EXPECT_EQ(cudaSuccess, cudaGraphExecMemcpyNodeSetParams(exec, rows, &params));  // several rows, as they are
+  params.srcPtr.ptr = device_ + 1;
+  EXPECT_EQ(cudaErrorInvalidValue, cudaGraphExecMemcpyNodeSetParams(exec, rows, &params));
   pinned_[1] = 55;
   LaunchAndWait(exec);
   EXPECT_EQ(0, First(device_));
