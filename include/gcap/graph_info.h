@@ -49,6 +49,9 @@ GCAP_API const char* gcap_graph_state_name(gcap_graph_state_t state);  // "CAPTU
 
 // The state and the counters of one id. A release sets the counters to 0; an eviction keeps them, until the id is
 // forgotten (max_ids_without_graph).
+// Thread:   plain data; the call that fills the struct in is thread-safe.
+// Capture:  legal: nothing here calls CUDA.
+// Lifetime: the caller's. The struct is a copy, and does not follow the id.
 typedef struct gcap_graph_info {
   size_t struct_size;  // set by gcap_graph_manager_get_info
   gcap_graph_state_t state;

@@ -37,6 +37,10 @@ typedef enum gcap_graph_audit_level {
   GCAP_GRAPH_AUDIT_EACH_REPLAY,
 } gcap_graph_audit_level_t;
 
+// What a graph manager is made with.
+// Thread:   plain data. One thread at a time writes the struct.
+// Capture:  legal: nothing here calls CUDA.
+// Lifetime: gcap_graph_manager_create copies the struct. What its callbacks use outlives the manager.
 typedef struct gcap_graph_manager_options {
   size_t struct_size;  // set by gcap_graph_manager_options_init
   // Eager runs of an id before its capture; ONNX Runtime's min_num_runs_before_cuda_graph_capture. Default 2. 0: the

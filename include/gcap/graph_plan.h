@@ -13,6 +13,9 @@ extern "C" {
 #endif
 
 // What the graphs of some ids hold together; of ids that have no graph, what they will hold once they are captured.
+// Thread:   plain data. One thread at a time writes the struct.
+// Capture:  a plan captures by itself, so no plan is made on a thread that is capturing.
+// Lifetime: the caller's. The struct is a copy, and does not follow the graphs.
 typedef struct gcap_graph_plan {
   size_t struct_size;     // set by gcap_graph_plan_init
   size_t graphs;          // of how many ids

@@ -143,8 +143,11 @@ GCAP_API const char* gcap_why_eager_name(gcap_why_eager_t why);  // "WARMING"
 // The default of gcap_run_t.stream. No handle of CUDA's has this value.
 #define GCAP_RUN_OWN_STREAM ((cudaStream_t)(uintptr_t)-1)
 
-// One run. The struct, and what it points to, is read before the call returns; `user` and what the work uses are the
-// caller's affair.
+// One run.
+// Thread:   plain data. One thread at a time writes the struct; the call that takes it writes `*result` alone.
+// Capture:  the functions that take a run say what a capturing thread may do (graph.h, runtime.h).
+// Lifetime: the struct, and what it points to, is read before the call returns. `user` and what the work uses are the
+//           caller's affair.
 typedef struct gcap_run {
   size_t struct_size;  // set by gcap_run_init
   int id;              // default GCAP_GRAPH_ID_NONE: never captured
