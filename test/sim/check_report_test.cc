@@ -379,7 +379,9 @@ TEST_F(CheckReportDeathTest, AForkedChildIsToldOfItsOwnLeaksAlone) {
     }
     exit(3);
   };
-  EXPECT_EXIT(leave(false), testing::ExitedWithCode(3), "^$");
+  // Of a thread that the parent had, a leak checker of the compiler's may say that it finds none in the child.
+  const char* const nothing = "^(==[0-9]+==Running thread [0-9]+ was not suspended. False leaks are possible.\n)?$";
+  EXPECT_EXIT(leave(false), testing::ExitedWithCode(3), nothing);
   EXPECT_EXIT(leave(true), testing::ExitedWithCode(3), "^gcap sim: leak of 1 of the kind .device memory");
   OK(cudaStreamDestroy(of_parent));
 }
