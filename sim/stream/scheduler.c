@@ -65,6 +65,7 @@ static struct {
 
 static struct {
   bool started;
+  bool is_forked;   // this process is a child of one that had made calls
   size_t pending;   // host functions in queues, submitted and not done
   uint64_t handed;  // host functions handed to the thread so far, which takes them in this order
   uint64_t done;
@@ -180,6 +181,7 @@ static void need_host_thread(void) {
 
 void gcap_sim_scheduler_forked(void) {
   host.started = false;
+  host.is_forked = true;
   pthread_cond_init(&host.wanted, NULL);
   pthread_cond_init(&host.progress, NULL);
 }
@@ -207,7 +209,8 @@ void gcap_sim_enqueue(gcap_sim_stream_t* stream, gcap_sim_task_t* task, gcap_sim
     add_busy(stream);
   }
   stream->tail = op;
-  start_host_thread();
+  // A forked child gets the thread for host functions alone: sanitizers refuse new threads in one.
+  if (!host.is_forked) start_host_thread();
   expect_host_functions(host_functions(task, launch));
 }
 
