@@ -24,7 +24,7 @@ def gcap_fuzz_test(name, deps = [], srcs = None, hdrs = [], **kwargs):
         copts = GCAP_CXXOPTS if srcs[0].endswith(".cc") else GCAP_COPTS,
         data = ["corpus/%s.pack" % target],
         tags = [
-            "no-tsan",  # no target starts a thread
+            "no-tsan",  # no target has two threads at work
             "sim-only",
         ],
         deps = deps + [":pack"],
