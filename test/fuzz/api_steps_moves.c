@@ -32,16 +32,17 @@ static const gcap_graph_buffers_t* draw_buffers(void) {
 
 static bool overlap(const char* a, const char* b, size_t bytes) { return a < b + bytes && b < a + bytes; }
 
-// Some of it leaves an address behind, or is other work each time.
+// Some of it leaves an address behind, or is other work each time. Other steps come first: nothing would order them after
+// what stands on the stream already.
 static gcap_status_t work(void* user, const gcap_run_resources_t* resources) {
   char* const* at = (char* const*)resources->addresses;
   cudaStream_t stream = resources->cuda_stream;
   const size_t bytes = FUZZ_PLACE_BYTES / 4;
   (void)user;
   const unsigned how = fuzz_draw(8);
+  if (how == 2) fuzz_reenter();
   const char* from = how == 1 ? fuzz_world.places : at[0];
   GCAP_RETURN_IF_ERROR(GCAP_CUDA(cudaMemsetAsync(at[resources->num_addresses - 1], (int)how, bytes / 2, stream)));
-  if (how == 2) fuzz_reenter();
   if (resources->num_addresses < 2 || overlap(from, at[1], bytes)) return NULL;
   if (how == 3) return GCAP_CUDA(cudaMemcpy2DAsync(at[1], 64, from, 32, 16, 2, cudaMemcpyDeviceToDevice, stream));
   return GCAP_CUDA(cudaMemcpyAsync(at[1], from, bytes, cudaMemcpyDeviceToDevice, stream));
