@@ -32,8 +32,8 @@ static const gcap_graph_buffers_t* draw_buffers(void) {
 
 static bool overlap(const char* a, const char* b, size_t bytes) { return a < b + bytes && b < a + bytes; }
 
-// Some of it leaves an address behind, or is other work each time. Other steps come first: nothing would order them after
-// what stands on the stream already.
+// Some of it leaves an address behind, or is other work each time. Other steps come first: nothing would order them
+// after what stands on the stream already.
 static gcap_status_t work(void* user, const gcap_run_resources_t* resources) {
   char* const* at = (char* const*)resources->addresses;
   cudaStream_t stream = resources->cuda_stream;

@@ -219,9 +219,13 @@ static void alloc_from_scratch(fuzz_block_t* block, const fuzz_scratch_t* slot) 
   const bool given = fuzz_ok(gcap_scratch_alloc(slot->scratch, block->bytes, stream->stream, &block->ptr));
   --stream->users;
   if (!given) return;
-  if (in_run && slot->ended[which] != ended) block->ptr = NULL;  // a callback ended the run, which freed the block
+  // A callback ended the run: before it had the block, which then is of no run, or with the block, which is freed.
+  const bool lost_run = in_run && slot->ended[which] != ended;
+  if (lost_run && (is_held(slot->scratch, block->ptr) || !fuzz_ok(gcap_scratch_keep(slot->scratch, block->ptr)))) {
+    block->ptr = NULL;
+  }
   if (block->ptr == NULL) return;
-  if (in_run && slot->runs & 1u << which) block->run_stream = which;
+  if (in_run && !lost_run && slot->runs & 1u << which) block->run_stream = which;
   block->capture = fuzz_capture_of(gcap_stream_handle(stream->stream));
   // In a capture without a reservation the memory is not the graph's.
   const bool of_scope = gcap_thread_is_capturing() && which != FUZZ_USERS_STREAM;

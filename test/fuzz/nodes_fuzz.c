@@ -213,9 +213,17 @@ static void draw_attribute(trial_t* trial, int index) {
 
 // Whether elements of an input are added.
 static bool adds(const char* op) {
-  static const char* const ops[] = {"AveragePool",       "BatchNormalization", "Conv",       "Gemm",
-                                    "GlobalAveragePool", "LRN",                "LogSoftmax", "LayerNormalization",
-                                    "MatMul",            "Softmax",            "Sum"};
+  static const char* const ops[] = {"AveragePool",
+                                    "BatchNormalization",
+                                    "Conv",
+                                    "Gemm",
+                                    "GlobalAveragePool",
+                                    "LRN",
+                                    "LogSoftmax",
+                                    "LayerNormalization",
+                                    "MatMul",
+                                    "Softmax",
+                                    "Sum"};
   bool found = strncmp(op, "Reduce", 6) == 0;
   for (size_t i = 0; i < sizeof(ops) / sizeof(ops[0]); ++i) found |= strcmp(op, ops[i]) == 0;
   return found;
