@@ -281,9 +281,11 @@ static void find_words(moved_t* moved, const gcap_relocation_word_t* end, size_t
 gcap_status_t gcap_left_behind_check(const gcap_contents_t* contents, const gcap_moving_buffer_t* buffers, size_t count,
                                      const gcap_relocation_word_t* words, size_t num_words) {
   const buffers_t all = range_of(buffers, count);
-  moved_t moved = {.words = words};
+  const gcap_relocation_word_t none = {0};
+  moved_t moved = {.words = num_words > 0 ? words : &none};
+  const gcap_relocation_word_t* end = moved.words + num_words;
   for (size_t i = 0; i < contents->count; ++i) {
-    find_words(&moved, words + num_words, i);
+    find_words(&moved, end, i);
     GCAP_RETURN_IF_ERROR(check_node(contents, &contents->nodes[i], &all, &moved));
   }
   return NULL;
@@ -339,9 +341,11 @@ static int compare_ranges(const void* a, const void* b) {
 
 gcap_status_t gcap_left_behind_list(const gcap_contents_t* contents, const gcap_relocation_word_t* words,
                                     size_t num_words, gcap_fixed_ranges_t* ranges) {
-  moved_t moved = {.words = words};
+  const gcap_relocation_word_t none = {0};
+  moved_t moved = {.words = num_words > 0 ? words : &none};
+  const gcap_relocation_word_t* end = moved.words + num_words;
   for (size_t i = 0; i < contents->count; ++i) {
-    find_words(&moved, words + num_words, i);
+    find_words(&moved, end, i);
     GCAP_RETURN_IF_ERROR(list_node(contents, &contents->nodes[i], &moved, ranges));
   }
   if (ranges->count != 0) qsort(ranges->items, ranges->count, sizeof(*ranges->items), compare_ranges);

@@ -241,7 +241,9 @@ static void create_runtime(fuzz_runtime_t* slot) {
     options.user_stream = slot->device == 0 ? fuzz_world.raw[fuzz_draw(2)] : fuzz_world.raw[2];
   }
   slot->has_stale_graphs = false;
+  ++slot->calls;  // a callback makes none in the same place
   fuzz_ok(gcap_runtime_create(&options, &slot->runtime));
+  --slot->calls;
 }
 
 // The session, the EP and the runtime, as far as none refuses.
@@ -353,7 +355,7 @@ static void call(fuzz_runtime_t* slot) {
 void fuzz_runtime_step(void) {
   fuzz_runtime_t* slot = &fuzz_world.runtimes[fuzz_draw(FUZZ_RUNTIMES)];
   if (slot->runtime == NULL) {
-    create_runtime(slot);
+    if (slot->calls == 0) create_runtime(slot);
     return;
   }
   // A thread must not take the turn of a runtime with a user stream twice.

@@ -91,8 +91,7 @@ static void hold_again(const fuzz_block_t* block) {
 }
 
 static void create_scratch(fuzz_scratch_t* slot) {
-  slot->upstream = (int)fuzz_draw(FUZZ_ALLOCATORS);
-  slot->device = fuzz_world.allocators[slot->upstream].device;
+  const int from = (int)fuzz_draw(FUZZ_ALLOCATORS);
   gcap_scratch_options_t options;
   gcap_scratch_options_init(&options);
   const unsigned how = fuzz_draw(64);
@@ -106,7 +105,13 @@ static void create_scratch(fuzz_scratch_t* slot) {
   options.memory_limit_bytes = how & 32 ? 1 << 18 : 0;
   options.max_dead_bytes_per_chunk = how & 3 ? 512 : 0;
   if (fuzz_draw(3) == 0) options.on_event = on_event;
-  fuzz_ok(gcap_scratch_create(fuzz_world.allocators[slot->upstream].allocator, &options, &slot->scratch));
+  gcap_scratch_t* made = NULL;
+  if (!fuzz_ok(gcap_scratch_create(fuzz_world.allocators[from].allocator, &options, &made))) return;
+  if (slot->scratch == NULL) {
+    *slot = (fuzz_scratch_t){.scratch = made, .upstream = from, .device = fuzz_world.allocators[from].device};
+  } else if (!fuzz_gone(gcap_scratch_destroy(made))) {  // a callback has taken the place
+    fuzz_world.leaked = true;
+  }
 }
 
 // No more than the call needs to be legal: what is live or reserved is the scratch's to see.
