@@ -395,7 +395,9 @@ static gcap_status_t set_copy(const gcap_relocation_t* relocation, cudaGraphExec
                               const gcap_contents_node_t* node) {
   const struct cudaMemcpy3DParms copy = gcap_contents_copy_of(relocation->contents, node);
   if (copy.extent.height > 1 || copy.extent.depth > 1) {
-    return GCAP_STATUS(GCAP_FAILED_PRECONDITION, "it copies %zu rows of %zu bytes, and only copies of one row change",
+    return GCAP_STATUS(GCAP_FAILED_PRECONDITION,
+                       "it copies %zu rows of %zu bytes, and only copies of one row change; remedy: a kernel that "
+                       "copies the rows, or a copy of each row; see docs/graphs.md",
                        copy.extent.height * copy.extent.depth, copy.extent.width);
   }
   return GCAP_CUDA(cudaGraphExecMemcpyNodeSetParams(exec, node->node, &copy));
