@@ -19,7 +19,8 @@
 //     a buffer, or at its end, and that address does not move;
 //   - no argument points into a buffer, and gcap_graph_buffers_t.may_be_unused does not allow that;
 //   - there is a host function, and gcap_graph_buffers_t.host_functions_may_stay does not allow that;
-//   - the driver does not change one of the nodes in an executable, such as a copy of two dimensions.
+//   - the driver does not change one of the nodes in an executable, such as a copy of two dimensions. A kernel that
+//     copies the rows moves.
 // Such a graph replays on the buffers of its capture alone. Runs on other buffers are eager.
 //
 // How the buffers lie to one another is a part of what was captured:

@@ -34,6 +34,8 @@ extern "C" {
 // Capture:  end_run and the functions that only read are legal while the thread's run is being captured.
 // Lifetime: outlives the kernels that use its resources. A thread's stream and graphs end with the thread; a block that
 //           the thread kept (gcap_scratch_keep) lives on, and once freed is reused after a wait for the device.
+//           gcap_log hears of a stream that ends before a reservation of the stream, and of a stream that is kept until
+//           the process ends since another thread was getting memory for the stream.
 // Errors:   besides those listed, INVALID_ARGUMENT if a required argument is NULL, or a run of no known size. A call
 //           that needs the calling thread's stream or graphs makes them on first use, and then also fails as
 //           gcap_runtime_read_resources.

@@ -9,6 +9,7 @@
 
 #include "lib/capture/escaped.h"
 
+#include <ctype.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -32,31 +33,16 @@ static bool is_inside(const gcap_capture_t* capture, cudaStream_t stream) {
   return true;
 }
 
-// Whether the call is of a function that has no stream argument and works on the default stream.
+// Whether the call is of a function that has no stream argument and works on the default stream: cudaMemcpy(,
+// cudaMemset2D(, cudaMemcpy2DToArray(. Each note asks, and most are of other functions, which their first letters tell.
 static bool is_on_default_stream(const char* operation) {
-  static const char* const functions[] = {
-      "cudaMemcpy(",
-      "cudaMemcpy2D(",
-      "cudaMemcpy3D(",
-      "cudaMemcpyPeer(",
-      "cudaMemcpy3DPeer(",
-      "cudaMemcpyToSymbol(",
-      "cudaMemcpyFromSymbol(",
-      "cudaMemcpy2DToArray(",
-      "cudaMemcpy2DFromArray(",
-      "cudaMemcpy2DArrayToArray(",
-      "cudaMemcpyToArray(",
-      "cudaMemcpyFromArray(",
-      "cudaMemcpyArrayToArray(",
-      "cudaMemset(",
-      "cudaMemset2D(",
-      "cudaMemset3D(",
-  };
-  if (operation == NULL) return false;
-  for (size_t i = 0; i < sizeof(functions) / sizeof(functions[0]); ++i) {
-    if (strncmp(operation, functions[i], strlen(functions[i])) == 0) return true;
-  }
-  return false;
+  static const char async[] = "Async";
+  const size_t mem = strlen("cudaMem"), kind = strlen("cpy"), suffix = strlen(async);
+  if (operation == NULL || strncmp(operation, "cudaMem", mem) != 0) return false;
+  if (strncmp(operation + mem, "cpy", kind) != 0 && strncmp(operation + mem, "set", kind) != 0) return false;
+  const char* end = operation + mem + kind;
+  while (isalnum((unsigned char)*end)) ++end;
+  return *end == '(' && memcmp(end - suffix, async, suffix) != 0;
 }
 
 static void remember(gcap_capture_t* capture, cudaStream_t stream) {

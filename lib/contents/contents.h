@@ -8,6 +8,7 @@
 #include <cuda_runtime_api.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <string.h>
 
 #include "gcap/status.h"
 #include "lib/contents/driver.h"
@@ -75,6 +76,14 @@ static inline unsigned char* gcap_contents_bytes_of(const gcap_contents_t* conte
 static inline const gcap_contents_part_t* gcap_contents_parts_of(const gcap_contents_t* contents,
                                                                  const gcap_contents_node_t* node) {
   return contents->parts + node->first_part;
+}
+// What a memcpy node with arguments copies. The bytes end with the last member, and the struct may go on.
+static inline struct cudaMemcpy3DParms gcap_contents_copy_of(const gcap_contents_t* contents,
+                                                             const gcap_contents_node_t* node) {
+  struct cudaMemcpy3DParms copy;
+  memset(&copy, 0, sizeof(copy));
+  memcpy(&copy, gcap_contents_bytes_of(contents, node), node->bytes);
+  return copy;
 }
 
 // "kernel", "memcpy"

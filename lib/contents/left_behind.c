@@ -138,12 +138,9 @@ static rows_t rows_of_copy(const char* what, size_t offset, const struct cudaPit
 // The rows of a node, of which there are two at most.
 static size_t list_rows(const gcap_contents_t* contents, const gcap_contents_node_t* node, rows_t rows[2],
                         enum cudaMemcpyKind* out_kind) {
-  const unsigned char* bytes = gcap_contents_bytes_of(contents, node);
   size_t count = 0;
   if (node->type == cudaGraphNodeTypeMemcpy) {
-    struct cudaMemcpy3DParms copy;
-    memset(&copy, 0, sizeof(copy));
-    memcpy(&copy, bytes, node->bytes);
+    const struct cudaMemcpy3DParms copy = gcap_contents_copy_of(contents, node);
     *out_kind = copy.kind;
     const size_t src = offsetof(struct cudaMemcpy3DParms, srcPtr), dst = offsetof(struct cudaMemcpy3DParms, dstPtr);
     if (copy.srcArray == NULL)
@@ -152,7 +149,7 @@ static size_t list_rows(const gcap_contents_t* contents, const gcap_contents_nod
       rows[count++] = rows_of_copy("the destination has", dst, &copy.dstPtr, &copy.dstPos, &copy.extent);
   } else if (node->type == cudaGraphNodeTypeMemset) {
     struct cudaMemsetParams fill;
-    memcpy(&fill, bytes, sizeof(fill));
+    memcpy(&fill, gcap_contents_bytes_of(contents, node), sizeof(fill));
     rows[count++] = (rows_t){.what = "the destination has",
                              .offset = offsetof(struct cudaMemsetParams, dst),
                              .address = (uintptr_t)fill.dst,

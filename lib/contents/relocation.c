@@ -388,18 +388,27 @@ static gcap_status_t set_kernel(gcap_relocation_t* relocation, cudaGraphExec_t e
   return GCAP_DRIVER("cuGraphExecKernelNodeSetParams", driver.set_kernel(exec, node->node, &kernel));
 }
 
+// The driver sets a copy of several rows to what it is, and to nothing else. So gcap refuses such a copy itself: a copy
+// that is set as it is would pass for one that moves. Measured on an H200, driver 580.159.04:
+// probe.single.rows_in_an_executable.
+static gcap_status_t set_copy(const gcap_relocation_t* relocation, cudaGraphExec_t exec,
+                              const gcap_contents_node_t* node) {
+  const struct cudaMemcpy3DParms copy = gcap_contents_copy_of(relocation->contents, node);
+  if (copy.extent.height > 1 || copy.extent.depth > 1) {
+    return GCAP_STATUS(GCAP_FAILED_PRECONDITION,
+                       "it copies %zu rows of %zu bytes, and only copies of one row change; remedy: a kernel that "
+                       "copies the rows, or a copy of each row; see docs/graphs.md",
+                       copy.extent.height * copy.extent.depth, copy.extent.width);
+  }
+  return GCAP_CUDA(cudaGraphExecMemcpyNodeSetParams(exec, node->node, &copy));
+}
+
 static gcap_status_t set_node(gcap_relocation_t* relocation, cudaGraphExec_t exec, size_t index) {
   const gcap_contents_node_t* node = &relocation->contents->nodes[index];
-  const unsigned char* bytes = gcap_contents_bytes_of(relocation->contents, node);
   if (node->type == cudaGraphNodeTypeKernel) return set_kernel(relocation, exec, node);
-  if (node->type == cudaGraphNodeTypeMemcpy) {
-    struct cudaMemcpy3DParms copy;
-    memset(&copy, 0, sizeof(copy));
-    memcpy(&copy, bytes, node->bytes);
-    return GCAP_CUDA(cudaGraphExecMemcpyNodeSetParams(exec, node->node, &copy));
-  }
+  if (node->type == cudaGraphNodeTypeMemcpy) return set_copy(relocation, exec, node);
   struct cudaMemsetParams fill;
-  memcpy(&fill, bytes, sizeof(fill));
+  memcpy(&fill, gcap_contents_bytes_of(relocation->contents, node), sizeof(fill));
   return GCAP_CUDA(cudaGraphExecMemsetNodeSetParams(exec, node->node, &fill));
 }
 
@@ -454,19 +463,6 @@ static gcap_status_t make_context_current(cudaGraphExec_t exec) {
   return context != NULL ? NULL : GCAP_CUDA(cudaGraphExecGetFlags(exec, &flags));
 }
 
-// The driver sets a copy of several rows to what it is, and to nothing else, so a try would not tell. Measured on an
-// H200, driver 580.159.04: probe.single.rows_in_an_executable.
-static gcap_status_t check_rows(const gcap_contents_t* contents, size_t index) {
-  const gcap_contents_node_t* node = &contents->nodes[index];
-  if (node->type != cudaGraphNodeTypeMemcpy) return NULL;
-  struct cudaMemcpy3DParms copy;
-  memset(&copy, 0, sizeof(copy));
-  memcpy(&copy, gcap_contents_bytes_of(contents, node), node->bytes);
-  if (copy.extent.height <= 1 && copy.extent.depth <= 1) return NULL;
-  return GCAP_STATUS(GCAP_FAILED_PRECONDITION, "it copies %zu rows of %zu bytes, and only copies of one row change",
-                     copy.extent.height * copy.extent.depth, copy.extent.width);
-}
-
 gcap_status_t gcap_relocation_check_nodes(gcap_relocation_t* relocation, cudaGraphExec_t exec) {
   GCAP_RETURN_IF_ERROR(make_context_current(exec));
   for (size_t i = 0; i < relocation->num_words; ++i) relocation->is_changed[relocation->words[i].node] = true;
@@ -475,8 +471,7 @@ gcap_status_t gcap_relocation_check_nodes(gcap_relocation_t* relocation, cudaGra
     if (!relocation->is_changed[i]) continue;
     relocation->is_changed[i] = false;
     if (status != NULL) continue;
-    status = check_rows(relocation->contents, i);
-    if (status == NULL) status = set_node(relocation, exec, i);
+    status = set_node(relocation, exec, i);
     if (status == NULL) continue;
     char where[256];
     gcap_contents_write_node(relocation->contents, &relocation->contents->nodes[i], where, sizeof(where));

@@ -28,12 +28,19 @@
 #include "lib/scratch/inner.h"
 #include "lib/stream/inner.h"
 
-// Blocks may outlive the thread that got them, such as a tensor that it handed to another thread. Of the stream, which
-// has no work left, the scratch then hears as it is destroyed: the blocks become such as have no stream.
+// Blocks may outlive the thread that got them, such as a tensor that it handed to another thread, which may free it at
+// this moment. Of the stream, which has no work left, the scratch then hears as it is destroyed: the blocks become such
+// as have no stream. So does what a reservation keeps, but the runtime's own graphs have ended: the reservation is the
+// application's, which may believe that it still knows who uses that memory. A stream that a call gets memory for is in
+// use, and is kept.
 static gcap_status_t forget_stream(void* user, gcap_stream_t* stream) {
   gcap_own_runtime_t* runtime = user;
-  gcap_status_t status = gcap_scratch_forget_stream(runtime->scratch, stream);
-  if (gcap_status_code(status) != GCAP_FAILED_PRECONDITION) return status;
+  gcap_scratch_hold_t hold;
+  gcap_status_t status = gcap_scratch_forget_unless_held(runtime->scratch, stream, &hold);
+  if (hold == GCAP_SCRATCH_HOLD_NONE || hold == GCAP_SCRATCH_HOLD_CALL) return status;
+  if (hold == GCAP_SCRATCH_HOLD_RESERVATION) {
+    gcap_log(GCAP_LOG_WARNING, "a stream ends before its reservations, which stay: %s", gcap_status_message(status));
+  }
   gcap_status_ignore(status);
   return NULL;
 }

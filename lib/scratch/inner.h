@@ -1,8 +1,8 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
 // inner.h: what the runtime asks of a scratch and users do not: the runs of its streams, what a capture of some work
-// needs, the names of its graphs, and whether the scratch could end once all graphs have ended, which a runtime must
-// know before it ends them.
+// needs, the names of its graphs, why a stream cannot be forgotten, and whether the scratch could end once all graphs
+// have ended, which a runtime must know before it ends them.
 #ifndef GCAP_LIB_SCRATCH_INNER_H_
 #define GCAP_LIB_SCRATCH_INNER_H_
 
@@ -55,6 +55,18 @@ void gcap_scratch_reservation_close_with(gcap_scratch_reservation_t* reservation
 void gcap_scratch_reservation_set_label(gcap_scratch_reservation_t* reservation, const char* label);
 // The bytes that the reservation keeps now.
 size_t gcap_scratch_reservation_bytes(const gcap_scratch_reservation_t* reservation);
+
+// What of a stream is still in use.
+typedef enum gcap_scratch_hold {
+  GCAP_SCRATCH_HOLD_NONE = 0,
+  GCAP_SCRATCH_HOLD_CALL,         // memory is being got for the stream
+  GCAP_SCRATCH_HOLD_RESERVATION,  // a graph may still use the stream's memory
+  GCAP_SCRATCH_HOLD_BLOCK,        // a block is live, or was freed since the stream was synchronized
+} gcap_scratch_hold_t;
+
+// As gcap_scratch_forget_stream. `*out_hold`: why the stream is not forgotten, the first of those above.
+gcap_status_t gcap_scratch_forget_unless_held(gcap_scratch_t* scratch, gcap_stream_t* stream,
+                                              gcap_scratch_hold_t* out_hold) GCAP_NODISCARD;
 
 // The refusal that gcap_scratch_destroy would answer although no graph were left: a block is live that no graph keeps,
 // a reservation is open, or a call waits for upstream, the device or a callback. NULL: there is none. Changes nothing.

@@ -14,6 +14,7 @@
 #include "lib/internal/check_argument.h"
 #include "lib/internal/forked.h"
 #include "lib/scratch/debug.h"
+#include "lib/scratch/inner.h"
 #include "lib/scratch/lock.h"
 #include "lib/scratch/nodes.h"
 #include "lib/scratch/place.h"
@@ -73,42 +74,54 @@ void gcap_scratch_stream_ends(gcap_stream_watch_t* watch, gcap_stream_t* stream)
 
 // --- Forgotten -------------------------------------------------------------------------------------------------------
 
-static gcap_status_t check_forgettable(const gcap_scratch_t* scratch, const gcap_scratch_stream_state_t* state) {
-  const gcap_stream_t* stream = gcap_scratch_stream_of(state);
-  void* handle = (void*)gcap_stream_handle(stream);
-  if (gcap_scratch_num_live(state) > 0 || state->num_reservations > 0) {
-    return GCAP_STATUS(GCAP_FAILED_PRECONDITION,
-                       "scratch cannot forget stream %p: it has %zu blocks handed out and %zu reservations%s", handle,
-                       (size_t)gcap_scratch_num_live(state), state->num_reservations,
-                       gcap_scratch_describe_leaks(scratch, state).text);
-  }
-  if (state->num_calls > 0) {
-    return GCAP_STATUS(GCAP_FAILED_PRECONDITION, "scratch cannot forget stream %p: memory is being got for it", handle);
-  }
+// What holds the stream; `*out_block`: the one that was not waited for, if that is why.
+static gcap_scratch_hold_t find_hold(const gcap_scratch_stream_state_t* state, const gcap_scratch_block_t** out_block) {
+  *out_block = NULL;
+  if (state->num_calls > 0) return GCAP_SCRATCH_HOLD_CALL;
+  if (state->num_reservations > 0) return GCAP_SCRATCH_HOLD_RESERVATION;
+  if (gcap_scratch_num_live(state) > 0) return GCAP_SCRATCH_HOLD_BLOCK;
   unsigned bin = gcap_scratch_pool_next_bin(&state->owner.pool, 0);
   for (; bin < GCAP_SCRATCH_NUM_BINS; bin = gcap_scratch_pool_next_bin(&state->owner.pool, bin + 1)) {
     for (const gcap_scratch_block_t* block = state->owner.pool.bins[bin]; block != NULL; block = block->next) {
       if (gcap_scratch_is_finished(block)) continue;
-      return GCAP_STATUS(GCAP_FAILED_PRECONDITION,
-                         "scratch cannot forget stream %p: a block of %zu bytes was freed at its sync id %llu and it "
-                         "was not synchronised since",
-                         handle, block->bytes, (unsigned long long)(block->used_before - 1));
+      *out_block = block;
+      return GCAP_SCRATCH_HOLD_BLOCK;
     }
   }
-  return NULL;
+  return GCAP_SCRATCH_HOLD_NONE;
 }
 
-gcap_status_t gcap_scratch_forget_stream(gcap_scratch_t* scratch, gcap_stream_t* stream) {
-  GCAP_RETURN_IF_NULL(scratch);
-  GCAP_RETURN_IF_NULL(stream);
-  GCAP_RETURN_IF_ERROR(gcap_check_not_forked(__func__));
+static gcap_status_t check_forgettable(const gcap_scratch_t* scratch, const gcap_scratch_stream_state_t* state,
+                                       gcap_scratch_hold_t* out_hold) {
+  void* handle = (void*)gcap_stream_handle(gcap_scratch_stream_of(state));
+  const gcap_scratch_block_t* block = NULL;
+  *out_hold = find_hold(state, &block);
+  if (*out_hold == GCAP_SCRATCH_HOLD_NONE) return NULL;
+  if (*out_hold == GCAP_SCRATCH_HOLD_CALL) {
+    return GCAP_STATUS(GCAP_FAILED_PRECONDITION, "scratch cannot forget stream %p: memory is being got for it", handle);
+  }
+  if (block != NULL) {
+    return GCAP_STATUS(GCAP_FAILED_PRECONDITION,
+                       "scratch cannot forget stream %p: a block of %zu bytes was freed at its sync id %llu and it "
+                       "was not synchronised since",
+                       handle, block->bytes, (unsigned long long)(block->used_before - 1));
+  }
+  return GCAP_STATUS(GCAP_FAILED_PRECONDITION,
+                     "scratch cannot forget stream %p: it has %zu blocks handed out and %zu reservations%s", handle,
+                     (size_t)gcap_scratch_num_live(state), state->num_reservations,
+                     gcap_scratch_describe_leaks(scratch, state).text);
+}
+
+gcap_status_t gcap_scratch_forget_unless_held(gcap_scratch_t* scratch, gcap_stream_t* stream,
+                                              gcap_scratch_hold_t* out_hold) {
   gcap_status_t status = NULL;
+  *out_hold = GCAP_SCRATCH_HOLD_NONE;
   gcap_scratch_lock_arena(scratch);
   gcap_scratch_stream_state_t* state = gcap_scratch_find_stream(scratch, stream);
   if (state != NULL) {
     gcap_scratch_drop_rehearsed(state);
     gcap_scratch_cache_flush(&state->cache, &state->owner);
-    status = check_forgettable(scratch, state);
+    status = check_forgettable(scratch, state, out_hold);
   }
   if (state != NULL && status == NULL) {
     gcap_scratch_untag(scratch, state);
@@ -116,4 +129,12 @@ gcap_status_t gcap_scratch_forget_stream(gcap_scratch_t* scratch, gcap_stream_t*
   }
   gcap_scratch_unlock_arena(scratch);
   return status;
+}
+
+gcap_status_t gcap_scratch_forget_stream(gcap_scratch_t* scratch, gcap_stream_t* stream) {
+  GCAP_RETURN_IF_NULL(scratch);
+  GCAP_RETURN_IF_NULL(stream);
+  GCAP_RETURN_IF_ERROR(gcap_check_not_forked(__func__));
+  gcap_scratch_hold_t hold;
+  return gcap_scratch_forget_unless_held(scratch, stream, &hold);
 }

@@ -134,6 +134,11 @@ TEST_F(CaptureCalls, TextIsCopiedAndCutOff) {
   EXPECT_LT(operations[0].size(), 500u);
   // Was: cut without a mark.
   EXPECT_EQ(operations[0], std::string(operations[0].size() - 3, 'x') + "...");
+  // As long as what was kept, and longer by one.
+  const std::string fits(operations[0].size(), 'z'), cut(operations[0].size() + 1, 'z');
+  GCAP_CAPTURE_NOTE(fits.c_str(), nullptr);
+  GCAP_CAPTURE_NOTE(cut.c_str(), nullptr);
+  EXPECT_EQ(Operations(capture, 2), (Names{fits, std::string(fits.size() - 3, 'z') + "..."}));
   EXPECT_TRUE(End(capture).ok());
 }
 

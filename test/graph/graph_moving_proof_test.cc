@@ -456,7 +456,41 @@ TEST_F(GraphMovingProof, ACopyOfTwoDimensionsFixesTheGraph) {
   }
   EXPECT_TRUE(WhyNotMovable().Names("node 0 of 2, memcpy: the driver does not change this node in an executable"))
       << WhyNotMovable().message;
+  EXPECT_TRUE(
+      WhyNotMovable().Names("it copies 4 rows of 16 bytes, and only copies of one row change; remedy: a kernel "
+                            "that copies the rows, or a copy of each row"))
+      << WhyNotMovable().message;
   EXPECT_EQ(Info(kId).captures, 1u);
+}
+
+// Both remedies that the message above names.
+TEST_F(GraphMovingProof, RowsThatKernelsCopyMoveAndSoDoCopiesOfEachRow) {
+  using CopyRow = gcap_status_t (*)(cudaStream_t stream, void* to, void* from);
+  const CopyRow ways[] = {
+      [](cudaStream_t stream, void* to, void* from) { return AddTo(stream, from, to, 0, 4); },
+      [](cudaStream_t stream, void* to, void* from) {
+        return GCAP_CUDA(cudaMemcpyAsync(to, from, 16, cudaMemcpyDefault, stream));
+      },
+  };
+  for (const CopyRow copy : ways) {
+    const WorkOn work = [copy](cudaStream_t stream, void* const* at) {
+      for (int row = 0; row < 4; ++row) {
+        GCAP_RETURN_IF_ERROR(copy(stream, static_cast<char*>(at[1]) + 64 * row, static_cast<char*>(at[0]) + 32 * row));
+      }
+      return AddTo(stream, at[1], at[1], 3, 4);
+    };
+    for (const size_t place : {0, 65536, 0, 131072}) {
+      for (int row = 1; row < 4; ++row) {
+        Fill(At(place) + 32 * row, static_cast<float>(20 + row));
+        Fill(At(place + 8192) + 64 * row, -50);
+      }
+      const bool is_captured = gcap_graph_manager_is_captured(manager_, kId);
+      EXPECT_EQ(IsReplayed(Two(At(place), At(place + 8192)), work, 3), is_captured) << place;
+      for (int row = 1; row < 4; ++row) EXPECT_EQ(FirstOf(At(place + 8192) + 64 * row), 20 + row);
+    }
+    EXPECT_TRUE(WhyNotMovable().ok()) << WhyNotMovable().message;
+    GCAP_EXPECT_OK(gcap_graph_manager_release(manager_, kId));
+  }
 }
 
 // --- Host functions -------------------------------------------------------------------------------------------------

@@ -5,6 +5,7 @@
 #include <pthread.h>
 
 #include <algorithm>
+#include <functional>
 #include <stdexcept>
 #include <thread>
 
@@ -38,6 +39,21 @@ class GraphMovingRefusal : public GraphMoving {
     const std::vector<gcap_graph_buffer_t> items = {{"first", input_->get(), kFloatsBytes, 0}, second};
     const gcap_graph_buffers_t buffers = BuffersOf(items);
     ExpectRefused(buffers, culprit);
+  }
+  using Add = std::function<gcap_status_t(void* const* at)>;
+  // One run by hand, of at most two buffers; answers what it was.
+  gcap_graph_run_kind_t RunByHand(const std::vector<gcap_graph_buffer_t>& items, const Add& add) {
+    void* at[2] = {};
+    const gcap_graph_run_kind_t kind = BeginOn(items, at);
+    GCAP_EXPECT_OK(add(at));
+    EXPECT_TRUE(End().ok());
+    return kind;
+  }
+  // Rehearsals, and then the capture.
+  void CaptureByHand(const std::vector<gcap_graph_buffer_t>& items, const Add& add) {
+    gcap_graph_run_kind_t kind = GCAP_GRAPH_RUN_REHEARSAL;
+    while (kind == GCAP_GRAPH_RUN_REHEARSAL) kind = RunByHand(items, add);
+    EXPECT_EQ(kind, GCAP_GRAPH_RUN_CAPTURE);
   }
   void SetUp() override {
     GraphMoving::SetUp();
@@ -108,12 +124,9 @@ TEST_F(GraphMovingRefusal, OtherNumbersAndSizesThanTheCaptureHad) {
 
 // Between a rehearsal and its capture: rehearsed again.
 TEST_F(GraphMovingRefusal, OtherSizesThanTheRehearsalHad) {
-  void* at[2] = {};
   std::vector<gcap_graph_buffer_t> items = Items(*input_, *output_);
   const auto run = [&](gcap_graph_run_kind_t kind) {
-    EXPECT_EQ(BeginOn(items, at), kind);
-    GCAP_EXPECT_OK(AddTo(stream_->get(), at[0], at[1], 1, 8));
-    EXPECT_TRUE(End().ok());
+    EXPECT_EQ(RunByHand(items, [&](void* const* at) { return AddTo(stream_->get(), at[0], at[1], 1, 8); }), kind);
   };
   run(GCAP_GRAPH_RUN_REHEARSAL);
   run(GCAP_GRAPH_RUN_REHEARSAL);
@@ -140,18 +153,9 @@ TEST_F(GraphMovingRefusal, BuffersInAnotherOrderThanTheRehearsalHadAreRehearsedA
   const auto add = [&](void* const* at) { return AddTo(stream_->get(), at[0], at[1], at[0] < at[1] ? 1 : 2); };
   std::vector<gcap_graph_buffer_t> items = {{"first", memory, kFloatsBytes, 0},
                                             {"second", memory + kPage, kFloatsBytes, 0}};
-  void* at[2] = {};
-  EXPECT_EQ(BeginOn(items, at), GCAP_GRAPH_RUN_REHEARSAL);
-  GCAP_EXPECT_OK(add(at));
-  EXPECT_TRUE(End().ok());
+  EXPECT_EQ(RunByHand(items, add), GCAP_GRAPH_RUN_REHEARSAL);
   std::swap(items[0].address, items[1].address);
-  gcap_graph_run_kind_t kind = GCAP_GRAPH_RUN_REHEARSAL;
-  while (kind == GCAP_GRAPH_RUN_REHEARSAL) {
-    kind = BeginOn(items, at);
-    GCAP_EXPECT_OK(add(at));
-    EXPECT_TRUE(End().ok());
-  }
-  EXPECT_EQ(kind, GCAP_GRAPH_RUN_CAPTURE);
+  CaptureByHand(items, add);
   EXPECT_FALSE(WhyNotMovable().ok());
   stream_->Synchronize();
   GCAP_EXPECT_CUDA(cudaFree(memory));
@@ -168,19 +172,10 @@ TEST_F(GraphMovingRefusal, ABufferOfAnotherAlignmentThanTheRehearsalHadIsRehears
   const auto add = [&](void* const* at) {
     return AddTo(stream_->get(), at[0], at[0], reinterpret_cast<uintptr_t>(at[0]) % 8 == 0 ? 1 : 2);
   };
-  void* at[1] = {};
   std::vector<gcap_graph_buffer_t> items = {{"both", aligned + kPage - 4, kFloatsBytes, 4}};
-  EXPECT_EQ(BeginOn(items, at), GCAP_GRAPH_RUN_REHEARSAL);
-  GCAP_EXPECT_OK(add(at));
-  EXPECT_TRUE(End().ok());
+  EXPECT_EQ(RunByHand(items, add), GCAP_GRAPH_RUN_REHEARSAL);
   items[0].address = aligned;
-  gcap_graph_run_kind_t kind = GCAP_GRAPH_RUN_REHEARSAL;
-  while (kind == GCAP_GRAPH_RUN_REHEARSAL) {
-    kind = BeginOn(items, at);
-    GCAP_EXPECT_OK(add(at));
-    EXPECT_TRUE(End().ok());
-  }
-  EXPECT_EQ(kind, GCAP_GRAPH_RUN_CAPTURE);
+  CaptureByHand(items, add);
   EXPECT_FALSE(WhyNotMovable().ok());
   stream_->Synchronize();
   GCAP_EXPECT_CUDA(cudaFree(memory));

@@ -16,10 +16,12 @@
 #include "gcap/log.h"
 #include "gcap_sim.h"
 #include "gtest/gtest.h"
+#include "test/base/device_work.h"
 #include "test/base/heap_failure.h"
 #include "test/runtime/runtime_fixture.h"
 #include "test/support/expect_status.h"
 #include "test/support/faults.h"
+#include "test/support/log_catcher.h"
 #include "test/support/replays.h"
 #include "test/support/runs.h"
 
@@ -277,6 +279,43 @@ TEST_F(RuntimeSim, RunsForksPlansAndPinnedMemorySurviveAShortHeap) {
     }).join();
     Destroy();
   }
+}
+
+// Another thread gets memory for the stream, and waits for the device. Was: the stream was destroyed under the call,
+// and nobody was told.
+TEST_F(RuntimeSim, AStreamThatMemoryIsGotForOutlivesItsThread) {
+  constexpr size_t kBytes = 1 << 20;  // all that there may be
+  const size_t streams = gcap_sim_live("stream");
+  gcap_options_t options = GraphOptions();
+  options.arena.memory_limit_bytes = kBytes;
+  options.arena.extend_as_requested = true;
+  Create(options);
+  gcap_scratch_t* scratch = gcap_runtime_scratch(runtime_);
+  void* block = nullptr;
+  GCAP_ASSERT_OK(gcap_allocator_alloc(gcap_scratch_allocator(scratch), kBytes, &block));
+  GCAP_ASSERT_OK(gcap_scratch_free(scratch, block));  // of nobody knows whose use
+  {
+    const gcap::testing::RawStream busy;
+    gcap::testing::Gate gate;
+    gate.Hold(busy.get());
+    const uint64_t waits = gcap_sim_calls("cudaDeviceSynchronize");
+    gcap::testing::LogCatcher log;
+    std::thread other;
+    std::thread([&] {
+      const gcap_run_resources_t run = Resources();
+      other =
+          std::thread([&block, run] { GCAP_EXPECT_OK(gcap_scratch_alloc(run.scratch, kBytes, run.stream, &block)); });
+      while (gcap_sim_calls("cudaDeviceSynchronize") == waits) std::this_thread::yield();
+    }).join();
+    gate.Open();
+    other.join();
+    EXPECT_NE(log.text().find("memory is being got for it"), std::string::npos) << log.text();
+    EXPECT_NE(log.text().find("may still be in use and is kept for ever"), std::string::npos) << log.text();
+  }
+  GCAP_EXPECT_OK(gcap_scratch_validate(scratch));
+  GCAP_EXPECT_OK(gcap_scratch_free(scratch, block));
+  Destroy();
+  EXPECT_EQ(gcap_sim_live("stream"), streams + 1);
 }
 
 // Without a run, of which the simulator keeps blocks of its own.

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <map>
@@ -181,6 +182,31 @@ TEST_F(Runtime, WhatIsKeptOutlivesItsThread) {
   }
   GCAP_EXPECT_OK(gcap_scratch_validate(gcap_runtime_scratch(runtime_)));
   EXPECT_EQ(log.text(), "");
+}
+
+// The application's own, of a graph that the runtime does not know. Was: nobody was told.
+TEST_F(Runtime, AReservationThatOutlivesItsThreadIsReportedWithTheStream) {
+  Create(GraphOptions(1));
+  gcap_scratch_reservation_t* reservation = nullptr;
+  char named[64] = "";
+  LogCatcher log;
+  std::thread([&] {
+    const gcap_run_resources_t run = Resources();
+    std::snprintf(named, sizeof(named), "stream %p:", static_cast<void*>(gcap_stream_handle(run.stream)));
+    void* block = nullptr;
+    GCAP_EXPECT_OK(gcap_scratch_alloc(run.scratch, 1024, run.stream, &block));
+    GCAP_EXPECT_OK(gcap_scratch_free(run.scratch, block));
+    GCAP_EXPECT_OK(gcap_scratch_reservation_open(run.scratch, run.stream, &reservation));
+    GCAP_EXPECT_OK(gcap_scratch_alloc(run.scratch, 1024, run.stream, &block));
+    GCAP_EXPECT_OK(gcap_scratch_free(run.scratch, block));
+    gcap_scratch_reservation_close(reservation);
+  }).join();
+  EXPECT_NE(log.text().find(named), std::string::npos) << log.text();
+  EXPECT_NE(log.text().find("1 reservations"), std::string::npos) << log.text();
+  EXPECT_EQ(log.text().find("kept for ever"), std::string::npos) << log.text();
+  GCAP_EXPECT_OK(gcap_scratch_validate(gcap_runtime_scratch(runtime_)));
+  gcap_scratch_reservation_release(reservation);
+  GCAP_EXPECT_OK(gcap_scratch_validate(gcap_runtime_scratch(runtime_)));
 }
 
 // --- A run in one call ----------------------------------------------------------------------------------------------
