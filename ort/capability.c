@@ -314,6 +314,7 @@ gcap_ort_status_t* gcap_ort_get_capability(gcap_ort_ep_t* self, const gcap_ort_g
   look.tells = gcap_ort_captures_graphs(ep);
   size_t count = 0;
   gcap_status_t status = consider_all(&look, graph, &count);
+  ep->leaves_nodes = look.left.num_nodes > 0;
   free(atomic_exchange(&ep->warning, gcap_ort_left_describe(&look.left, ep->factory->plugin->name, count)));
   gcap_ort_left_deinit(&look.left);
   free(look.values.items);

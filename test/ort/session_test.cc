@@ -267,6 +267,40 @@ TEST_F(SessionTest, NodesThatAreLeftAreNamedWithTheReasonIfGraphsAreOn) {
   }
 }
 
+// ONNX Runtime's own rule lets nodes run on the CPU if no tensor passes between EPs. Was: the session was captured,
+// with a warning that it is not, and each replay left `v` as the capture had it.
+TEST_F(SessionTest, NodesThatShareNoTensorWithTheEpAreRefusedForGraphsToo) {
+  const std::string model = OnnxModel()
+                                .Node("Neg", "neg", {"a"}, {"c"})
+                                .Node("Sinh", "sinh", {"u"}, {"v"})
+                                .Input("a", {2})
+                                .Input("u", {2})
+                                .Output("c", {2})
+                                .Output("v", {2})
+                                .Bytes();
+  PluginLog log(Find<test_plugin_set_sink_t>("test_plugin_set_sink"));
+  EXPECT_EQ(Create(model, {}), "");
+  EXPECT_EQ(log.text(), "");
+  EXPECT_TRUE(Has(Create(model, {{"enable_cuda_graph", "1"}}), "GcapTest"));
+  EXPECT_EQ(log.count(), 1u);
+  EXPECT_TRUE(Has(log.text(), "1 of 2 nodes") && Has(log.text(), ": 1 Sinh (no kernel)")) << log.text();
+}
+
+TEST_F(SessionTest, NodesThatComputeShapesForTheApplicationAreNoObstacle) {
+  const std::string model = OnnxModel()
+                                .Node("Neg", "neg", {"a"}, {"c"})
+                                .Node("Shape", "shape", {"a"}, {"sizes"})
+                                .Node("Mod", "mod", {"sizes", "two"}, {"odd"})
+                                .Constant("two", {1}, std::vector<int64_t>{2})
+                                .Input("a", {kAnySize})
+                                .Output("c", {kAnySize})
+                                .Output("odd", {1}, kOnnxInt64)
+                                .Bytes();
+  PluginLog log(Find<test_plugin_set_sink_t>("test_plugin_set_sink"));
+  EXPECT_EQ(Create(model, {{"enable_cuda_graph", "1"}}), "");
+  EXPECT_EQ(log.text(), "");
+}
+
 TEST_F(SessionTest, OperatorOfAnOlderOpsetIsLeftForItsOpset) {
   const std::string model = OnnxModel()
                                 .Ints("starts", {0})
