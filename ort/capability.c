@@ -105,7 +105,7 @@ static bool computes_shapes(const host_values_t* values, const gcap_ort_op_t* op
     const bool reads_on_host = gcap_ort_reads_on_host(op->host_inputs, i);
     any = any || (on_host && !reads_on_host);
   }
-  for (int i = m->node.num_inputs; any && i < m->model.num_values; ++i) any = m->values[i].rank <= 1;
+  for (int i = m->node.num_inputs; any && i < m->model.num_values; ++i) any = m->values[i].rank <= 1;  // or unknown
   return any;
 }
 
@@ -205,9 +205,9 @@ static void refuse_types(const gcap_ort_node_model_t* m, gcap_ort_reason_t* out_
   for (int i = 0; i < m->node.num_inputs; ++i) gcap_text_add(&text, " %s", gcap_dtype_name(m->values[i].dtype));
 }
 
-// Why the EP does not run the node. Empty: it does.
-static void judge(const look_t* look, const looked_t* node, const gcap_ort_node_model_t* m,
-                  gcap_ort_reason_t* out_why) {
+// Why the EP does not run the node with these ranks. Empty: it does.
+static void judge_at(const look_t* look, const looked_t* node, const gcap_ort_node_model_t* m,
+                     gcap_ort_reason_t* out_why) {
   gcap_ort_session_ep_t* ep = look->ep;
   if (node->op->accepts != NULL && !node->op->accepts(&m->model, &m->node)) {
     gcap_ort_reason_set(out_why, "the kernels compute what a later opset says");
@@ -217,6 +217,33 @@ static void judge(const look_t* look, const looked_t* node, const gcap_ort_node_
     refuse_types(m, out_why);
   } else if (!places_agree(ep, node->op, m)) {
     gcap_ort_reason_set(out_why, "its gcap_ort_op_t contradicts the EP");
+  }
+}
+
+static void set_any_ranks(const gcap_ort_node_model_t* m, int rank, gcap_ort_node_model_t* at) {
+  for (int i = 0; i < m->model.num_values; ++i) {
+    if (m->values[i].rank != GCAP_ORT_ANY_RANK) continue;
+    at->values[i].rank = rank;
+    for (int d = 0; d < rank; ++d) at->values[i].shape[d] = GCAP_DIM_INFERRED;
+  }
+}
+
+// Why the EP does not run the node. Empty: it does. Where ONNX Runtime knows no rank, a run may bring any, so the
+// kernels have to take each.
+static void judge(const look_t* look, const looked_t* node, const gcap_ort_node_model_t* m,
+                  gcap_ort_reason_t* out_why) {
+  if (!gcap_ort_node_has_any_rank(m)) {
+    judge_at(look, node, m, out_why);
+    return;
+  }
+  gcap_ort_node_model_t at;
+  gcap_ort_node_copy(m, &at);
+  for (int rank = 0; rank <= GCAP_MAX_RANK; ++rank) {
+    set_any_ranks(m, rank, &at);
+    judge_at(look, node, &at, out_why);
+    if (gcap_ort_reason_is_empty(out_why)) continue;
+    gcap_ort_reason_set(out_why, "a value of unknown rank, and no kernel for rank %d", rank);
+    return;
   }
 }
 
@@ -287,6 +314,7 @@ gcap_ort_status_t* gcap_ort_get_capability(gcap_ort_ep_t* self, const gcap_ort_g
   look.tells = gcap_ort_captures_graphs(ep);
   size_t count = 0;
   gcap_status_t status = consider_all(&look, graph, &count);
+  ep->leaves_nodes = look.left.num_nodes > 0;
   free(atomic_exchange(&ep->warning, gcap_ort_left_describe(&look.left, ep->factory->plugin->name, count)));
   gcap_ort_left_deinit(&look.left);
   free(look.values.items);

@@ -34,10 +34,12 @@ static gcap_ort_status_t* is_concurrent_run_supported(gcap_ort_ep_t* self, bool*
   return NULL;
 }
 
+// ONNX Runtime asks when it has given each node to an EP. Where the CPU is allowed, it takes any node there that shares
+// no tensor with the EP for one that computes shapes, and a replay would not compute the node.
 static gcap_ort_node_policy_t get_policy(const gcap_ort_ep_t* self) {
-  return gcap_ep_graph_capture_node_assignment_policy(ep_of(self)->ep) == GCAP_GRAPH_ALLOW_CPU_FOR_SHAPES
-             ? GCAP_ORT_ALLOW_CPU_FOR_SHAPES
-             : GCAP_ORT_ALL_NODES_ON_EP;
+  const gcap_ort_session_ep_t* ep = ep_of(self);
+  const bool is_allowed = gcap_ep_graph_capture_node_assignment_policy(ep->ep) == GCAP_GRAPH_ALLOW_CPU_FOR_SHAPES;
+  return is_allowed && !ep->leaves_nodes ? GCAP_ORT_ALLOW_CPU_FOR_SHAPES : GCAP_ORT_ALL_NODES_ON_EP;
 }
 
 // The stream of the calling thread's runs: it is known before a run begins, so that a capture can begin on it.

@@ -94,6 +94,39 @@ static gcap_status_t infer_at(call_t* call, const gcap_tensor_t* inputs, int ran
   return gcap_ep_infer_shapes(call->kernel->ep->ep, &node->model, &node->node, inputs, outputs);
 }
 
+// Where the model's ranks are unknown, or are not those that the inputs give: finds the only rank that the inputs
+// allow.
+static gcap_status_t infer_rank(call_t* call, const gcap_tensor_t* inputs) {
+  gcap_status_t refusal = NULL;
+  int found = -1;
+  for (int rank = 0; rank <= GCAP_MAX_RANK; ++rank) {
+    gcap_status_t status = infer_at(call, inputs, rank);
+    if (status == NULL && found >= 0) {
+      gcap_status_free(refusal);
+      return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "the model says no rank of the outputs, and the EP infers %d and %d",
+                         found, rank);
+    }
+    if (status == NULL) found = rank;
+    if (status != NULL && refusal == NULL) {
+      refusal = status;
+    } else {
+      gcap_status_ignore(status);  // the first one tells as much
+    }
+  }
+  if (found < 0) return refusal;
+  gcap_status_free(refusal);
+  return infer_at(call, inputs, found);
+}
+
+static gcap_status_t infer_all(call_t* call, const gcap_tensor_t* inputs) {
+  if (gcap_ort_node_has_any_rank(call->kernel->node)) return infer_rank(call, inputs);
+  gcap_status_t status = infer_at(call, inputs, -1);
+  if (gcap_status_code(status) != GCAP_INVALID_ARGUMENT) return status;
+  gcap_status_t other = infer_rank(call, inputs);
+  gcap_status_ignore(other != NULL ? other : status);  // the model's ranks are what the application knows
+  return other != NULL ? status : NULL;
+}
+
 // Infers the shapes of the outputs. Of the inputs, only the content that is in host memory is known. What a model
 // declares of a value between its nodes may be wrong, and ONNX Runtime runs such models: where the inputs contradict
 // the declared ranks, the outputs have the rank that the inputs allow.
@@ -104,15 +137,7 @@ static gcap_status_t infer(call_t* call) {
     inputs[i] = call->tensors[i];
     if (!is_on_host(call->kernel, i)) inputs[i].data = NULL;
   }
-  gcap_status_t status = infer_at(call, inputs, -1);
-  bool contradicts = gcap_status_code(status) == GCAP_INVALID_ARGUMENT;
-  for (int rank = 0; contradicts && rank <= GCAP_MAX_RANK; ++rank) {
-    gcap_status_t other = infer_at(call, inputs, rank);
-    contradicts = other != NULL;
-    gcap_status_ignore(contradicts ? other : status);  // the first one tells what the model says
-    if (!contradicts) status = NULL;
-  }
-  if (status != NULL) return status;
+  GCAP_RETURN_IF_ERROR(infer_all(call, inputs));
   for (int i = 0; i < call->num_outputs; ++i) {
     for (int d = 0; d < outputs[i].rank; ++d) {
       if (outputs[i].shape[d] >= 0) continue;
@@ -126,14 +151,13 @@ static gcap_status_t infer(call_t* call) {
 // --- Plans ----------------------------------------------------------------------------------------------------------
 
 static gcap_status_t create_gcap_kernel(const call_t* call, gcap_kernel_t* out_kernel) {
-  gcap_ort_node_model_t fixed = *call->kernel->node;
+  gcap_ort_node_model_t fixed;
+  gcap_ort_node_copy(call->kernel->node, &fixed);
   for (int i = 0; i < call->num_inputs + call->num_outputs; ++i) {
     fixed.values[i].dtype = call->tensors[i].dtype;
     fixed.values[i].rank = call->tensors[i].rank;
     memcpy(fixed.values[i].shape, call->tensors[i].shape, sizeof(fixed.values[i].shape));
   }
-  fixed.model.values = fixed.values;
-  fixed.model.nodes = &fixed.node;
   return gcap_ep_create_kernel(call->kernel->ep->ep, &fixed.model, &fixed.node, out_kernel);
 }
 
@@ -256,12 +280,13 @@ static void release(gcap_ort_kernel_impl_t* self) {
   free(kernel);
 }
 
-// Reads the node, which the EP claimed. What ONNX Runtime cannot give here looks as if it were not there.
+// Reads the node, which the EP claimed. What ONNX Runtime cannot give here looks as if it were not there. Of an unknown
+// rank the EP has said that its kernels take each.
 static gcap_status_t read_node(gcap_ort_session_ep_t* ep, const gcap_ort_op_t* op, const gcap_ort_kernel_info_t* info,
                                gcap_ort_node_model_t** out_node) {
   GCAP_RETURN_IF_ERROR(gcap_ort_node_read_kernel(ep->factory, op, info, out_node));
   const gcap_ort_node_model_t* m = *out_node;
-  if (gcap_ep_supports(ep->ep, &m->model, &m->node)) return NULL;
+  if (gcap_ort_node_has_any_rank(m) || gcap_ep_supports(ep->ep, &m->model, &m->node)) return NULL;
   gcap_status_t status =
       GCAP_STATUS(GCAP_INTERNAL,
                   "ONNX Runtime describes node '%s' (%s), of %d inputs and %d outputs, as one that '%s' does not run",

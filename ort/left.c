@@ -45,8 +45,8 @@ char* gcap_ort_left_describe(const gcap_ort_left_t* left, const char* name, size
   gcap_text_init(&text, chars, TEXT_BYTES);
   gcap_text_add(
       &text,
-      "EP '%s' leaves %zu of %zu nodes to other EPs, and ONNX Runtime captures no session in which tensors pass "
-      "between EPs:",
+      "EP '%s' leaves %zu of %zu nodes to other EPs, whose work is in no graph, so ONNX Runtime refuses the session "
+      "with graphs:",
       name, left->num_nodes, num_nodes);
   for (size_t i = 0; i < left->count; ++i) {
     const struct gcap_ort_left_op* op = &left->ops[i];

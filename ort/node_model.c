@@ -44,6 +44,18 @@ void gcap_ort_node_complete(gcap_ort_node_model_t* m, int num_inputs, int num_ou
                             .num_outputs = num_outputs};
 }
 
+void gcap_ort_node_copy(const gcap_ort_node_model_t* from, gcap_ort_node_model_t* to) {
+  *to = *from;
+  to->model.values = to->values;
+  to->model.nodes = &to->node;
+}
+
+bool gcap_ort_node_has_any_rank(const gcap_ort_node_model_t* m) {
+  bool any = false;
+  for (int i = 0; !any && i < m->model.num_values; ++i) any = m->values[i].rank == GCAP_ORT_ANY_RANK;
+  return any;
+}
+
 void gcap_ort_node_free(gcap_ort_node_model_t* m) {
   if (m == NULL) return;
   for (size_t i = 0; i < m->attributes.count; ++i) {
@@ -105,12 +117,12 @@ gcap_status_t gcap_ort_value_read(const gcap_ort_host_t* host, const gcap_ort_ty
   GCAP_RETURN_IF_ERROR(GCAP_ORT_CALL(host, GetDimensionsCount(tensor, &rank)));
   if (!gcap_ort_dtype(element, &value->dtype)) {
     refuse_type(element, out_why);
-  } else if (!host->api->TensorTypeAndShape_HasShape(tensor)) {
-    gcap_ort_reason_set(out_why, "a value of unknown rank");
   } else if (rank > GCAP_MAX_RANK) {
     gcap_ort_reason_set(out_why, "a value of rank %zu, at most %d", rank, GCAP_MAX_RANK);
   }
   if (!gcap_ort_reason_is_empty(out_why)) return NULL;
+  value->rank = GCAP_ORT_ANY_RANK;
+  if (!host->api->TensorTypeAndShape_HasShape(tensor)) return NULL;
   GCAP_RETURN_IF_ERROR(GCAP_ORT_CALL(host, GetDimensions(tensor, value->shape, rank)));
   value->rank = (int)rank;
   for (size_t i = 0; i < rank; ++i) {

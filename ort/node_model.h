@@ -10,8 +10,12 @@
 // Inputs and outputs together. A node that has more is left to other EPs.
 #define GCAP_ORT_MAX_VALUES 64
 
+// The rank of a value of which ONNX Runtime knows none before a run. The EP never sees such a value: it is asked with
+// ranks of which each is possible.
+#define GCAP_ORT_ANY_RANK (-1)
+
 // A model of one node. Input i is value i; the outputs come after the inputs. Dimensions that the runtime does not know
-// yet are GCAP_DIM_INFERRED.
+// yet are GCAP_DIM_INFERRED, and ranks GCAP_ORT_ANY_RANK.
 typedef struct gcap_ort_node_model {
   gcap_model_t model;
   gcap_node_t node;
@@ -22,7 +26,7 @@ typedef struct gcap_ort_node_model {
   int indices[GCAP_ORT_MAX_VALUES];
 } gcap_ort_node_model_t;
 
-// Why a node is left to other EPs, in a few words: "a value of unknown rank". Empty: it is not.
+// Why a node is left to other EPs, in a few words: "a value of type double". Empty: it is not.
 typedef struct gcap_ort_reason {
   char text[96];
 } gcap_ort_reason_t;
@@ -42,7 +46,10 @@ gcap_status_t gcap_ort_value_read(const gcap_ort_host_t* host, const gcap_ort_ty
                                   gcap_ort_reason_t* out_why) GCAP_NODISCARD;
 void gcap_ort_reason_set(gcap_ort_reason_t* reason, const char* format, ...) __attribute__((format(printf, 2, 3)));
 static inline bool gcap_ort_reason_is_empty(const gcap_ort_reason_t* reason) { return reason->text[0] == 0; }
-void gcap_ort_node_free(gcap_ort_node_model_t* model);  // NULL is fine
+void gcap_ort_node_free(gcap_ort_node_model_t* model);                // NULL is fine
+bool gcap_ort_node_has_any_rank(const gcap_ort_node_model_t* model);  // of one value at least
+// Copies a model; the copy has what the model points to, and ends before the model does.
+void gcap_ort_node_copy(const gcap_ort_node_model_t* from, gcap_ort_node_model_t* to);
 
 // gcap's type for one of ONNX Runtime's; false if gcap has none.
 bool gcap_ort_dtype(gcap_ort_element_type_t type, gcap_dtype_t* out_dtype);

@@ -114,6 +114,7 @@ typedef struct gcap_ort_session_ep {
   gcap_ort_releases_t releases;
   gcap_ort_turn_t turn;
   _Atomic(struct gcap_ort_profiler*) profiler;  // NULL: none
+  bool leaves_nodes;                            // to other EPs, but for those that compute shapes; if graphs are on
   _Atomic(char*) warning;                       // of what the EP leaves to other EPs, until it is logged; NULL: none
   atomic_int num_kernels;                       // that live: a run computes each of them once
   atomic_int references;  // the session's, and one for each allocator, whose tensors may outlive the session

@@ -23,8 +23,11 @@ extern "C" {
 
 // --- What the work gets ---------------------------------------------------------------------------------------------
 
-// What the work of a run may use, borrowed until the work returns. Fields are appended only, and struct_size says which
-// there are (gcap_run_resources_init).
+// What the work of a run may use. Fields are appended only, and struct_size says which there are
+// (gcap_run_resources_init).
+// Thread:   a plain value, for the thread that runs the work. What it names has the rules of its own header.
+// Capture:  in a captured run `cuda_stream` is capturing, and so is the thread: the work issues, and waits for nothing.
+// Lifetime: borrowed until the work returns, `addresses` for longer, as said there.
 typedef struct gcap_run_resources {
   size_t struct_size;
   cudaStream_t cuda_stream;  // the work goes here
@@ -55,6 +58,7 @@ typedef gcap_status_t (*gcap_work_t)(void* user, const gcap_run_resources_t* res
 
 // A buffer that the work reads or writes, and that may be elsewhere at each replay. A graph is moved only while its
 // buffers lie to one another as in its capture; graph_buffers.h says what counts.
+// Thread, Capture and Lifetime as of gcap_run_t.
 typedef struct gcap_graph_buffer {
   const char* name;  // for messages; may be NULL
   void* address;     // of this run
@@ -72,6 +76,8 @@ typedef enum gcap_graph_stand_ins {
   GCAP_GRAPH_STAND_INS_MEMORY,
 } gcap_graph_stand_ins_t;
 
+// The buffers of a run; gcap_run_resources_t.addresses comes in their order.
+// Thread, Capture and Lifetime as of gcap_run_t.
 typedef struct gcap_graph_buffers {
   size_t struct_size;  // set by gcap_graph_buffers_init
   const gcap_graph_buffer_t* items;
@@ -92,6 +98,7 @@ static inline void gcap_graph_buffers_init(gcap_graph_buffers_t* buffers) {
 }
 
 // One tensor that a run is bound to. The address and the shape are built into the graph.
+// Thread, Capture and Lifetime as of gcap_run_t.
 typedef struct gcap_graph_binding {
   const char* name;  // for messages, not compared; may be NULL
   const void* address;
@@ -121,6 +128,9 @@ typedef enum gcap_why_eager {
 } gcap_why_eager_t;
 
 // What a run answers besides its status.
+// Thread:   plain data, which the call of the run writes before it returns.
+// Capture:  as of gcap_run_t.
+// Lifetime: the caller's, until the call returns.
 typedef struct gcap_run_result {
   size_t struct_size;  // set by gcap_run_result_init
   gcap_run_outcome_t outcome;

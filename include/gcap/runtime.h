@@ -198,8 +198,11 @@ GCAP_API gcap_status_t gcap_runtime_join(gcap_runtime_t* runtime) GCAP_NODISCARD
 
 // --- For a host: copies, streams, memory ----------------------------------------------------------------------------
 
-// One copy of a tensor, of the same type and number of elements. The structs are read before the call returns.
-// Lifetime: the data of both tensors stays until the copy is done; of a captured copy, as long as the graph.
+// One copy of a tensor, of the same type and number of elements.
+// Thread:   a plain value.
+// Capture:  as gcap_runtime_copy_tensors.
+// Lifetime: the structs are read before the call returns. The data of both tensors stays until the copy is done; of a
+//           captured copy, as long as the graph.
 typedef struct gcap_copy {
   const gcap_tensor_t* src;
   gcap_memory_t src_memory;  // where the data of `src` is

@@ -146,7 +146,12 @@ gcap_status_t gcap_shape_read_numbers(const gcap_node_t* node, const char* name,
   *out_numbers = (gcap_numbers_t){.known = true};
   *out_given = has_input || has_attribute;
   if (has_input && has_attribute) return GCAP_SHAPE_REFUSE(node, "it has both an input 1 and an attribute %s", name);
-  if (has_input) return gcap_shape_read_input(node, 1, &inputs[1], out_numbers);
+  if (has_input) {
+    // ONNX says a list; ONNX's own functions say one axis as a number alone, and ONNX Runtime takes the number.
+    gcap_tensor_t list = inputs[1];
+    if (list.rank == 0) list.shape[list.rank++] = 1;
+    return gcap_shape_read_input(node, 1, &list, out_numbers);
+  }
   return has_attribute ? read_attribute(node, name, out_numbers) : NULL;
 }
 

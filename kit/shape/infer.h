@@ -43,7 +43,8 @@ gcap_status_t gcap_shape_check_input(const gcap_node_t* node, int input, const g
 // Reads a list of integers: input number `input`, of rank 1.
 gcap_status_t gcap_shape_read_input(const gcap_node_t* node, int input, const gcap_tensor_t* tensor,
                                     gcap_numbers_t* out_numbers);
-// Reads attribute `name`; if the node has none, input 1; if it has none either, no numbers, and `*out_given` is false.
+// Reads attribute `name`; if the node has none, input 1, where a number alone is a list of one; if it has none either,
+// no numbers, and `*out_given` is false.
 gcap_status_t gcap_shape_read_numbers(const gcap_node_t* node, const char* name, const gcap_tensor_t* inputs,
                                       gcap_numbers_t* out_numbers, bool* out_given);
 // Whether the content of a tensor is known; one without elements has none.

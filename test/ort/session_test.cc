@@ -237,7 +237,7 @@ TEST_F(SessionTest, NodesThatAreLeftAreNamedWithTheReasonIfGraphsAreOn) {
                                 .Node("Cast", "to_double", {"s2"}, {"d"})
                                 .Int("to", kOnnxFloat)
                                 .Node("Cast", "to_float", {"d"}, {"f"})
-                                .Node("Relu", "relu", {"any"}, {"r"})
+                                .Node("Gemm", "gemm", {"any", "any"}, {"r"})
                                 .Node("MatMul", "product", {"i", "i"}, {"p"})
                                 .Node("Neg", "neg", {"f"}, {"c"})
                                 .Input("a", {2})
@@ -260,10 +260,45 @@ TEST_F(SessionTest, NodesThatAreLeftAreNamedWithTheReasonIfGraphsAreOn) {
     EXPECT_EQ(log.count(), 1u) << log.text();
     for (const char* part :
          {"'GcapTest' leaves 6 of 7 nodes", ": 2 Sinh (no kernel)", ", 2 Cast (a value of type double)",
-          ", 1 Relu (a value of unknown rank)", ", 1 MatMul (none of the kernels", "inputs of i64 i64)"}) {
+          ", 1 Gemm (a value of unknown rank, and no kernel for rank 0)", ", 1 MatMul (none of the kernels",
+          "inputs of i64 i64)"}) {
       EXPECT_TRUE(Has(log.text(), part)) << part << "\n" << log.text();
     }
   }
+}
+
+// ONNX Runtime's own rule lets nodes run on the CPU if no tensor passes between EPs. Was: the session was captured,
+// with a warning that it is not, and each replay left `v` as the capture had it.
+TEST_F(SessionTest, NodesThatShareNoTensorWithTheEpAreRefusedForGraphsToo) {
+  const std::string model = OnnxModel()
+                                .Node("Neg", "neg", {"a"}, {"c"})
+                                .Node("Sinh", "sinh", {"u"}, {"v"})
+                                .Input("a", {2})
+                                .Input("u", {2})
+                                .Output("c", {2})
+                                .Output("v", {2})
+                                .Bytes();
+  PluginLog log(Find<test_plugin_set_sink_t>("test_plugin_set_sink"));
+  EXPECT_EQ(Create(model, {}), "");
+  EXPECT_EQ(log.text(), "");
+  EXPECT_TRUE(Has(Create(model, {{"enable_cuda_graph", "1"}}), "GcapTest"));
+  EXPECT_EQ(log.count(), 1u);
+  EXPECT_TRUE(Has(log.text(), "1 of 2 nodes") && Has(log.text(), ": 1 Sinh (no kernel)")) << log.text();
+}
+
+TEST_F(SessionTest, NodesThatComputeShapesForTheApplicationAreNoObstacle) {
+  const std::string model = OnnxModel()
+                                .Node("Neg", "neg", {"a"}, {"c"})
+                                .Node("Shape", "shape", {"a"}, {"sizes"})
+                                .Node("Mod", "mod", {"sizes", "two"}, {"odd"})
+                                .Constant("two", {1}, std::vector<int64_t>{2})
+                                .Input("a", {kAnySize})
+                                .Output("c", {kAnySize})
+                                .Output("odd", {1}, kOnnxInt64)
+                                .Bytes();
+  PluginLog log(Find<test_plugin_set_sink_t>("test_plugin_set_sink"));
+  EXPECT_EQ(Create(model, {{"enable_cuda_graph", "1"}}), "");
+  EXPECT_EQ(log.text(), "");
 }
 
 TEST_F(SessionTest, OperatorOfAnOlderOpsetIsLeftForItsOpset) {
@@ -301,6 +336,73 @@ TEST_F(SessionTest, NodesThatComputeShapesAreNamedIfTheDeviceReadsTheirValues) {
   EXPECT_EQ(log.count(), 1u);
   EXPECT_TRUE(Has(log.text(), "1 ConstantOfShape (on the CPU, of shapes, and Add reads it on the device)"))
       << log.text();
+}
+
+// ONNX Runtime infers no rank of a Reshape to a computed shape before opset 13, of a Squeeze without axes, nor of what
+// follows. Was: such nodes were left to the CPU EP, whatever their kernels take.
+OnnxModel OfAnyRank() {
+  return OnnxModel()
+      .Node("Squeeze", "squeeze", {"a"}, {"s"})
+      .Node("Relu", "relu", {"s"}, {"r"})
+      .Node("MatMul", "product", {"r", "w"}, {"c"})
+      .Constant("w", {2, 2}, std::vector<float>{1, 10, 100, 1000})
+      .Input("a", {kAnySize, kAnySize, 2})
+      .OutputOfAnyRank("c");
+}
+
+TEST_F(SessionTest, NodesOfUnknownRankRunAtTheRankOfTheRun) {
+  OrtSession session(ort_, env(), device(), OfAnyRank().Bytes(), {});
+  ASSERT_EQ(session.error(), "");
+  Floats c;
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_EQ(session.RunOnHost({"a"}, {{1, 1, 2}}, {{1, 2}}, "c", &c), "");
+    EXPECT_EQ(c, (Floats{201, 2010}));
+    EXPECT_EQ(session.RunOnHost({"a"}, {{1, 2, 2}}, {{1, 2, -1, 3}}, "c", &c), "");
+    EXPECT_EQ(c, (Floats{201, 2010, 300, 3000}));
+    EXPECT_EQ(session.RunOnHost({"a"}, {{2, 2, 2}}, {{1, 0, 0, 1, 2, 0, 0, 2}}, "c", &c), "");
+    EXPECT_EQ(c, (Floats{1, 10, 100, 1000, 2, 20, 200, 2000}));
+  }
+  EXPECT_EQ(plugin().computes, 2 * 3 * 3);
+}
+
+TEST_F(SessionTest, NodesOfUnknownRankAreCaptured) {
+  OrtSession session(ort_, env(), device(), OfAnyRank().Bytes(), {{"enable_cuda_graph", "1"}});
+  ASSERT_EQ(session.error(), "");
+  DeviceTensor a(ort_, env(), device(), {1, 2, 2}, {1, 2, -1, 3}), c(ort_, env(), device(), {2, 2}, {});
+  session.BindInput("a", a);
+  session.BindOutput("c", c);
+  EXPECT_EQ(session.Run(), "");
+  EXPECT_EQ(plugin().captured_computes, 3);
+  a.Set({1, 0, 0, 1});
+  EXPECT_EQ(session.Run(), "");
+  EXPECT_EQ(c.Get(), (Floats{1, 10, 100, 1000}));
+  EXPECT_EQ(plugin().captured_computes, 3) << "a replay";
+}
+
+// A guess would give the output less memory than the kernel writes.
+TEST_F(SessionTest, EpThatInfersSeveralRanksGetsNone) {
+  plugin().infers_any_rank = true;
+  OrtSession session(ort_, env(), device(), OfAnyRank().Bytes(), {});
+  ASSERT_EQ(session.error(), "");
+  Floats c;
+  const std::string error = session.RunOnHost({"a"}, {{1, 1, 2}}, {{1, 2}}, "c", &c);
+  EXPECT_TRUE(Has(error, "'squeeze'") && Has(error, "the EP infers 0 and 1")) << error;
+  EXPECT_EQ(plugin().computes, 0);
+}
+
+TEST_F(SessionTest, FailureAtAnUnknownRankIsThatOfTheInputs) {
+  OrtSession session(ort_, env(), device(),
+                     OnnxModel()
+                         .Node("Squeeze", "squeeze", {"a"}, {"s"})
+                         .Node("MatMul", "product", {"s", "s"}, {"c"})
+                         .Input("a", {kAnySize, kAnySize, kAnySize})
+                         .OutputOfAnyRank("c")
+                         .Bytes(),
+                     {});
+  ASSERT_EQ(session.error(), "");
+  Floats c;
+  const std::string error = session.RunOnHost({"a"}, {{1, 2, 3}}, {{1, 2, 3, 4, 5, 6}}, "c", &c);
+  EXPECT_TRUE(Has(error, "input 0 has 3 columns, input 1 has 2 rows")) << error;
 }
 
 // Tools that write what they infer into a model write wrong ranks, and ONNX Runtime's CPU EP runs such models. The run

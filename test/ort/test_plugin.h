@@ -24,6 +24,7 @@ typedef struct test_plugin {
   const char* failing_node;  // NULL: each
   bool other_fails;          // a run of the EP GcapOther does not begin while the thread captures
   bool forgets_input_place;  // the EP says that its kernels read no input on the host
+  bool infers_any_rank;      // the EP takes whatever rank the outputs come with
   uint64_t waits_at_end;     // calls of cudaStreamSynchronize when the last kernel ended
   bool watches_ends;         // kernels note when the device is done with their eager work, by a host function
   int early_ends;            // of kernels that are watched: before the device was done

@@ -273,6 +273,9 @@ TEST(ShapeInference, OfSqueezeAndUnsqueeze) {
   ExpectShape(std::move(OnnxNode("Squeeze").Ints("axes", {0, 2})), {F({1, 3, 1, 5})}, {3, 5});
   ExpectShape(OnnxNode("Unsqueeze"), {F({3, 4}), N({-2})}, {3, 1, 4});
   ExpectShape(OnnxNode("Unsqueeze"), {F({3, 4, 5}), N({4, 2, 5})}, {3, 4, 1, 5, 1, 1});  // "unsorted axes"
+  const Host one(Sizes{}, std::vector<int64_t>{1});  // not a list, as in what ONNX itself makes of AffineGrid
+  ExpectShape(OnnxNode("Unsqueeze"), {F({3, 4}), one}, {3, 1, 4});
+  ExpectShape(OnnxNode("Squeeze"), {F({3, 1}), one}, {3});
   ExpectRefused(OnnxNode("Squeeze"), {F({1, 3}), N({1})}, 1,
                 "dimension 1 of input 0 is 3, allowed is 1 where it is squeezed");
   ExpectRefused(OnnxNode("Squeeze"), {F({1, 3}), N({0, -2})}, 1, "axes[1] is -2, an axis that is there already");

@@ -44,8 +44,11 @@ GCAP_API gcap_runtime_t* gcap_ep_runtime(const gcap_ep_t* ep);
 
 // --- Nodes and kernels ----------------------------------------------------------------------------------------------
 
-// What a kernel gets for one computation. All of it is borrowed until compute returns: a kernel that keeps the stream,
-// to compare it in a later computation, must not use it then, for another thread's stream may be the run's.
+// What a kernel gets for one computation.
+// Thread:   for the thread that calls compute. Several computations have a struct each.
+// Capture:  as gcap_run_resources_t: in a captured run the stream is capturing.
+// Lifetime: all of it is borrowed until compute returns: a kernel that keeps the stream, to compare it in a later
+//           computation, must not use it then, for another thread's stream may be the run's.
 typedef struct gcap_kernel_context {
   const gcap_tensor_t* inputs;     // in the node's order; gcap_ep_input_place says where their data is
   gcap_tensor_t* outputs;          // in the node's order; memory of the EP is allocated, the kernel writes it

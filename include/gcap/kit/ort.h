@@ -44,6 +44,8 @@ typedef struct gcap_ort_attribute {
 
 // Plugin: what ONNX Runtime is told of an EP, and how the EP is made. A constant of the shared library.
 // Thread:   ONNX Runtime calls `create_ep` on any thread.
+// Capture:  `create_ep` is called while a session is made, never by a run. Runs are captured, and the EP's kernels
+//           compute in them (gcap_kernel_t).
 // Lifetime: all that it points to stays valid until the library is unloaded.
 typedef struct gcap_ort_plugin {
   size_t struct_size;   // sizeof(gcap_ort_plugin_t)

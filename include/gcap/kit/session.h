@@ -136,6 +136,9 @@ GCAP_API gcap_status_t gcap_session_run(gcap_session_t* session, const gcap_run_
                                         const gcap_tensor_t* inputs, const gcap_tensor_t* outputs) GCAP_NODISCARD;
 
 // One run of a warm-up: what gcap_session_run is given.
+// Thread:   a plain value.
+// Capture:  as gcap_session_warm_up: none on a thread that is capturing.
+// Lifetime: the struct is read before the call returns; the tensors' data, and that of a graph, as of gcap_session_run.
 typedef struct gcap_warm_up_run {
   const gcap_run_options_t* options;  // NULL: the defaults
   const gcap_tensor_t* inputs;

@@ -3,8 +3,8 @@
 
     user_test.py LIBRARY
 
-A model that is refused for graphs is refused with one warning, which names the nodes in the way; with its dimension
-fixed the model is captured. Threads run a session, hand their outputs on, and end: nothing is left of them.
+A model that is refused for graphs is refused with one warning, which names the nodes in the way. A model of unknown
+ranks is captured. Threads run a session, hand their outputs on, and end: nothing is left of them.
 """
 
 import os
@@ -74,24 +74,24 @@ def session(made, device, dimensions=(), **entries):
 
 
 def try_graphs(device):
+    try:
+        session(model_of_control_flow(), device, enable_cuda_graph="1")
+        print("control flow: captured")
+    except Exception as error:  # ONNX Runtime's own classes have no common one
+        print("control flow:", str(error).splitlines()[0])
     made = model_of_unknown_rank()
-    for name, each in (("control flow", model_of_control_flow()), ("as it is", made)):
-        try:
-            session(each, device, enable_cuda_graph="1")
-            print(f"{name}: captured")
-        except Exception as error:  # ONNX Runtime's own classes have no common one
-            print(f"{name}:", str(error).splitlines()[0])
-    fixed = session(made, device, [("n", 1)], enable_cuda_graph="1")
-    binding = fixed.io_binding()
-    x = ort.OrtValue.ortvalue_from_numpy(np.ones((1, 3, 4), np.float32), "cuda", 0)
-    y = ort.OrtValue.ortvalue_from_numpy(np.zeros((3, 4), np.float32), "cuda", 0)
-    binding.bind_ortvalue_input("x", x)
-    binding.bind_ortvalue_output("y", y)
-    for factor in (1, 2):
-        x.update_inplace(np.full((1, 3, 4), factor, np.float32))
-        fixed.run_with_iobinding(binding)
-        assert (y.numpy() == 4 * factor).all(), y.numpy()
-    print("with n fixed: captured")
+    for name, dimensions in (("as it is", ()), ("with n fixed", [("n", 1)])):
+        each = session(made, device, dimensions, enable_cuda_graph="1")
+        binding = each.io_binding()
+        x = ort.OrtValue.ortvalue_from_numpy(np.ones((1, 3, 4), np.float32), "cuda", 0)
+        y = ort.OrtValue.ortvalue_from_numpy(np.zeros((3, 4), np.float32), "cuda", 0)
+        binding.bind_ortvalue_input("x", x)
+        binding.bind_ortvalue_output("y", y)
+        for factor in (1, 2):
+            x.update_inplace(np.full((1, 3, 4), factor, np.float32))
+            each.run_with_iobinding(binding)
+            assert (y.numpy() == 4 * factor).all(), y.numpy()
+        print(f"{name}: captured")
 
 
 def hand_on_tensors(device):
@@ -126,17 +126,14 @@ def main(library):
     user = subprocess.run([sys.executable, __file__, library, "user"], check=False, capture_output=True, text=True)
     print(user.stdout, user.stderr)
     assert user.returncode == 0, user.returncode
-    for name in ("as it is", "control flow"):
-        assert re.search(rf"^{name}: .*graph capture feature", user.stdout, re.MULTILINE), name
-    assert "with n fixed: captured" in user.stdout
+    assert re.search(r"^control flow: .*graph capture feature", user.stdout, re.MULTILINE)
+    for name in ("as it is", "with n fixed"):
+        assert f"{name}: captured" in user.stdout, name
     warnings = [line for line in user.stderr.splitlines() if "EP 'gcap' leaves" in line]
-    assert len(warnings) == 2, warnings
+    assert len(warnings) == 1, warnings
     assert "leaves 2 of 4 nodes" in warnings[0], "of the outermost graph, as it is at last"
     for operator in ("If", "HardSigmoid"):
         assert f"1 {operator} (no kernel)" in warnings[0], warnings
-    assert "leaves 2 of 10 nodes" in warnings[1], warnings
-    for operator in ("Reshape", "MatMul"):
-        assert f"1 {operator} (a value of unknown rank)" in warnings[1], warnings
     assert not any(word in user.stderr for word in KEPT), "something of a thread was left"
     return 0
 
