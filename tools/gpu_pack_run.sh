@@ -39,25 +39,32 @@ library_folders() {
         /opt/{*,*/.venv,*/venv}/lib/python3*/site-packages/nvidia/*/lib
 }
 
-# Sets LD_LIBRARY_PATH to the folder of every library the programs link, then the pack's own.
+# folder_of LIBRARY: prints its folder; nothing if there is none.
+folder_of() {
+    local folder
+    while read -r folder; do
+        if [[ -n $folder && -e $folder/$1 ]]; then
+            echo "$folder"
+            return
+        fi
+    done < <(library_folders)
+}
+
+# Sets LD_LIBRARY_PATH to the folder of every library the programs link or open, then the pack's own.
 find_libraries() {
-    local library folder found path=
+    local library found path=
     while read -r library; do
-        found=
-        while read -r folder; do
-            if [[ -n $folder && -e $folder/$library ]]; then
-                found=$folder
-                break
-            fi
-        done < <(library_folders)
+        found=$(folder_of "$library")
         [[ -n $found ]] || die "$library not found: install it, or add its folder to LD_LIBRARY_PATH"
         echo "$library: $found"
         path=$path$found:
     done <libraries.txt
-    # What counts calls (test/support/driver_calls.h) opens it when it runs.
-    while read -r folder; do
-        [[ ! -e $folder/libcupti.so.13 ]] || { path=$path$folder: && break; }
-    done < <(library_folders)
+    # What tests open when they run (test/support/driver_calls.cc, test/graph/toolkit_libraries.cc).
+    for library in libcupti.so.13 libcufft.so.12 libcurand.so.10 libcusparse.so.12; do
+        found=$(folder_of "$library")
+        echo "$library: ${found:-not found, so the tests that open it skip}"
+        path=$path${found:+$found:}
+    done
     export LD_LIBRARY_PATH=$path$PACK/lib
 }
 

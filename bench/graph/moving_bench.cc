@@ -2,7 +2,8 @@
 //
 // What it costs the host to give a captured graph other buffers: gcap_graph_manager_bind of a buffer that some nodes of
 // a graph of 1,000 kernels have a pointer into, beside the driver's own calls for as many nodes, a new capture, an
-// update of the whole executable, and copies. Then the same of the digits network (moving_digits.h).
+// update of the whole executable, and copies. Then the same of the digits network (moving_digits.h). First, what a
+// capture with buffers costs beside a plain one of the same work.
 //
 // All ways are timed in turn in each round, and the device is idle before each: the figures are medians of the rounds.
 
@@ -23,6 +24,7 @@
 namespace {
 
 using gcap::bench::BareGraph;
+using gcap::bench::CapturedRun;
 using gcap::bench::CheckCuda;
 using gcap::bench::kBuffers;
 using gcap::bench::MovingGraph;
@@ -172,6 +174,47 @@ void RunGraph(const MovingShape& shape, const std::vector<size_t>& copied_bytes)
   for (const Copy& copy : copies) copy.Print();
 }
 
+// The work's capture, instantiation and launch without gcap.
+class BareCapture {
+ public:
+  explicit BareCapture(const MovingWork& work) : work_(work) {}
+  void Time() {
+    cudaGraphExec_t exec = nullptr;
+    time_.Time([&] {
+      cudaGraph_t graph = work_.Capture(0);
+      CheckCuda(cudaGraphInstantiate(&exec, graph, 0));
+      CheckCuda(cudaGraphLaunch(exec, work_.stream()));
+      CheckCuda(cudaGraphDestroy(graph));
+    });
+    CheckCuda(cudaDeviceSynchronize());
+    CheckCuda(cudaGraphExecDestroy(exec));
+  }
+  double Nanoseconds() const { return time_.Median(); }
+
+ private:
+  const MovingWork& work_;
+  Samples time_;
+};
+
+// Of one size: bare, by a plain run, and by a run with buffers, whose work is captured up to three times.
+void RunCaptures(const MovingShape& shape) {
+  const MovingWork work(shape);
+  BareCapture bare(work);
+  CapturedRun plain(work, false), moving(work, true);
+  for (int i = 0; i < shape.rounds; ++i) {
+    bare.Time();
+    plain.Time();
+    moving.Time();
+  }
+  const double plain_ns = plain.Nanoseconds(), moving_ns = moving.Nanoseconds();
+  const double plain_alone_ns = plain_ns - plain.InstantiateNanoseconds();
+  const double moving_alone_ns = moving_ns - moving.InstantiateNanoseconds();
+  std::printf("| %d | %.1f | %.1f | %.1f | %.2f | %.1f | %.1f | %.2f |\n", shape.nodes(), bare.Nanoseconds() / 1000,
+              plain_ns / 1000, moving_ns / 1000, moving_ns / plain_ns, plain_alone_ns / 1000, moving_alone_ns / 1000,
+              moving_alone_ns / plain_alone_ns);
+}
+
+constexpr MovingShape kCaptured[] = {{{1, 0, 0, 1}, 201}, {{1, 9, 90, 100}, 201}, {{1, 10, 100, 1000}, 101}};
 constexpr MovingShape kWhole = {{1, 10, 100, 1000}, 201};
 constexpr MovingShape kSmall = {{1, 2, 4, 20}, 3};
 
@@ -183,6 +226,15 @@ int main(int argc, char** argv) {
     std::printf("no CUDA device\n");
     return 0;
   }
+  std::printf("A run that captures, until the graph is launched, in us\n\n");
+  std::printf(
+      "| nodes | bare | plain | with buffers | over plain | plain, without the instantiation | with buffers | ");
+  std::printf("over plain |\n|---|---|---|---|---|---|---|---|\n");
+  for (MovingShape shape : kCaptured) {
+    if (is_small) shape.rounds = 1;
+    RunCaptures(shape);
+  }
+  std::printf("\n");
   std::vector<size_t> copied_bytes = {0, 1 << 10, 64 << 10};
   if (!is_small) copied_bytes.insert(copied_bytes.end(), {1 << 20, 16 << 20, 64 << 20});
   RunGraph(is_small ? kSmall : kWhole, copied_bytes);

@@ -171,6 +171,64 @@ class MovingGraph {
   int sides_[kBuffers] = {};
 };
 
+// A graph manager's run that captures, each time anew: with buffers that move, so with rehearsals, or plain.
+class CapturedRun {
+ public:
+  CapturedRun(const MovingWork& work, bool moves) : work_(work), manager_(CreateManager()) {
+    for (int i = 0; i < kBuffers; ++i) {
+      items_[i] = {nullptr, work.place(0)[i], kBytes, 0};
+      is_unused_[i] = work.shape().nodes_of[i] == 0;
+    }
+    gcap_graph_buffers_init(&buffers_);
+    buffers_.items = items_;
+    buffers_.count = kBuffers;
+    buffers_.may_be_unused = is_unused_;
+    gcap_run_init(&run_);
+    run_.id = kId;
+    run_.stream = work.stream();
+    run_.work = [](void* user, const gcap_run_resources_t*) -> gcap_status_t {
+      const CapturedRun* self = static_cast<const CapturedRun*>(user);
+      self->work_.Issue(self->work_.place(0));
+      return nullptr;
+    };
+    run_.user = this;
+    if (!moves) return;
+    run_.work = [](void* user, const gcap_run_resources_t* resources) -> gcap_status_t {
+      static_cast<const CapturedRun*>(user)->work_.Issue(resources->addresses);
+      return nullptr;
+    };
+    run_.buffers = &buffers_;
+  }
+  ~CapturedRun() { Check(gcap_graph_manager_destroy(manager_)); }
+  CapturedRun(const CapturedRun&) = delete;
+  CapturedRun& operator=(const CapturedRun&) = delete;
+
+  void Time() {
+    time_.Time([&] { Check(gcap_graph_manager_run(manager_, &run_)); });
+    CheckCuda(cudaDeviceSynchronize());
+    Check(gcap_graph_manager_explain(manager_, kId, GCAP_GRAPH_WHY_NOT_MOVABLE));
+    gcap_graph_info_t info;
+    gcap_graph_manager_get_info(manager_, kId, &info);
+    instantiate_ns_.push_back(static_cast<double>(info.instantiate_ns));
+    Check(gcap_graph_manager_release(manager_, kId));
+  }
+  // Until the graph is launched.
+  double Nanoseconds() const { return time_.Median(); }
+  double InstantiateNanoseconds() const { return MedianOf(instantiate_ns_); }
+
+ private:
+  static constexpr int kId = 0;
+
+  const MovingWork& work_;
+  gcap_graph_manager_t* const manager_;
+  gcap_graph_buffer_t items_[kBuffers];
+  bool is_unused_[kBuffers];
+  gcap_graph_buffers_t buffers_;
+  gcap_run_t run_;
+  Samples time_;
+  std::vector<double> instantiate_ns_;
+};
+
 // gcap's graph that is captured again for other buffers, and updated in place.
 class RecapturedGraph {
  public:

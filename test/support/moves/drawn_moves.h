@@ -54,7 +54,7 @@ enum {
 typedef struct drawn_section {
   char* address;
   size_t bytes;
-  char *before, *after;  // on the host
+  char *before, *after;  // in the world's memory for what is kept
 } drawn_section_t;
 
 typedef struct drawn_world {
@@ -64,6 +64,7 @@ typedef struct drawn_world {
   char* pinned;
   uint64_t* tables;
   gcap_test_trace_t* trace;
+  char* kept;
   drawn_section_t sections[DRAWN_SECTIONS];  // all memory that work writes
   const char* failure;                       // the CUDA call that failed and may not; NULL
 } drawn_world_t;
@@ -172,9 +173,9 @@ typedef struct drawn_counts {
   unsigned runs, replays, moved, eager, refused_binds, hidden;
 } drawn_counts_t;
 
-// A work is drawn, captured, and run where it was captured, elsewhere, and back, with binds between. Returns false if a
-// run was not right, with a text that says how.
-bool drawn_moves_try(drawn_source_t* source, drawn_counts_t* counts, char* text, size_t capacity);
+// A work is drawn, captured, and run where it was captured, elsewhere, and back, with binds between; if its graph
+// moved, so many `more` times elsewhere. Returns false if a run was not right, with a text that says how.
+bool drawn_moves_try(drawn_source_t* source, unsigned more, drawn_counts_t* counts, char* text, size_t capacity);
 // Several works under several ids of one manager that evicts: runs, binds, replays, releases, recaptures, checks of
 // moves, from several threads by turns, until the source ends.
 bool drawn_moves_play(drawn_source_t* source, drawn_counts_t* counts, char* text, size_t capacity);

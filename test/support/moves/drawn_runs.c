@@ -258,11 +258,26 @@ static drawn_layout_t mix(player_t* player, const drawn_work_t* work) {
 
 // --- One work -------------------------------------------------------------------------------------------------------
 
-bool drawn_moves_try(drawn_source_t* source, drawn_counts_t* counts, char* text, size_t capacity) {
+// The graph is replayed at other layouts in turn, as they are drawn. A layout at which a run is eager is left out.
+static void replay_elsewhere(player_t* player, known_t* known, unsigned more) {
+  size_t indices[DRAWN_LAYOUTS], count = 0, last = 0;
+  while (count < DRAWN_LAYOUTS) indices[count] = count, ++count;
+  for (unsigned i = 0; player->is_good && i < more && count > 1; ++i) {
+    const unsigned eager = player->counts->eager;
+    last = (last + 1 + drawn_below(player->source, (unsigned)count - 1)) % count;
+    run_at(player, known, &known->work.layouts[indices[last]], indices[last]);
+    if (player->counts->eager == eager) continue;
+    indices[last] = indices[--count];
+    last = 0;
+  }
+}
+
+bool drawn_moves_try(drawn_source_t* source, unsigned more, drawn_counts_t* counts, char* text, size_t capacity) {
   player_t player = {.source = source, .counts = counts, .text = text, .capacity = capacity};
   known_t* known = &player.ids[0];
   if (begin(&player, /*min_runs=*/0, /*max_graphs=*/0)) drawn_work_draw(source, &player.world, &known->work);
   static const size_t layouts[] = {0, 1, 2, 0};
+  const unsigned moved = counts->moved;
   for (size_t i = 0; player.is_good && i < sizeof(layouts) / sizeof(layouts[0]); ++i) {
     run_at(&player, known, &known->work.layouts[layouts[i]], layouts[i]);
   }
@@ -271,6 +286,7 @@ bool drawn_moves_try(drawn_source_t* source, drawn_counts_t* counts, char* text,
     bind_and_replay(&player, known, &layout);
     if (player.is_good) run_at(&player, known, &known->work.layouts[3], 3);
   }
+  if (counts->moved > moved && !known->work.is_hidden) replay_elsewhere(&player, known, more);
   return end(&player);
 }
 
