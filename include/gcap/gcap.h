@@ -3,7 +3,7 @@
 // gcap.h: the rules that hold for every gcap header, and all headers of the core at once.
 //
 // Core.      The core is for any program that captures: statuses, the log, tensors, streams, capture, contents of
-//            graphs, the graph manager, allocators, scratch, options, and the runtime. From 1.0 on no minor version
+//            graphs, the graph manager, buckets, allocators, scratch, options, and the runtime. From 1.0 on no minor version
 //            breaks a program that uses the core. Until then a minor version may, and CHANGELOG.md says where. The core
 //            does not use the kit (gcap/kit/kit.h), which has models, EPs, sessions and operators.
 // Status.    A function that fails rarely returns a gcap_status_t: NULL is success, another value is a failure that the
@@ -58,6 +58,7 @@
 
 #include "gcap/allocator.h"
 #include "gcap/allocator_ops.h"
+#include "gcap/buckets.h"
 #include "gcap/capture.h"
 #include "gcap/external_allocator.h"
 #include "gcap/fields.h"

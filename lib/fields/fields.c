@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "gcap/allocator_ops.h"
+#include "gcap/buckets.h"
 #include "gcap/external_allocator.h"
 #include "gcap/runtime.h"
 #include "gcap/runtime_ops.h"

@@ -144,6 +144,7 @@ class SizedStructs : public DeviceTest {
   void AddOptions(std::vector<Reader>* all);
   void AddRun(std::vector<Reader>* all);
   void AddSession(std::vector<Reader>* all);
+  void AddBuckets(std::vector<Reader>* all);
   void AddOps(std::vector<Reader>* all);
 
   static gcap_status_t IssueJob(void* user, cudaStream_t stream) {
@@ -397,6 +398,23 @@ void SizedStructs::AddSession(std::vector<Reader>* all) {
   all->push_back(r);
 }
 
+void SizedStructs::AddBuckets(std::vector<Reader>* all) {
+  using T = gcap_buckets_options_t;
+  Reader r{"gcap_buckets_options", "gcap_buckets_choose", {}, {}};
+  r.good = Filled<T>(gcap_buckets_options_init, [](T* o) { o->largest = 7; });
+  r.read = [](void* given) {
+    size_t bucket = 0;
+    gcap_buckets_choice_t choice;
+    gcap_buckets_choice_init(&choice);
+    const Outcome outcome(gcap_buckets_choose(nullptr, 0, As<T>(given), 1, &bucket, &choice));
+    EXPECT_EQ(bucket, outcome.ok() ? 7u : 0u);
+    return outcome;
+  };
+  r.older_bytes = offsetof(T, max_bytes);
+  r.init = Init(gcap_buckets_options_init);
+  all->push_back(r);
+}
+
 // What is wrong with the values is found last, so no library is asked for a plan.
 void SizedStructs::AddOps(std::vector<Reader>* all) {
   using Conv = gcap_conv2d_options_t;
@@ -471,6 +489,7 @@ std::vector<Reader> SizedStructs::Readers() {
   AddOptions(&all);
   AddRun(&all);
   AddSession(&all);
+  AddBuckets(&all);
   AddOps(&all);
   return all;
 }

@@ -54,6 +54,7 @@ struct Objects {
     external.free = [](void*) {};
     gcap_run_options_init(&run_options);
     gcap_graph_plan_init(&plan);
+    gcap_buckets_choice_init(&choice);
     gcap_run_resources_init(&resources);
     GCAP_EXPECT_OK(gcap_notification_create(stream, &s.notification));
     GCAP_EXPECT_OK(gcap_notification_record(s.notification));
@@ -116,6 +117,7 @@ struct Objects {
   gcap_run_t run = RunOf(3), moving = RunOf(3), plain = RunOf(0, handle), plain_moving = RunOf(0, handle);
   gcap_warm_up_run_t warm_up = {&run_options, &input, &output};
   gcap_graph_plan_t plan;
+  gcap_buckets_choice_t choice;
   gcap_run_resources_t resources;
   gcap_graph_run_kind_t kind = GCAP_GRAPH_RUN_EAGER;
   // What accepted calls make.
@@ -127,6 +129,7 @@ struct Objects {
 };
 
 const char* const kText = "0";
+const gcap_size_count_t kSize = {1, 1};
 const gcap_model_t kModel = {};
 const gcap_node_t kUnary = {"Op", "unary", nullptr, 1, nullptr, 1, nullptr};
 const gcap_node_t kRelu = {"Relu", "relu", nullptr, 1, nullptr, 1, nullptr};
@@ -215,6 +218,7 @@ std::vector<Row> KitRows() {
 std::vector<Row> RuntimeRows() {
   return {
       ROW(gcap_struct_find_field, "gcap_run_t", "id", kOut, kOut).Fine({"field_name", "out_offset", "out_bytes"}),
+      ROW(gcap_buckets_choose, &kSize, 1, nullptr, 1, kOut, &o.choice).Fine({"options"}),
       ROW(gcap_struct_init, "gcap_options_t", &o.options, sizeof(o.options)),
       ROW(gcap_options_parse, &o.options, &kText, &kText, 1),
       ROW(gcap_options_parse_for_ep, &o.options, "ep", &kText, &kText, 1),

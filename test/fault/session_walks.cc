@@ -1,7 +1,9 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
-// Walks over gcap/kit/session.h, gcap/kit/io_binding.h, gcap/options.h, gcap/kit/run_options.h and gcap/fields.h.
+// Walks over gcap/kit/session.h, gcap/kit/io_binding.h, gcap/options.h, gcap/kit/run_options.h, gcap/fields.h and
+// gcap/buckets.h.
 
+#include "gcap/buckets.h"
 #include "gcap/fields.h"
 #include "gcap/graph_plan.h"
 #include "gcap/options.h"
@@ -27,6 +29,14 @@ void EpAlone(S* s) {
 }
 
 gcap_status_t Run(S* s) { return s->rig->Run(s->x, s->y, S::kId, /*synchronize=*/true); }
+
+gcap_status_t ChooseBuckets(S*) {
+  const gcap_size_count_t size = {1, 1};
+  size_t bucket = 0;
+  gcap_buckets_choice_t choice;
+  gcap_buckets_choice_init(&choice);
+  return gcap_buckets_choose(&size, 1, nullptr, 1, &bucket, &choice);
+}
 
 gcap_status_t Plan(S* s) {
   const gcap_tensor_t input = Tensor(s->x.get(), {2, 3}), output = Tensor(s->y.get(), {2, 3});
@@ -84,6 +94,7 @@ std::vector<Walk> SessionWalks() {
                 [](S* s) { gcap_run_options_init(&s->run_options); })
           .MakesNoCall(),
       WalkOf<S>(CALL(gcap_struct_find_field, "gcap_run_t", "id", kOut, kOut)).MakesNoCall(),
+      WalkOf<S>("gcap_buckets_choose", ChooseBuckets).MakesNoCall(),
       WalkOf<S>(CALL(gcap_struct_init, "gcap_run_t", &s->run, sizeof(s->run))).MakesNoCall(),
   };
 }
