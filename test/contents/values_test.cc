@@ -346,6 +346,8 @@ TEST(Values, WhatIsComputedFromAValueIsNamed) {
       [](int p) { return p < 5; },
       [](int p) { return p < 255 ? p : 255; },
       [](int p) { return p ^ 0x400; },
+      [](int p) { return p > 1 ? p : 1; },
+      [](int p) { return p == 0 || p == 5 || p == 4095 ? p : p + 1; },
       [](int p) { return (p + 255) / 256; },
   };
   for (const auto& f : computed) {
