@@ -14,8 +14,9 @@
 
 #include "gcap/status.h"
 
-// The same work is captured at up to so many stand-ins of each buffer.
-#define GCAP_STAND_IN_SETS 2
+// The same work is captured at up to so many stand-ins of each buffer and each value: two show what buffers do, and three
+// what values do.
+#define GCAP_STAND_IN_SETS 3
 
 // A buffer of a graph.
 typedef struct gcap_moving_buffer {

@@ -1,15 +1,17 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
-// Finds the pointers by comparing captures, proves the table, and sets new pointers.
+// Finds the pointers and the values by comparing captures, and proves the tables.
 //
 // The search goes byte by byte: where arguments differ, the 8 bytes around that could be a pointer are tried, those at
-// a multiple of 8 first. So a pointer in a packed struct is found, and one that lies in two halves is not, and is
-// named. The proof: the real capture's bytes with the addresses of a set of stand-ins must be that capture's, every
-// byte; and no word that stays is an address in a buffer (left_behind.c).
+// a multiple of 8 first, and then the values. So a pointer in a packed struct is found, and one that lies in two halves
+// is not, and is named. The proof: the real capture's bytes with the addresses and the values of a set of stand-ins
+// must be that capture's, every byte; and no word that stays is an address in a buffer (left_behind.c). Nothing is
+// shared, so nothing is locked.
 
 #include "lib/contents/relocation.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,6 +19,7 @@
 #include "lib/contents/left_behind.h"
 #include "lib/contents/memory.h"
 #include "lib/internal/grow.h"
+#include "lib/internal/text.h"
 
 #define WORD sizeof(uintptr_t)
 
@@ -26,13 +29,42 @@ static uintptr_t load_word(const unsigned char* bytes) {
   return word;
 }
 
-static void store_word(unsigned char* bytes, uintptr_t word) { memcpy(bytes, &word, WORD); }
+// How the captures at stand-ins differ from the real one, in words.
+static const char* otherwise(const gcap_relocation_changes_t* changes) {
+  if (changes->num_values == 0) return "with the buffers elsewhere";
+  return changes->num_buffers == 0 ? "with other values" : "with the buffers elsewhere and other values";
+}
+
+// What a search goes through.
+typedef struct search {
+  gcap_relocation_t* relocation;
+  const gcap_contents_t* real;
+  const gcap_relocation_rehearsals_t* rehearsals;
+  const gcap_relocation_changes_t* changes;
+} search_t;
 
 // --- Refusals -------------------------------------------------------------------------------------------------------
 
-// Both values at a place that differs and is no pointer into a buffer.
-static gcap_status_t refuse_word(const gcap_contents_t* real, const gcap_contents_t* stand_in, size_t index,
-                                 size_t part, size_t offset) {
+#define VALUES_TEXT_BYTES 384
+
+// Writes "('position' is 5, and 9; 'seed' is 1, and 2)".
+static void write_values(const gcap_relocation_changes_t* changes, size_t set, char* text, size_t capacity) {
+  gcap_text_t out;
+  gcap_text_init(&out, text, capacity);
+  for (size_t i = 0; i < changes->num_values; ++i) {
+    const gcap_changing_value_t* value = &changes->values[i];
+    char was[80], is[80];
+    gcap_value_write(value, &value->now, was, sizeof(was));
+    gcap_value_write(value, &value->stand_ins[set], is, sizeof(is));
+    gcap_text_add(&out, "%s'%s' is %s, and %s", i == 0 ? "(" : "; ", value->name, was, is);
+  }
+  gcap_text_add(&out, ")");
+}
+
+// Both numbers at a place that differs and is nothing that moves, or nothing that may.
+static gcap_status_t refuse_word(const search_t* search, size_t set, size_t index, size_t part, size_t offset,
+                                 const char* why) {
+  const gcap_contents_t *real = search->real, *stand_in = &search->rehearsals->elsewhere[set];
   const gcap_contents_node_t* node = &real->nodes[index];
   const gcap_contents_part_t* whole = &gcap_contents_parts_of(real, node)[part];
   size_t at = 0, bytes = gcap_contents_value_bytes(real, node, part, 0);
@@ -40,14 +72,14 @@ static gcap_status_t refuse_word(const gcap_contents_t* real, const gcap_content
   uint64_t was = 0, is = 0;
   memcpy(&was, gcap_contents_bytes_of(real, node) + whole->offset + at, bytes);
   memcpy(&is, gcap_contents_bytes_of(stand_in, &stand_in->nodes[index]) + whole->offset + at, bytes);
-  char where[256], place[64], keeper[128];
+  char where[256], place[64], keeper[128], values[VALUES_TEXT_BYTES] = "";
   gcap_contents_write_node(real, node, where, sizeof(where));
   gcap_contents_write_place(real, node, part, at, place, sizeof(place));
   gcap_memory_write_keeper((uintptr_t)was, keeper, sizeof(keeper));
-  return GCAP_STATUS(GCAP_FAILED_PRECONDITION,
-                     "%s: %s is 0x%" PRIx64 "%s, and 0x%" PRIx64
-                     " with the buffers elsewhere, which is no address in a buffer both times",
-                     where, place, was, keeper, is);
+  const bool has_values = search->changes->num_values != 0;
+  if (has_values) write_values(search->changes, set, values, sizeof(values));
+  return GCAP_STATUS(GCAP_FAILED_PRECONDITION, "%s: %s is 0x%" PRIx64 "%s, and 0x%" PRIx64 " %s, which %s%s%s", where,
+                     place, was, keeper, is, otherwise(search->changes), why, has_values ? " " : "", values);
 }
 
 static gcap_status_t refuse_node(const gcap_contents_t* real, size_t index, const char* what) {
@@ -56,11 +88,17 @@ static gcap_status_t refuse_node(const gcap_contents_t* real, size_t index, cons
   return GCAP_STATUS(GCAP_FAILED_PRECONDITION, "%s: %s", where, what);
 }
 
-// Nodes that differ in more than their arguments.
-static gcap_status_t check_same(const gcap_contents_t* real, const gcap_contents_t* stand_in) {
+static gcap_status_t refuse_other(const gcap_contents_t* real, size_t index, const char* what, const char* other) {
+  char text[160];
+  snprintf(text, sizeof(text), "%s %s", what, other);
+  return refuse_node(real, index, text);
+}
+
+// Nodes that differ in more than their arguments. `other`: how the second capture differs.
+static gcap_status_t check_same(const gcap_contents_t* real, const gcap_contents_t* stand_in, const char* other) {
   if (real->count != stand_in->count) {
-    return GCAP_STATUS(GCAP_FAILED_PRECONDITION, "the graph has %zu nodes, and %zu with the buffers elsewhere",
-                       real->count, stand_in->count);
+    return GCAP_STATUS(GCAP_FAILED_PRECONDITION, "the graph has %zu nodes, and %zu %s", real->count, stand_in->count,
+                       other);
   }
   gcap_contents_change_t change;
   for (size_t i = 0; i < real->count; ++i) {
@@ -70,14 +108,14 @@ static gcap_status_t check_same(const gcap_contents_t* real, const gcap_contents
       if (!gcap_contents_differ(field, stand_in, real, i, &change)) continue;
       char where[256];
       gcap_contents_write_node(real, a, where, sizeof(where));
-      return GCAP_STATUS(GCAP_FAILED_PRECONDITION, "%s: %s is %s, and %s with the buffers elsewhere", where,
-                         change.field, change.after, change.before);
+      return GCAP_STATUS(GCAP_FAILED_PRECONDITION, "%s: %s is %s, and %s %s", where, change.field, change.after,
+                         change.before, other);
     }
     if (!a->has_arguments || !b->has_arguments) return refuse_node(real, i, "the driver does not tell its arguments");
     const bool same = a->bytes == b->bytes && a->num_parts == b->num_parts && a->by_extra == b->by_extra;
-    if (!same) return refuse_node(real, i, "it has other arguments with the buffers elsewhere");
+    if (!same) return refuse_other(real, i, "it has other arguments", other);
     const bool reads_same = a->source_hash == 0 || b->source_hash == 0 || a->source_hash == b->source_hash;
-    if (!reads_same) return refuse_node(real, i, "what it copies from the host is other with the buffers elsewhere");
+    if (!reads_same) return refuse_other(real, i, "what it copies from the host is other", other);
   }
   return NULL;
 }
@@ -97,19 +135,16 @@ static gcap_status_t check_elsewhere(const gcap_moving_buffer_t* buffers, size_t
 typedef struct span {
   const gcap_moving_buffer_t* buffers;
   size_t num_buffers;
-  const unsigned char* real;                           // from the node's first byte, as the next
-  const unsigned char* elsewhere[GCAP_STAND_IN_SETS];  // [num_sets]
-  size_t num_sets;
-  size_t begin, end;  // in which a word may lie
+  gcap_argument_span_t in;
   bool is_kernel;
 } span_t;
 
 // Whether the word at `offset` is a pointer into the buffer in all captures.
 static bool is_pointer_into(const span_t* span, size_t offset, const gcap_moving_buffer_t* buffer) {
-  const uintptr_t distance = load_word(span->real + offset) - buffer->address;
+  const uintptr_t distance = load_word(span->in.real + offset) - buffer->address;
   if (distance > buffer->bytes) return false;
-  for (size_t set = 0; set < span->num_sets; ++set) {
-    if (load_word(span->elsewhere[set] + offset) - buffer->stand_ins[set] != distance) return false;
+  for (size_t set = 0; set < span->in.num_sets; ++set) {
+    if (load_word(span->in.elsewhere[set] + offset) - buffer->stand_ins[set] != distance) return false;
   }
   return true;
 }
@@ -126,7 +161,7 @@ static gcap_status_t add_word(gcap_relocation_t* relocation, gcap_relocation_wor
 // The word at `offset`, if it is a pointer into a buffer. Buffers that share the byte there move together, so each will
 // do. Of two that only touch there, which the captures do not tell apart, none will.
 static bool read_word(const span_t* span, size_t offset, gcap_relocation_word_t* out_word) {
-  const uintptr_t word = load_word(span->real + offset);
+  const uintptr_t word = load_word(span->in.real + offset);
   bool begins = false, ends = false, goes_on = false;
   for (size_t i = 0; i < span->num_buffers; ++i) {
     const gcap_moving_buffer_t* buffer = &span->buffers[i];
@@ -144,8 +179,9 @@ static bool read_word(const span_t* span, size_t offset, gcap_relocation_word_t*
 
 // The word around the byte `at` that is a pointer into a buffer, at a multiple of `step`.
 static bool find_word(const span_t* span, size_t at, size_t step, gcap_relocation_word_t* out_word) {
-  const size_t least = at + 1 >= span->begin + WORD ? at + 1 - WORD : span->begin;
-  for (size_t offset = (least + step - 1) / step * step; offset <= at && offset + WORD <= span->end; offset += step) {
+  const size_t least = at + 1 >= span->in.begin + WORD ? at + 1 - WORD : span->in.begin;
+  for (size_t offset = (least + step - 1) / step * step; offset <= at && offset + WORD <= span->in.end;
+       offset += step) {
     if (read_word(span, offset, out_word)) return true;
   }
   return false;
@@ -154,7 +190,7 @@ static bool find_word(const span_t* span, size_t at, size_t step, gcap_relocatio
 // The first set in which the byte is another one; num_sets: it is the same in all.
 static size_t find_difference(const span_t* span, size_t at) {
   size_t set = 0;
-  while (set < span->num_sets && span->real[at] == span->elsewhere[set][at]) ++set;
+  while (set < span->in.num_sets && span->in.real[at] == span->in.elsewhere[set][at]) ++set;
   return set;
 }
 
@@ -162,8 +198,9 @@ static size_t find_difference(const span_t* span, size_t at) {
 static void note_half(gcap_relocation_t* relocation, const span_t* span, const gcap_contents_part_t* part,
                       const gcap_relocation_word_t* word) {
   if (!span->is_kernel || part->bytes == WORD) return;
-  for (size_t set = 0; set < span->num_sets; ++set) {
-    const unsigned char *a = span->real + word->offset + WORD / 2, *b = span->elsewhere[set] + word->offset + WORD / 2;
+  for (size_t set = 0; set < span->in.num_sets; ++set) {
+    const unsigned char *a = span->in.real + word->offset + WORD / 2,
+                        *b = span->in.elsewhere[set] + word->offset + WORD / 2;
     if (memcmp(a, b, WORD / 2) != 0) return;
   }
   gcap_relocation_half_t* half = &relocation->halves[word->buffer];
@@ -176,37 +213,66 @@ static bool may_move(enum cudaGraphNodeType type) {
   return type == cudaGraphNodeTypeKernel || type == cudaGraphNodeTypeMemcpy || type == cudaGraphNodeTypeMemset;
 }
 
-// What a search goes through.
-typedef struct search {
-  gcap_relocation_t* relocation;
-  const gcap_contents_t* real;
-  const gcap_relocation_rehearsals_t* rehearsals;
-} search_t;
-
 static span_t span_of(const search_t* search, size_t index, size_t part) {
   const gcap_contents_node_t* node = &search->real->nodes[index];
   const gcap_contents_part_t* whole = &gcap_contents_parts_of(search->real, node)[part];
   span_t span = {.buffers = search->relocation->buffers,
                  .num_buffers = search->relocation->num_buffers,
-                 .real = gcap_contents_bytes_of(search->real, node),
-                 .num_sets = search->rehearsals->count,
-                 .begin = whole->offset,
-                 .end = whole->offset + whole->bytes,
+                 .in = {.real = gcap_contents_bytes_of(search->real, node),
+                        .num_sets = search->rehearsals->count,
+                        .begin = whole->offset,
+                        .end = whole->offset + whole->bytes},
                  .is_kernel = node->type == cudaGraphNodeTypeKernel};
-  for (size_t set = 0; set < span.num_sets; ++set) {
+  for (size_t set = 0; set < span.in.num_sets; ++set) {
     const gcap_contents_t* contents = &search->rehearsals->elsewhere[set];
-    span.elsewhere[set] = gcap_contents_bytes_of(contents, &contents->nodes[index]);
+    span.in.elsewhere[set] = gcap_contents_bytes_of(contents, &contents->nodes[index]);
   }
   return span;
+}
+
+// The driver takes other arguments of a kernel, and another value of a fill.
+static bool may_carry(const gcap_contents_node_t* node, const gcap_value_word_t* word) {
+  const size_t fill = offsetof(struct cudaMemsetParams, value),
+               end = fill + sizeof(((struct cudaMemsetParams*)0)->value);
+  if (node->type == cudaGraphNodeTypeKernel) return true;
+  return node->type == cudaGraphNodeTypeMemset && word->offset >= fill && word->offset + word->bytes <= end;
+}
+
+static const char* what_it_is_not(const gcap_relocation_changes_t* changes) {
+  if (changes->num_values == 0) return "is no address in a buffer both times";
+  return changes->num_buffers == 0 ? "is no value both times"
+                                   : "is no address in a buffer both times, and no value both times";
+}
+
+// Adds the value that the place around the byte `at` carries, and moves `*at` behind it.
+static gcap_status_t search_value(const search_t* search, span_t* span, size_t index, size_t part, size_t set,
+                                  size_t* at) {
+  gcap_relocation_t* relocation = search->relocation;
+  const gcap_contents_node_t* node = &search->real->nodes[index];
+  const size_t offset = *at - gcap_contents_parts_of(search->real, node)[part].offset;
+  gcap_value_word_t word = {0};
+  const size_t found = gcap_values_find(relocation->values, relocation->num_values, &span->in, *at, &word);
+  const char* why = what_it_is_not(search->changes);
+  if (found > 1) why = "may carry one value as well as another:";
+  if (found == 1 && !may_carry(node, &word)) why = "the driver does not change in an executable";
+  if (found != 1 || !may_carry(node, &word)) return refuse_word(search, set, index, part, offset, why);
+  word.node = index;
+  const size_t count = relocation->num_value_words + 1;
+  if (!gcap_grow(&relocation->value_words, &relocation->value_words_room, count, sizeof(word))) {
+    return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory for %zu words of a graph", count);
+  }
+  relocation->value_words[relocation->num_value_words++] = word;
+  *at = span->in.begin = word.offset + word.bytes;
+  return NULL;
 }
 
 static gcap_status_t search_part(const search_t* search, size_t index, size_t part) {
   const gcap_contents_node_t* node = &search->real->nodes[index];
   const gcap_contents_part_t* whole = &gcap_contents_parts_of(search->real, node)[part];
   span_t span = span_of(search, index, part);
-  for (size_t at = span.begin; at < span.end;) {
+  for (size_t at = span.in.begin; at < span.in.end;) {
     const size_t set = find_difference(&span, at);
-    if (set == span.num_sets) {
+    if (set == span.in.num_sets) {
       ++at;
       continue;
     }
@@ -214,11 +280,12 @@ static gcap_status_t search_part(const search_t* search, size_t index, size_t pa
     const bool found = may_move(node->type) && (find_word(&span, at, 8, &word) || find_word(&span, at, 4, &word) ||
                                                 find_word(&span, at, 1, &word));
     if (!found) {
-      return refuse_word(search->real, &search->rehearsals->elsewhere[set], index, part, at - whole->offset);
+      GCAP_RETURN_IF_ERROR(search_value(search, &span, index, part, set, &at));
+      continue;
     }
     GCAP_RETURN_IF_ERROR(add_word(search->relocation, word));
     note_half(search->relocation, &span, whole, &word);
-    at = span.begin = word.offset + WORD;
+    at = span.in.begin = word.offset + WORD;
   }
   return NULL;
 }
@@ -242,8 +309,13 @@ static gcap_status_t prove(const gcap_relocation_t* relocation, const gcap_conte
   if (real->num_bytes != 0) memcpy(moved, real->bytes, real->num_bytes);
   for (size_t i = 0; i < relocation->num_words; ++i) {
     const gcap_relocation_word_t* word = &relocation->words[i];
-    store_word(moved + real->nodes[word->node].begin + word->offset,
-               relocation->buffers[word->buffer].stand_ins[set] + word->distance);
+    const uintptr_t address = relocation->buffers[word->buffer].stand_ins[set] + word->distance;
+    memcpy(moved + real->nodes[word->node].begin + word->offset, &address, WORD);
+  }
+  for (size_t i = 0; i < relocation->num_value_words; ++i) {
+    const gcap_value_word_t* word = &relocation->value_words[i];
+    const unsigned char* bytes = relocation->values[word->value].stand_ins[set].at + word->from;
+    memcpy(moved + real->nodes[word->node].begin + word->offset, bytes, word->bytes);
   }
   gcap_status_t status = NULL;
   for (size_t i = 0; status == NULL && i < real->count; ++i) {
@@ -277,6 +349,15 @@ bool gcap_relocation_keeps_halves(const gcap_relocation_t* relocation, size_t bu
   return (address + half->least) >> 32 == upper && (address + half->most) >> 32 == upper;
 }
 
+bool gcap_relocation_keeps_bytes(const gcap_relocation_t* relocation, size_t index, const gcap_value_bytes_t* bytes) {
+  const gcap_changing_value_t* value = &relocation->values[index];
+  for (size_t i = 0; i < value->bytes; ++i) {
+    const bool has_varied = (relocation->varied[index] >> i & 1) != 0;
+    if (!has_varied && bytes->at[i] != value->now.at[i]) return false;
+  }
+  return true;
+}
+
 bool gcap_relocation_is_clear(const gcap_relocation_t* relocation, size_t buffer, uintptr_t address) {
   return !gcap_left_behind_is_at(&relocation->fixed, address, address + relocation->buffers[buffer].bytes - 1);
 }
@@ -288,6 +369,25 @@ static int compare_words(const void* a, const void* b) {
   if (x->buffer != y->buffer) return x->buffer < y->buffer ? -1 : 1;
   if (x->node != y->node) return x->node < y->node ? -1 : 1;
   return x->offset < y->offset ? -1 : x->offset > y->offset;
+}
+
+static int compare_value_words(const void* a, const void* b) {
+  const gcap_value_word_t *x = a, *y = b;
+  if (x->value != y->value) return x->value < y->value ? -1 : 1;
+  if (x->node != y->node) return x->node < y->node ? -1 : 1;
+  return x->offset < y->offset ? -1 : x->offset > y->offset;
+}
+
+static void sort_values(gcap_relocation_t* relocation) {
+  if (relocation->num_value_words != 0) {
+    qsort(relocation->value_words, relocation->num_value_words, sizeof(*relocation->value_words), compare_value_words);
+  }
+  size_t next = 0;
+  for (size_t i = 0; i < relocation->num_values; ++i) {
+    relocation->first_value_word[i] = next;
+    while (next < relocation->num_value_words && relocation->value_words[next].value == i) ++next;
+  }
+  relocation->first_value_word[relocation->num_values] = next;
 }
 
 static void sort(gcap_relocation_t* relocation) {
@@ -302,13 +402,54 @@ static void sort(gcap_relocation_t* relocation) {
   relocation->first_word[relocation->num_buffers] = next;
 }
 
+static gcap_status_t check_used(const gcap_relocation_t* relocation) {
+  for (size_t i = 0; i < relocation->num_values; ++i) {
+    const bool is_used = relocation->first_value_word[i] != relocation->first_value_word[i + 1];
+    if (is_used || relocation->values[i].may_be_unused) continue;
+    return GCAP_STATUS(GCAP_FAILED_PRECONDITION,
+                       "no argument carries value %zu '%s', so the work may have it from elsewhere, unless "
+                       "may_be_unused says that it has not",
+                       i, relocation->values[i].name);
+  }
+  return NULL;
+}
+
+// Which bytes of a value differ between the captures.
+static uint32_t find_varied(const gcap_changing_value_t* value, size_t num_sets) {
+  uint32_t varied = 0;
+  for (size_t i = 0; i < value->bytes; ++i) {
+    for (size_t set = 0; set < num_sets; ++set) {
+      if (value->stand_ins[set].at[i] != value->now.at[i]) varied |= (uint32_t)1 << i;
+    }
+  }
+  return varied;
+}
+
+static gcap_status_t make_values(gcap_relocation_t* relocation, const gcap_relocation_changes_t* changes,
+                                 size_t num_sets) {
+  const size_t count = changes->num_values;
+  relocation->values = calloc(count + 1, sizeof(*relocation->values));
+  relocation->first_value_word = calloc(count + 1, sizeof(*relocation->first_value_word));
+  relocation->varied = calloc(count + 1, sizeof(*relocation->varied));
+  if (relocation->values == NULL || relocation->first_value_word == NULL || relocation->varied == NULL) {
+    return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory for the %zu values of a graph", count);
+  }
+  relocation->num_values = count;
+  for (size_t i = 0; i < count; ++i) {
+    relocation->values[i] = changes->values[i];
+    relocation->varied[i] = find_varied(&changes->values[i], num_sets);
+  }
+  return NULL;
+}
+
 static gcap_status_t make_tables(gcap_relocation_t* relocation, const gcap_contents_t* real,
-                                 const gcap_moving_buffer_t* buffers, size_t count) {
+                                 const gcap_relocation_changes_t* changes) {
+  const size_t count = changes->num_buffers;
   size_t most_params = 1;
   for (size_t i = 0; i < real->count; ++i) {
     if (real->nodes[i].num_parts > most_params) most_params = real->nodes[i].num_parts;
   }
-  relocation->buffers = calloc(count + 1, sizeof(*buffers));
+  relocation->buffers = calloc(count + 1, sizeof(*relocation->buffers));
   relocation->first_word = calloc(count + 1, sizeof(*relocation->first_word));
   relocation->halves = calloc(count + 1, sizeof(*relocation->halves));
   relocation->is_changed = calloc(real->count + 1, sizeof(*relocation->is_changed));
@@ -318,7 +459,7 @@ static gcap_status_t make_tables(gcap_relocation_t* relocation, const gcap_conte
     return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory for the pointers of a graph of %zu nodes", real->count);
   }
   relocation->num_buffers = count;
-  if (count != 0) memcpy(relocation->buffers, buffers, count * sizeof(*buffers));
+  if (count != 0) memcpy(relocation->buffers, changes->buffers, count * sizeof(*relocation->buffers));
   return NULL;
 }
 
@@ -335,23 +476,27 @@ static gcap_status_t find_and_prove(const search_t* search) {
 }
 
 gcap_status_t gcap_relocation_create(gcap_contents_t* real, const gcap_relocation_rehearsals_t* rehearsals,
-                                     const gcap_moving_buffer_t* buffers, size_t count,
-                                     gcap_relocation_t** out_relocation) {
+                                     const gcap_relocation_changes_t* changes, gcap_relocation_t** out_relocation) {
   *out_relocation = NULL;
   for (size_t set = 0; set < rehearsals->count; ++set) {
-    GCAP_RETURN_IF_ERROR(check_elsewhere(buffers, count, set));
-    GCAP_RETURN_IF_ERROR(check_same(real, &rehearsals->elsewhere[set]));
+    GCAP_RETURN_IF_ERROR(check_elsewhere(changes->buffers, changes->num_buffers, set));
+    GCAP_RETURN_IF_ERROR(check_same(real, &rehearsals->elsewhere[set], otherwise(changes)));
   }
   gcap_relocation_t* relocation = calloc(1, sizeof(*relocation));
   if (relocation == NULL) return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory for the pointers of a graph");
-  const search_t search = {relocation, real, rehearsals};
-  gcap_status_t status = make_tables(relocation, real, buffers, count);
+  const search_t search = {relocation, real, rehearsals, changes};
+  gcap_status_t status = make_tables(relocation, real, changes);
+  if (status == NULL) status = make_values(relocation, changes, rehearsals->count);
   if (status == NULL) status = find_and_prove(&search);
+  if (status == NULL) {
+    sort(relocation);
+    sort_values(relocation);
+    status = check_used(relocation);
+  }
   if (status != NULL) {
     gcap_relocation_destroy(relocation);
     return status;
   }
-  sort(relocation);
   relocation->contents = real;
   *out_relocation = relocation;
   return NULL;
@@ -364,130 +509,11 @@ void gcap_relocation_destroy(gcap_relocation_t* relocation) {
   free(relocation->first_word);
   free(relocation->halves);
   free(relocation->fixed.items);
+  free(relocation->value_words);
+  free(relocation->values);
+  free(relocation->first_value_word);
+  free(relocation->varied);
   free(relocation->is_changed);
   free(relocation->params);
   free(relocation);
-}
-
-// --- Moving ---------------------------------------------------------------------------------------------------------
-
-static gcap_status_t set_kernel(gcap_relocation_t* relocation, cudaGraphExec_t exec, const gcap_contents_node_t* node) {
-  unsigned char* bytes = gcap_contents_bytes_of(relocation->contents, node);
-  const gcap_contents_part_t* parts = gcap_contents_parts_of(relocation->contents, node);
-  gcap_driver_kernel_t kernel = {.function = node->function, .kernel = node->kernel, .context = node->context};
-  memcpy(kernel.grid, node->grid, sizeof(kernel.grid));
-  memcpy(kernel.block, node->block, sizeof(kernel.block));
-  kernel.shared_bytes = node->shared_bytes;
-  size_t num_bytes = node->bytes;
-  void* extra[] = {GCAP_DRIVER_EXTRA_BUFFER, bytes, GCAP_DRIVER_EXTRA_BYTES, &num_bytes, GCAP_DRIVER_EXTRA_END};
-  for (size_t i = 0; i < node->num_parts; ++i) relocation->params[i] = bytes + parts[i].offset;
-  kernel.params = node->by_extra ? NULL : relocation->params;
-  kernel.extra = node->by_extra ? extra : NULL;
-  gcap_driver_t driver;
-  GCAP_RETURN_IF_ERROR(gcap_driver_get(&driver));
-  return GCAP_DRIVER("cuGraphExecKernelNodeSetParams", driver.set_kernel(exec, node->node, &kernel));
-}
-
-// The driver sets a copy of several rows to what it is, and to nothing else. So gcap refuses such a copy itself: a copy
-// that is set as it is would pass for one that moves. Measured on an H200, driver 580.159.04:
-// probe.single.rows_in_an_executable.
-static gcap_status_t set_copy(const gcap_relocation_t* relocation, cudaGraphExec_t exec,
-                              const gcap_contents_node_t* node) {
-  const struct cudaMemcpy3DParms copy = gcap_contents_copy_of(relocation->contents, node);
-  if (copy.extent.height > 1 || copy.extent.depth > 1) {
-    return GCAP_STATUS(GCAP_FAILED_PRECONDITION,
-                       "it copies %zu rows of %zu bytes, and only copies of one row change; remedy: a kernel that "
-                       "copies the rows, or a copy of each row; see docs/graphs.md",
-                       copy.extent.height * copy.extent.depth, copy.extent.width);
-  }
-  return GCAP_CUDA(cudaGraphExecMemcpyNodeSetParams(exec, node->node, &copy));
-}
-
-static gcap_status_t set_node(gcap_relocation_t* relocation, cudaGraphExec_t exec, size_t index) {
-  const gcap_contents_node_t* node = &relocation->contents->nodes[index];
-  if (node->type == cudaGraphNodeTypeKernel) return set_kernel(relocation, exec, node);
-  if (node->type == cudaGraphNodeTypeMemcpy) return set_copy(relocation, exec, node);
-  struct cudaMemsetParams fill;
-  memcpy(&fill, gcap_contents_bytes_of(relocation->contents, node), sizeof(fill));
-  return GCAP_CUDA(cudaGraphExecMemsetNodeSetParams(exec, node->node, &fill));
-}
-
-// Puts the buffer's address into the arguments, and marks the nodes.
-static void patch(gcap_relocation_t* relocation, size_t buffer, uintptr_t address) {
-  relocation->buffers[buffer].address = address;
-  for (size_t i = relocation->first_word[buffer]; i < relocation->first_word[buffer + 1]; ++i) {
-    const gcap_relocation_word_t* word = &relocation->words[i];
-    unsigned char* bytes =
-        gcap_contents_bytes_of(relocation->contents, &relocation->contents->nodes[word->node]) + word->offset;
-    store_word(bytes, address + word->distance);
-    relocation->is_changed[word->node] = true;
-  }
-}
-
-// Sets the marked nodes of the buffer, and unmarks them.
-static gcap_status_t set_changed(gcap_relocation_t* relocation, cudaGraphExec_t exec, size_t buffer) {
-  gcap_status_t status = NULL;
-  for (size_t i = relocation->first_word[buffer]; i < relocation->first_word[buffer + 1]; ++i) {
-    const size_t node = relocation->words[i].node;
-    if (!relocation->is_changed[node]) continue;
-    relocation->is_changed[node] = false;
-    if (status == NULL) status = set_node(relocation, exec, node);
-  }
-  return status;
-}
-
-// Moves the buffers whose address is another one, and leaves the old addresses in `addresses`.
-static gcap_status_t swap(gcap_relocation_t* relocation, cudaGraphExec_t exec, uintptr_t* addresses) {
-  for (size_t i = 0; i < relocation->num_buffers; ++i) {
-    const uintptr_t old = relocation->buffers[i].address;
-    if (addresses[i] != 0 && addresses[i] != old) patch(relocation, i, addresses[i]);
-    addresses[i] = old;
-  }
-  gcap_status_t status = NULL;
-  for (size_t i = 0; i < relocation->num_buffers; ++i) {
-    if (addresses[i] == relocation->buffers[i].address) continue;
-    gcap_status_t set = set_changed(relocation, exec, i);
-    status = gcap_status_join(status, set);
-  }
-  return status;
-}
-
-// Measured on an H200: the driver crashes when it sets a kernel node for a thread that has no current context. A thread
-// gets one with its first call of the runtime that needs one, as the last one here.
-static gcap_status_t make_context_current(cudaGraphExec_t exec) {
-  gcap_driver_t driver;
-  void* context = NULL;
-  unsigned long long flags = 0;
-  GCAP_RETURN_IF_ERROR(gcap_driver_get(&driver));
-  GCAP_RETURN_IF_ERROR(GCAP_DRIVER("cuCtxGetCurrent", driver.current_context(&context)));
-  return context != NULL ? NULL : GCAP_CUDA(cudaGraphExecGetFlags(exec, &flags));
-}
-
-gcap_status_t gcap_relocation_check_nodes(gcap_relocation_t* relocation, cudaGraphExec_t exec) {
-  GCAP_RETURN_IF_ERROR(make_context_current(exec));
-  for (size_t i = 0; i < relocation->num_words; ++i) relocation->is_changed[relocation->words[i].node] = true;
-  gcap_status_t status = NULL;
-  for (size_t i = 0; i < relocation->contents->count; ++i) {
-    if (!relocation->is_changed[i]) continue;
-    relocation->is_changed[i] = false;
-    if (status != NULL) continue;
-    status = set_node(relocation, exec, i);
-    if (status == NULL) continue;
-    char where[256];
-    gcap_contents_write_node(relocation->contents, &relocation->contents->nodes[i], where, sizeof(where));
-    status = gcap_status_annotate(status, GCAP_FAILED_PRECONDITION,
-                                  "%s: the driver does not change this node in an executable", where);
-  }
-  return status;
-}
-
-gcap_status_t gcap_relocation_move(gcap_relocation_t* relocation, cudaGraphExec_t exec, uintptr_t* addresses,
-                                   bool* out_torn) {
-  *out_torn = false;
-  GCAP_RETURN_IF_ERROR(make_context_current(exec));
-  gcap_status_t status = swap(relocation, exec, addresses);
-  if (status == NULL) return NULL;
-  gcap_status_t undone = swap(relocation, exec, addresses);
-  *out_torn = undone != NULL;
-  return gcap_status_join(status, undone);
 }

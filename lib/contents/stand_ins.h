@@ -18,8 +18,9 @@ typedef struct gcap_stand_ins {
   bool is_memory;
 } gcap_stand_ins_t;
 
-// Gives each buffer its stand-in number `set`: set 0 first, then set 1. The stand-ins of a group lie to one another as
-// its buffers do; groups are apart. What a capture might take from an address is another at one of them:
+// Gives each buffer its stand-in number `set`: set 0 first, then the others, which are like set 1. The stand-ins of a
+// group lie to one another as its buffers do; groups are apart. What a capture might take from an address is another at
+// one of them:
 //   - Between the promised alignment and 64 KiB each bit of the address is 1 in set 0 and 0 in set 1, or, if the buffer
 //     is aligned to 64 KiB already, 0 at the buffer. So is the greatest power of two that an address is a multiple of.
 //   - The groups are in one order in set 0, and in the other in set 1. So each difference of two addresses changes by

@@ -50,7 +50,7 @@ static gcap_status_t move(const gcap_graph_slot_t* slot, bool* out_torn) {
   gcap_thread_setting_t previous;
   GCAP_RETURN_IF_ERROR(gcap_thread_enter(graph->device_id, &previous));
   gcap_status_t status =
-      gcap_relocation_move(graph->moving->relocation, graph->exec, graph->moving->addresses, out_torn);
+      gcap_relocation_move(graph->moving->relocation, graph->exec, graph->moving->addresses, /*values=*/NULL, out_torn);
   gcap_status_t left = gcap_thread_leave(graph->device_id, &previous);
   *out_torn |= status == NULL && left != NULL;
   return gcap_status_join(status, left);

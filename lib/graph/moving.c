@@ -246,8 +246,8 @@ static gcap_status_t relocate(gcap_graph_moving_t* moving, gcap_contents_t* cont
   const gcap_relocation_rehearsals_t rehearsals = {moving->rehearsed, moving->num_rehearsed};
   GCAP_RETURN_IF_ERROR(check_host_functions(moving, contents));
   GCAP_RETURN_IF_ERROR(gcap_left_behind_note_sources(contents, moving->buffers, moving->count, GCAP_STAND_IN_SETS));
-  GCAP_RETURN_IF_ERROR(
-      gcap_relocation_create(contents, &rehearsals, moving->buffers, moving->count, &moving->relocation));
+  const gcap_relocation_changes_t changes = {.buffers = moving->buffers, .num_buffers = moving->count};
+  GCAP_RETURN_IF_ERROR(gcap_relocation_create(contents, &rehearsals, &changes, &moving->relocation));
   GCAP_RETURN_IF_ERROR(check_used(moving));
   return make_spots(moving);
 }

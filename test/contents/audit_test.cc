@@ -62,7 +62,8 @@ TEST_F(Audit, APointerIsOfTheBufferThatMovesItsOwnNode) {
   const gcap_moving_buffer_t buffer = {"moving", At(1), kBytes, 256, {At(2)}};
   gcap_relocation_t* relocation = nullptr;
   const gcap_relocation_rehearsals_t rehearsals = {stand_in.get(), 1};
-  GCAP_ASSERT_OK(gcap_relocation_create(real.get(), &rehearsals, &buffer, 1, &relocation));
+  const gcap_relocation_changes_t changes = {&buffer, 1, nullptr, 0};
+  GCAP_ASSERT_OK(gcap_relocation_create(real.get(), &rehearsals, &changes, &relocation));
   gcap_audit_subject_t subject = {};
   subject.contents = real.get();
   subject.relocation = relocation;
@@ -80,7 +81,8 @@ TEST_F(Audit, NotesFollowTheBufferThatMoved) {
   const gcap_moving_buffer_t buffer = {"moving", At(1), kBytes, 256, {At(2)}};
   gcap_relocation_t* relocation = nullptr;
   const gcap_relocation_rehearsals_t rehearsals = {stand_in.get(), 1};
-  GCAP_ASSERT_OK(gcap_relocation_create(real.get(), &rehearsals, &buffer, 1, &relocation));
+  const gcap_relocation_changes_t changes = {&buffer, 1, nullptr, 0};
+  GCAP_ASSERT_OK(gcap_relocation_create(real.get(), &rehearsals, &changes, &relocation));
   gcap_audit_subject_t subject = {};
   subject.contents = real.get();
   subject.relocation = relocation;

@@ -4,6 +4,7 @@
 #include <cuda_runtime_api.h>
 
 #include <cstdint>
+#include <cstring>
 #include <thread>
 #include <vector>
 
@@ -25,12 +26,15 @@ namespace testing {
 namespace {
 
 constexpr size_t kBytes = 256;
+// Of the two captures.
+constexpr uint64_t kAddends[] = {1, 0x1234567890};
+constexpr int kFills[] = {0, 0x41};
 
 class ContentsSim : public ::testing::Test {
  protected:
   void SetUp() override {
     for (float*& memory : memory_) GCAP_EXPECT_CUDA(cudaMalloc(reinterpret_cast<void**>(&memory), kBytes));
-    for (int i = 0; i < 2; ++i) graphs_[i] = Capture(memory_[i]);
+    for (int i = 0; i < 2; ++i) graphs_[i] = Capture(memory_[i], kAddends[i], kFills[i]);
   }
   void TearDown() override {
     for (cudaGraph_t graph : graphs_) GCAP_EXPECT_CUDA(cudaGraphDestroy(graph));
@@ -38,13 +42,12 @@ class ContentsSim : public ::testing::Test {
   }
 
   // A kernel, a copy, a fill, a host function, an allocation, and a child graph of the kernel.
-  static cudaGraph_t Capture(float* memory) {
+  static cudaGraph_t Capture(float* memory, uint64_t addend, int fill) {
     const RawStream stream;
     cudaGraph_t graph = nullptr, child = nullptr;
     const auto add = [&] {
       float* x = memory;
       float* y = memory + 16;
-      uint64_t addend = 1;
       uint32_t count = 16;
       void* args[] = {&x, &y, &addend, &count};
       GCAP_EXPECT_CUDA(cudaLaunchKernel(reinterpret_cast<const void*>(gcap_kernel_add_scalar), dim3(1), dim3(32), args,
@@ -56,7 +59,7 @@ class ContentsSim : public ::testing::Test {
     GCAP_EXPECT_CUDA(cudaStreamBeginCapture(stream.get(), cudaStreamCaptureModeThreadLocal));
     add();
     GCAP_EXPECT_CUDA(cudaMemcpyAsync(memory + 32, memory, 32, cudaMemcpyDeviceToDevice, stream.get()));
-    GCAP_EXPECT_CUDA(cudaMemsetAsync(memory + 8, 0, 32, stream.get()));
+    GCAP_EXPECT_CUDA(cudaMemsetAsync(memory + 8, fill, 32, stream.get()));
     GCAP_EXPECT_CUDA(cudaLaunchHostFunc(
         stream.get(), [](void*) {}, nullptr));
     GCAP_EXPECT_CUDA(cudaStreamEndCapture(stream.get(), &graph));
@@ -72,13 +75,34 @@ class ContentsSim : public ::testing::Test {
         {"memory", reinterpret_cast<uintptr_t>(memory_[0]), kBytes, 256, {reinterpret_cast<uintptr_t>(memory_[1])}}};
   }
 
+  static gcap_changing_value_t Value(const char* name, size_t bytes, uint64_t now, uint64_t stand_in) {
+    gcap_changing_value_t value = {};
+    value.name = name;
+    value.bytes = bytes;
+    value.now = BytesOf(now);
+    value.stand_ins[0] = BytesOf(stand_in);
+    return value;
+  }
+  static gcap_value_bytes_t BytesOf(uint64_t number) {
+    gcap_value_bytes_t bytes = {};
+    std::memcpy(bytes.at, &number, sizeof(number));
+    return bytes;
+  }
+  // Of both kernels, and of the fill.
+  static std::vector<gcap_changing_value_t> Values() {
+    return {Value("addend", 8, kAddends[0], kAddends[1]), Value("fill", 4, kFills[0], kFills[1])};
+  }
+
   // An executable of the first graph, and what moves it.
   struct Movable {
-    explicit Movable(const ContentsSim& of) : buffers(of.Buffers()), address(buffers[0].stand_ins[0]) {
+    explicit Movable(const ContentsSim& of)
+        : buffers(of.Buffers()), address(buffers[0].stand_ins[0]), values{BytesOf(kAddends[0]), BytesOf(kFills[0])} {
       GCAP_EXPECT_OK(gcap_contents_read(of.graphs_[0], true, &real));
       GCAP_EXPECT_OK(gcap_contents_read(of.graphs_[1], true, &stand_in));
       const gcap_relocation_rehearsals_t rehearsals = {&stand_in, 1};
-      GCAP_EXPECT_OK(gcap_relocation_create(&real, &rehearsals, buffers.data(), 1, &relocation));
+      const std::vector<gcap_changing_value_t> changing = Values();
+      const gcap_relocation_changes_t changes = {buffers.data(), 1, changing.data(), changing.size()};
+      GCAP_EXPECT_OK(gcap_relocation_create(&real, &rehearsals, &changes, &relocation));
       GCAP_EXPECT_CUDA(cudaGraphInstantiate(&exec, of.graphs_[0], 0));
     }
     Movable(const Movable&) = delete;
@@ -89,10 +113,14 @@ class ContentsSim : public ::testing::Test {
       gcap_contents_free(&real);
       gcap_contents_free(&stand_in);
     }
-    gcap_status_t Move(bool* out_torn) { return gcap_relocation_move(relocation, exec, &address, out_torn); }
+    gcap_status_t Move(bool* out_torn) {
+      return gcap_relocation_move(relocation, exec, &address, values.data(), out_torn);
+    }
+    void SetValues(uint64_t addend, uint64_t fill) { values = {BytesOf(addend), BytesOf(fill)}; }
 
     std::vector<gcap_moving_buffer_t> buffers;
     uintptr_t address;
+    std::vector<gcap_value_bytes_t> values;  // as they are now, at first
     gcap_contents_t real = {}, stand_in = {};
     gcap_relocation_t* relocation = nullptr;
     cudaGraphExec_t exec = nullptr;
@@ -212,9 +240,12 @@ TEST_F(ContentsSim, ARelocationOfWhatIsUnknownIsRefused) {
     if (read.ok()) {
       gcap_relocation_t* relocation = nullptr;
       const gcap_relocation_rehearsals_t rehearsals = {&stand_in, 1};
-      const Outcome made(gcap_relocation_create(&real, &rehearsals, buffers.data(), 1, &relocation));
+      const std::vector<gcap_changing_value_t> values = Values();
+      const gcap_relocation_changes_t changes = {buffers.data(), 1, values.data(), values.size()};
+      const Outcome made(gcap_relocation_create(&real, &rehearsals, &changes, &relocation));
       if (made.ok()) {
         EXPECT_EQ(relocation->num_words, 7u) << fault.function() << ": two kernels, a copy and a fill";
+        EXPECT_EQ(relocation->num_value_words, 3u) << fault.function() << ": two kernels and a fill";
       } else {
         EXPECT_TRUE(fault.hit());
         EXPECT_STREQ(gcap_code_name(made.code), "FAILED_PRECONDITION") << made.message;
@@ -233,6 +264,7 @@ TEST_F(ContentsSim, WithoutHostMemoryNothingIsLost) {
     for (bool hit = true; hit; ++failed) {
       const long blocks = LiveBlocks();
       const auto buffers = Buffers();
+      const auto values = Values();
       gcap_contents_t real = {}, stand_in = {};
       gcap_relocation_t* relocation = nullptr;
       gcap_graph_notes_t* notes = nullptr;
@@ -242,7 +274,8 @@ TEST_F(ContentsSim, WithoutHostMemoryNothingIsLost) {
         status = gcap_contents_read(graphs_[0], true, &real);
         if (status == nullptr) status = gcap_contents_read(graphs_[1], true, &stand_in);
         const gcap_relocation_rehearsals_t rehearsals = {&stand_in, 1};
-        if (status == nullptr) status = gcap_relocation_create(&real, &rehearsals, buffers.data(), 1, &relocation);
+        const gcap_relocation_changes_t changes = {buffers.data(), 1, values.data(), values.size()};
+        if (status == nullptr) status = gcap_relocation_create(&real, &rehearsals, &changes, &relocation);
         if (status == nullptr) status = gcap_graph_notes_create(graphs_[0], nullptr, nullptr, &notes);
         hit = no_memory.hits() > 0;
       }
@@ -271,12 +304,23 @@ TEST_F(ContentsSim, AThreadThatMadeNoCallYetMovesAGraph) {
   EXPECT_EQ(graph.address, graph.buffers[0].address);
 }
 
-// The graph adds in 16 words, copies 32 bytes and clears 32, all in one buffer; a child adds once more.
+// What the graph does with memory in which each float is 3: adds in 16 floats behind the first 16, copies the first 8
+// behind those, fills 8 from the ninth on, and adds once more.
+std::vector<float> Expected(uint64_t addend, int fill) {
+  std::vector<float> floats(kBytes / sizeof(float), 3);
+  const float added = static_cast<float>(addend & 0xff);
+  std::memset(&floats[8], fill, 32);
+  for (int i = 0; i < 16; ++i) floats[16 + i] = floats[i] + added;
+  return floats;
+}
+
+// Each node is set once, whether a pointer, a value or both are other ones, or all are as they were.
 TEST_F(ContentsSim, AMoveSetsEachNodeOnceOrNone) {
   constexpr size_t kWords = kBytes / sizeof(float);
   int moved = 0;
   const Walked walked = WalkFaults([&](Fault& fault) {
     Movable graph(*this);
+    graph.SetValues(7, 0x40);
     bool torn = true;
     const Outcome outcome = fault.During([&] { return graph.Move(&torn); });
     EXPECT_EQ(outcome.ok(), !fault.hit()) << fault.function();
@@ -285,9 +329,12 @@ TEST_F(ContentsSim, AMoveSetsEachNodeOnceOrNone) {
               outcome.ok() ? graph.buffers[0].stand_ins[0] : graph.buffers[0].address);
     if (outcome.ok()) {
       EXPECT_EQ(graph.address, graph.buffers[0].address);
+      EXPECT_EQ(std::memcmp(graph.values[0].at, BytesOf(kAddends[0]).at, 8), 0);
+      EXPECT_EQ(std::memcmp(graph.values[1].at, BytesOf(kFills[0]).at, 8), 0);
     }
     // It works there and nowhere else.
-    std::vector<float> before(kWords, 3), after[2] = {before, before};
+    const std::vector<float> before(kWords, 3);
+    std::vector<float> after[2] = {before, before};
     for (float* memory : memory_) GCAP_EXPECT_CUDA(cudaMemcpy(memory, before.data(), kBytes, cudaMemcpyDefault));
     const RawStream stream;
     GCAP_EXPECT_CUDA(cudaGraphLaunch(graph.exec, stream.get()));
@@ -295,12 +342,30 @@ TEST_F(ContentsSim, AMoveSetsEachNodeOnceOrNone) {
     for (int i = 0; i < 2; ++i) {
       GCAP_EXPECT_CUDA(cudaMemcpy(after[i].data(), memory_[i], kBytes, cudaMemcpyDefault));
     }
-    EXPECT_NE(after[outcome.ok() ? 1 : 0], before);
+    EXPECT_EQ(after[outcome.ok() ? 1 : 0], outcome.ok() ? Expected(7, 0x40) : Expected(1, 0));
     EXPECT_EQ(after[outcome.ok() ? 0 : 1], before);
     moved += outcome.ok();
   });
   EXPECT_EQ(moved, 1);
   EXPECT_EQ(walked.calls, 5u) << "for the thread's context, two kernels, a copy and a fill";
+}
+
+TEST_F(ContentsSim, OnlyNodesThatReadWhatIsAnotherOneAreSet) {
+  Movable graph(*this);
+  graph.address = 0;
+  const auto calls_of = [&](uint64_t addend, uint64_t fill) {
+    graph.SetValues(addend, fill);
+    bool torn = true;
+    const uint64_t calls = CudaCalls();
+    GCAP_EXPECT_OK(graph.Move(&torn));
+    EXPECT_FALSE(torn);
+    return CudaCalls() - calls;
+  };
+  EXPECT_EQ(calls_of(kAddends[0], kFills[0]), 1u) << "for the thread's context";
+  EXPECT_EQ(calls_of(7, kFills[0]), 3u) << "two kernels";
+  EXPECT_EQ(calls_of(7, 0x40), 2u) << "a fill";
+  EXPECT_EQ(calls_of(7, 0x40), 1u);
+  EXPECT_EQ(calls_of(9, 0x42), 4u);
 }
 
 TEST_F(ContentsSim, ABufferWithoutANewAddressStays) {

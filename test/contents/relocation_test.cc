@@ -31,8 +31,8 @@ struct Relocation {
              const std::vector<gcap_moving_buffer_t>& buffers = kBuffers)
       : real(real), stand_in(stand_in) {
     const gcap_relocation_rehearsals_t rehearsals = {this->stand_in.get(), 1};
-    const Outcome outcome(
-        gcap_relocation_create(this->real.get(), &rehearsals, buffers.data(), buffers.size(), &relocation));
+    const gcap_relocation_changes_t changes = {buffers.data(), buffers.size(), nullptr, 0};
+    const Outcome outcome(gcap_relocation_create(this->real.get(), &rehearsals, &changes, &relocation));
     ok = outcome.ok();
     message = outcome.message;
     EXPECT_EQ(ok, relocation != nullptr);
@@ -221,8 +221,9 @@ TEST(Relocation, WhatTheTableDoesNotExplainFailsTheProof) {
   stand_in.bytes()[3] = 0x77;
   gcap_relocation_t* relocation = nullptr;
   const gcap_relocation_rehearsals_t rehearsals = {stand_in.get(), 1};
-  GCAP_EXPECT_FAILS(gcap_relocation_create(real.get(), &rehearsals, kBuffers.data(), 2, &relocation),
-                    GCAP_FAILED_PRECONDITION, "node 0 of 1, kernel: with its words moved");
+  const gcap_relocation_changes_t changes = {kBuffers.data(), 2, nullptr, 0};
+  GCAP_EXPECT_FAILS(gcap_relocation_create(real.get(), &rehearsals, &changes, &relocation), GCAP_FAILED_PRECONDITION,
+                    "node 0 of 1, kernel: with its words moved");
   EXPECT_EQ(relocation, nullptr);
 }
 
@@ -289,8 +290,9 @@ std::string WordsOfThree(const Bytes& real, const Bytes& first, const Bytes& sec
   Contents at({{{real}}}), at_first({{{first}}}), at_second({{{second}}});
   const gcap_contents_t elsewhere[] = {*at_first.get(), *at_second.get()};
   const gcap_relocation_rehearsals_t rehearsals = {elsewhere, 2};
+  const gcap_relocation_changes_t changes = {buffers.data(), buffers.size(), nullptr, 0};
   gcap_relocation_t* relocation = nullptr;
-  const Outcome outcome(gcap_relocation_create(at.get(), &rehearsals, buffers.data(), buffers.size(), &relocation));
+  const Outcome outcome(gcap_relocation_create(at.get(), &rehearsals, &changes, &relocation));
   std::string text = outcome.ok() ? "" : "refused: " + outcome.message;
   for (size_t i = 0; relocation != nullptr && i < relocation->num_words; ++i) {
     text += std::to_string(relocation->words[i].buffer) + "+" + std::to_string(relocation->words[i].offset) + " ";
