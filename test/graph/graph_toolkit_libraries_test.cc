@@ -73,9 +73,9 @@ class GraphBatchedProducts : public LibraryCallsTest {
     EXPECT_BLAS_OK(cublasSetWorkspace(handle_, workspace_->get(), kWorkspaceBytes));
   }
   void TearDown() override {
-    GCAP_EXPECT_CUDA(cudaFreeHost(pinned_));
     if (handle_ != nullptr) {
       EXPECT_BLAS_OK(cublasDestroy(handle_));
+      GCAP_EXPECT_CUDA(cudaFreeHost(pinned_));
     }
     workspace_.reset();
     table_.reset();
@@ -282,11 +282,10 @@ struct FftShape {
 class GraphTransforms : public LibraryCallsTest {
  protected:
   void SetUp() override {
-    LibraryCallsTest::SetUp();
-    if (IsSkipped() || HasFatalFailure()) return;
     std::string reason;
     fft_ = OpenCufft(&reason);
     if (fft_ == nullptr) GTEST_SKIP() << reason;
+    LibraryCallsTest::SetUp();
   }
 
   void Try(const FftShape& shape, Transform transform, bool own_workspace, size_t shift) {
@@ -371,11 +370,10 @@ class GraphRandom : public LibraryCallsTest {
   static constexpr size_t kNumbers = 1 << 16;
 
   void SetUp() override {
-    LibraryCallsTest::SetUp();
-    if (IsSkipped() || HasFatalFailure()) return;
     std::string reason;
     random_ = OpenCurand(&reason);
     if (random_ == nullptr) GTEST_SKIP() << reason;
+    LibraryCallsTest::SetUp();
   }
   void* CreateGenerator(RandomKind kind) {
     void* generator = nullptr;
@@ -505,11 +503,11 @@ class GraphSparse : public LibraryCallsTest {
   enum { kFirstIndices, kColumnIndices, kValues, kX, kY, kScalars, kWorkspaceAt };
 
   void SetUp() override {
-    LibraryCallsTest::SetUp();
-    if (IsSkipped() || HasFatalFailure()) return;
     std::string reason;
     sparse_ = OpenCusparse(&reason);
     if (sparse_ == nullptr) GTEST_SKIP() << reason;
+    LibraryCallsTest::SetUp();
+    if (IsSkipped() || HasFatalFailure()) return;
     EXPECT_LIBRARY_OK(sparse_->cusparseCreate(&handle_));
     EXPECT_LIBRARY_OK(sparse_->cusparseSetStream(handle_, stream_->get()));
     EXPECT_LIBRARY_OK(sparse_->cusparseSetPointerMode(handle_, kSparseOnDevice));
