@@ -486,12 +486,29 @@ status run_with(Object* object, gcap_run_t how, Work& work) {
 }
 }  // namespace detail
 
-// A gcap_run_t with its defaults: `{id, stream}`, or a variable whose other fields are set.
+// A key from a struct, whose bytes are all values: a struct with padding does not compile. The key borrows struct and
+// name. `const auto key = gcap::key_of(step, "decode"); gcap::run(graphs, {&key, stream}, work);`
+template <class Struct>
+gcap_graph_key_t key_of(const Struct& bytes, const char* name = nullptr) noexcept {
+  static_assert(std::is_trivially_copyable<Struct>::value, "a key is bytes");
+  static_assert(std::has_unique_object_representations<Struct>::value,
+                "the struct has padding, or floating-point fields: equal values may differ in their bytes");
+  static_assert(sizeof(Struct) <= GCAP_GRAPH_KEY_MAX_BYTES, "the struct has more than GCAP_GRAPH_KEY_MAX_BYTES");
+  return {&bytes, sizeof(bytes), name};
+}
+template <class Struct>
+gcap_graph_key_t key_of(const Struct&& bytes, const char* name = nullptr) = delete;  // it would borrow a temporary
+
+// A gcap_run_t with its defaults: `{id, stream}`, `{&key, stream}`, or a variable whose other fields are set.
 struct run_args : gcap_run_t {
   run_args(int run_id, cudaStream_t run_stream = GCAP_RUN_OWN_STREAM) noexcept : gcap_run_t() {
     gcap_run_init(this);
     id = run_id;
     stream = run_stream;
+  }
+  run_args(const gcap_graph_key_t* run_key, cudaStream_t run_stream = GCAP_RUN_OWN_STREAM) noexcept
+      : run_args(GCAP_GRAPH_ID_NONE, run_stream) {
+    key = run_key;
   }
 };
 

@@ -77,6 +77,7 @@ typedef struct gcap_graph_info {
   // How many ids the manager remembers, and how many of them have a graph. Of GCAP_GRAPH_ID_NONE alone; else 0.
   size_t ids;
   size_t graphs;
+  char name[GCAP_GRAPH_NAME_BYTES];  // of the id's key (gcap_graph_key_t); empty: it has none
 } gcap_graph_info_t;
 
 // --- Questions to a manager ------------------------------------------------------------------------------------------
@@ -107,8 +108,14 @@ typedef enum gcap_graph_question {
 GCAP_API gcap_status_t gcap_graph_manager_explain(gcap_graph_manager_t* manager, int id,
                                                   gcap_graph_question_t question) GCAP_NODISCARD;
 
-// Writes the ids that the manager remembers to `out_ids`, at most `capacity` of them, in no order, and returns how many
-// there are. `out_ids` may be NULL if `capacity` is 0.
+// Gives the id of a key that the manager remembers. Of the key, `name` does not count.
+//   INVALID_ARGUMENT  no bytes, or more than GCAP_GRAPH_KEY_MAX_BYTES
+//   NOT_FOUND         the key was never run, was released, or was forgotten (max_ids_without_graph)
+GCAP_API gcap_status_t gcap_graph_manager_find(gcap_graph_manager_t* manager, const gcap_graph_key_t* key,
+                                               int* out_id) GCAP_NODISCARD;
+
+// Writes the ids that the manager remembers, also those of keys, to `out_ids`, at most `capacity` of them, in no order,
+// and returns how many there are. `out_ids` may be NULL if `capacity` is 0.
 GCAP_API size_t gcap_graph_manager_list_ids(gcap_graph_manager_t* manager, int* out_ids, size_t capacity);
 
 // Writes the graph of `id` to `path` in the DOT language; `flags`: enum cudaGraphDebugDotFlags.

@@ -21,6 +21,24 @@ extern "C" {
 // gpu_graph_id). Ids are >= 0. GCAP_GRAPH_ID_NONE means: never capture this run.
 #define GCAP_GRAPH_ID_NONE (-1)
 
+// A key names one captured graph as an id does, with bytes of the caller's own: all that decides what the work records,
+// such as a struct of a batch size, a rank and a phase. Keys are compared byte by byte, so a struct whose padding or
+// unused bytes are not cleared is another key each time: clear it with memset before its fields are set. A graph
+// manager gives each key an id below GCAP_GRAPH_ID_NONE, which gcap_run_result_t.id and gcap_graph_manager_find give.
+// Every function that takes an id takes that one too, but a run is begun by its key. The key is forgotten with its id,
+// and its next run has another id. Of a runtime whose threads have managers of their own, the id is that of the calling
+// thread.
+#define GCAP_GRAPH_KEY_MAX_BYTES 256
+#define GCAP_GRAPH_NAME_BYTES 64
+
+typedef struct gcap_graph_key {
+  const void* bytes;
+  size_t size;  // 1 to GCAP_GRAPH_KEY_MAX_BYTES
+  // Not compared. For messages and gcap_graph_info_t.name, which show its first GCAP_GRAPH_NAME_BYTES - 1 bytes. The
+  // name of the first run counts, until the key is forgotten. May be NULL.
+  const char* name;
+} gcap_graph_key_t;
+
 // --- What the work gets ---------------------------------------------------------------------------------------------
 
 // What the work of a run may use. Fields are appended only, and struct_size says which there are
@@ -138,11 +156,14 @@ typedef struct gcap_run_result {
   // The device was given work of the run, or may have been: a caller who runs it again does it twice. False after a
   // failure that came before that.
   bool was_issued;
+  // The id of the run, also that of its key. GCAP_GRAPH_ID_NONE: the run has neither, its key was never run, or the run
+  // was refused.
+  int id;
 } gcap_run_result_t;
 
 // Says how large the struct is. Every run sets the rest.
 static inline void gcap_run_result_init(gcap_run_result_t* result) {
-  const gcap_run_result_t nothing = {sizeof(*result), GCAP_RUN_NOT_DONE, GCAP_EAGER_NOT, false};
+  const gcap_run_result_t nothing = {sizeof(*result), GCAP_RUN_NOT_DONE, GCAP_EAGER_NOT, false, GCAP_GRAPH_ID_NONE};
   *result = nothing;
 }
 
@@ -175,12 +196,14 @@ typedef struct gcap_run {
   size_t num_bindings;
   bool synchronize;           // waits until the results are complete. Default false
   gcap_run_result_t* result;  // what became of the run. Default NULL: nobody asks
+  // Names the graph instead of `id`, which is then GCAP_GRAPH_ID_NONE. A capture copies it. Default NULL: `id` counts.
+  const gcap_graph_key_t* key;
 } gcap_run_t;
 
 // Fills in the defaults.
 static inline void gcap_run_init(gcap_run_t* run) {
-  const gcap_run_t defaults = {sizeof(*run), GCAP_GRAPH_ID_NONE, GCAP_RUN_OWN_STREAM, NULL, NULL, NULL, NULL, 0, false,
-                               NULL};
+  const gcap_run_t defaults = {
+      sizeof(*run), GCAP_GRAPH_ID_NONE, GCAP_RUN_OWN_STREAM, NULL, NULL, NULL, NULL, 0, false, NULL, NULL};
   *run = defaults;
 }
 

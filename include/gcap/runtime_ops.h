@@ -74,6 +74,10 @@ typedef struct gcap_runtime_ops {
   // Optional. Ends `self`, and answers as every end in gcap.h: NULL, `self` is gone; LEAKED, `self` is gone but a part
   // of it is kept; any other code, `self` is whole and `destroy` is called again later. Default: nothing ends.
   gcap_status_t (*destroy)(void* self);
+
+  // begin_run and replay follow gcap_run_t.key, and end_run sets gcap_run_result_t.id. Default: a run with a key is
+  // refused before the table is called.
+  bool takes_keys;
 } gcap_runtime_ops_t;
 
 // Makes a runtime from a table. On failure the table's `destroy` is not called.

@@ -170,6 +170,7 @@ gcap_status_t gcap_graph_manager_audit(gcap_graph_manager_t* manager, int id, gc
   size_t findings = 0;
   pthread_mutex_lock(&manager->mutex);
   gcap_status_t status = audit(manager, id, on_pointer, &copies, &findings);
+  status = gcap_graph_name_failure(gcap_graph_find_slot(manager, id), status);
   if (status == NULL) gcap_graph_hold_locked(manager);
   pthread_mutex_unlock(&manager->mutex);
   if (status == NULL) {

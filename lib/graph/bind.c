@@ -130,6 +130,7 @@ gcap_status_t gcap_graph_manager_bind(gcap_graph_manager_t* manager, int id, siz
   gcap_graph_slot_t* slot = NULL;
   gcap_status_t status = gcap_graph_find_replayable(manager, id, &slot);
   if (status == NULL) status = bind_one(slot, buffer, address);
+  status = gcap_graph_name_failure(slot, status);
   pthread_mutex_unlock(&manager->mutex);
   return status;
 }

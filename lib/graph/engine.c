@@ -67,9 +67,11 @@ gcap_status_t gcap_run_by_steps(const gcap_run_steps_t* steps, gcap_run_result_t
   } while (take_captured_meanwhile(steps, result, status));
   // What the work of an eager run returns may have this code too.
   const bool may_rerun = steps->reruns_failed_capture && !result->was_issued;
-  if (!may_rerun || !gcap_run_take_failed_capture(steps->id, status)) return status;
+  const int id = result->id;
+  if (!may_rerun || !gcap_run_take_failed_capture(id, status)) return status;
   gcap_graph_run_kind_t kind = GCAP_GRAPH_RUN_EAGER;
   status = steps->issue(steps->self, GCAP_GRAPH_ID_NONE, result, &kind);
   result->why_eager = GCAP_EAGER_CAPTURE_FAILED;
+  result->id = id;
   return status;
 }

@@ -40,6 +40,7 @@ gcap_status_t gcap_graph_manager_create(const gcap_graph_manager_options_t* opti
   manager->has_budget = known.max_graphs != 0 || known.max_bytes != 0;
   manager->audits_replays = known.audit == GCAP_GRAPH_AUDIT_EACH_REPLAY;
   manager->slots.cell_bytes = sizeof(gcap_graph_slot_cell_t);
+  gcap_graph_keys_init(&manager->keys);
   pthread_mutex_init(&manager->mutex, NULL);
   *out_manager = manager;
   return NULL;
@@ -58,6 +59,7 @@ static void free_manager(gcap_graph_manager_t* manager) {
     gcap_keep_for_ever(&captured->kept);
   }
   gcap_hash_table_deinit(&manager->slots);
+  gcap_graph_keys_deinit(&manager->keys);
   pthread_mutex_destroy(&manager->mutex);
   free(manager);
 }
@@ -221,6 +223,21 @@ size_t gcap_graph_manager_list_ids(gcap_graph_manager_t* manager, int* out_ids, 
   return count;
 }
 
+gcap_status_t gcap_graph_manager_find(gcap_graph_manager_t* manager, const gcap_graph_key_t* key, int* out_id) {
+  GCAP_RETURN_IF_NULL(out_id);
+  *out_id = GCAP_GRAPH_ID_NONE;
+  GCAP_RETURN_IF_NULL(manager);
+  GCAP_RETURN_IF_NULL(key);
+  GCAP_RETURN_IF_ERROR(gcap_graph_key_check(key));
+  pthread_mutex_lock(&manager->mutex);
+  const gcap_graph_known_key_t* known = gcap_graph_keys_find(&manager->keys, key);
+  if (known != NULL) *out_id = known->slot->id;
+  pthread_mutex_unlock(&manager->mutex);
+  if (known != NULL) return NULL;
+  return GCAP_STATUS(GCAP_NOT_FOUND, "graph key '%s' of %zu bytes is not known: it was not run, or was forgotten",
+                     key->name != NULL ? key->name : "", key->size);
+}
+
 const char* gcap_why_eager_name(gcap_why_eager_t why) {
   switch (why) {
     case GCAP_EAGER_NOT: return "NOT";
@@ -276,7 +293,7 @@ gcap_status_t gcap_graph_manager_explain(gcap_graph_manager_t* manager, int id, 
   }
   pthread_mutex_lock(&manager->mutex);
   const gcap_graph_slot_t* slot = gcap_graph_find_slot(manager, id);
-  gcap_status_t told = slot != NULL ? answer(slot, question) : NULL;
+  gcap_status_t told = slot != NULL ? gcap_graph_name_failure(slot, answer(slot, question)) : NULL;
   pthread_mutex_unlock(&manager->mutex);
   return told;
 }
@@ -296,6 +313,7 @@ gcap_status_t gcap_graph_manager_dump(gcap_graph_manager_t* manager, int id, con
     status = GCAP_CUDA(cudaGraphDebugDotPrint(slot->graph->source, path, flags));
     status = gcap_status_annotate(status, gcap_status_code(status), "graph id %d cannot be written to '%s'", id, path);
   }
+  status = gcap_graph_name_failure(slot, status);
   pthread_mutex_unlock(&manager->mutex);
   return status;
 }

@@ -32,6 +32,13 @@ typedef struct gcap_run_copy {
   gcap_graph_buffers_t buffers;
 } gcap_run_copy_t;
 
+//   INVALID_ARGUMENT  no bytes, or too many
+gcap_status_t gcap_graph_key_check(const gcap_graph_key_t* key) GCAP_NODISCARD;
+
+// Of a run with a key.
+//   INVALID_ARGUMENT  as gcap_graph_key_check; or an id beside the key
+gcap_status_t gcap_run_check_key(const gcap_run_t* run) GCAP_NODISCARD;
+
 // As gcap_run_read, of a run that is not of this version as it is.
 gcap_status_t gcap_run_read_slowly(const gcap_run_t* given, gcap_run_copy_t* copy,
                                    const gcap_run_t** out_run) GCAP_NODISCARD;
@@ -45,15 +52,17 @@ static inline bool gcap_run_is_plain(const gcap_run_t* run) {
 // lacks is not read.
 static inline bool gcap_run_is_bare(const gcap_run_t* run) {
   if (run->struct_size != sizeof(*run)) return false;
-  return ((uintptr_t)run->buffers | (uintptr_t)run->result | (uintptr_t)run->bindings | run->num_bindings) == 0;
+  return ((uintptr_t)run->buffers | (uintptr_t)run->result | (uintptr_t)run->bindings | run->num_bindings |
+          (uintptr_t)run->key) == 0;
 }
 
 // The caller's run in the library's layout, its buffers too: `given` itself, or `copy`. The caller's result is cleared.
 // Inline: every replay reads one.
-//   INVALID_ARGUMENT  as gcap_sized_read; buffers as gcap_graph_buffers_read
+//   INVALID_ARGUMENT  as gcap_sized_read; buffers as gcap_graph_buffers_read; the key as gcap_run_check_key
 static inline gcap_status_t gcap_run_read(const gcap_run_t* given, gcap_run_copy_t* copy, const gcap_run_t** out_run) {
   *out_run = given;
-  return gcap_run_is_plain(given) ? NULL : gcap_run_read_slowly(given, copy, out_run);
+  if (!gcap_run_is_plain(given)) return gcap_run_read_slowly(given, copy, out_run);
+  return given->key != NULL ? gcap_run_check_key(given) : NULL;
 }
 
 // What the end of a run reads of it: what to wait for, and where the result goes. Without buffers, which the caller may
@@ -83,12 +92,24 @@ typedef struct gcap_run_steps {
   void* self;  // passed to both
   // Replays the graph of the run's id, unless there is none that may be replayed. NULL: nothing replays.
   gcap_status_t (*replay)(void* self, gcap_run_result_t* result, bool* out_replayed);
-  // Begins a run of `id`, issues its work, and ends the run. `*out_kind` is how the run was executed. ALREADY_EXISTS,
-  // and nothing was issued: the id has been captured since the replay.
+  // Begins a run of `id`, which gcap_run_as_step sets, issues its work, and ends the run. `*out_kind` is how the run
+  // was executed. ALREADY_EXISTS, and nothing was issued: the id has been captured since the replay.
   gcap_status_t (*issue)(void* self, int id, gcap_run_result_t* result, gcap_graph_run_kind_t* out_kind);
-  int id;
+  int id;                      // gcap_run_step_id
   bool reruns_failed_capture;  // else the failure of a capture is the run's
 } gcap_run_steps_t;
+
+// What stands for the id of a run with a key, which GCAP_GRAPH_ID_NONE cannot: that is the id of the run after a failed
+// capture.
+#define GCAP_GRAPH_ID_OF_KEY (-2)
+
+static inline int gcap_run_step_id(const gcap_run_t* run) { return run->key != NULL ? GCAP_GRAPH_ID_OF_KEY : run->id; }
+
+// Makes a copy of the run that of a step.
+static inline void gcap_run_as_step(gcap_run_t* run, int step_id) {
+  if (run->key == NULL) run->id = step_id;  // else it is GCAP_GRAPH_ID_NONE
+  if (step_id == GCAP_GRAPH_ID_NONE) run->key = NULL;
+}
 
 // Does the run. `*result` is of the library's version.
 //   errors of the steps
@@ -106,7 +127,11 @@ bool gcap_run_take_failed_capture(int id, gcap_status_t failure);
 // --- Open runs, and the end of a manager -----------------------------------------------------------------------------
 
 // Tells whether the calling thread has a run of the manager open. Takes the manager's mutex.
-bool gcap_graph_manager_has_own_run(gcap_graph_manager_t* manager);
+// `*out_id`: of that run, also that of its key.
+bool gcap_graph_manager_has_own_run(gcap_graph_manager_t* manager, int* out_id);
+
+// The id of a run, or of its key: GCAP_GRAPH_ID_NONE for a key that is not known. Takes the manager's mutex.
+int gcap_graph_manager_id_of(gcap_graph_manager_t* manager, const gcap_run_t* run);
 
 // Tells whether a run of `id` that is begun now would be captured. Takes the manager's mutex.
 bool gcap_graph_manager_captures_next(gcap_graph_manager_t* manager, int id);

@@ -15,6 +15,7 @@
 #include "lib/contents/inner.h"
 #include "lib/graph/cost.h"
 #include "lib/graph/inner.h"
+#include "lib/graph/keys.h"
 #include "lib/graph/moving.h"
 #include "lib/graph/signature.h"
 #include "lib/graph/state.h"
@@ -76,6 +77,7 @@ typedef struct gcap_graph_slot {
   gcap_graph_moving_t* rehearsed;  // for the capture to come; NULL: nothing
   uint64_t walk;                   // that measured it last
   gcap_why_eager_t why_eager;      // the id's last run
+  gcap_graph_known_key_t* key;     // NULL: the id is the caller's own
 } gcap_graph_slot_t;
 
 // Slots by their last use.
@@ -110,6 +112,7 @@ struct gcap_graph_manager {
   bool audits_replays;      // each replay looks whether its memory is its own
   bool is_ending;           // gcap_graph_manager_destroy has begun to release
   gcap_hash_table_t slots;  // of gcap_graph_slot_cell_t
+  gcap_graph_keys_t keys;
   gcap_graph_open_run_t run;
   gcap_graph_slot_list_t captured;  // the slots with a graph
   gcap_graph_slot_list_t idle;      // the others, of which a bounded number is remembered
@@ -146,9 +149,18 @@ static inline gcap_graph_slot_t* gcap_graph_find_slot(const gcap_graph_manager_t
   const gcap_graph_slot_cell_t* cell = gcap_hash_table_find(&manager->slots, gcap_graph_key_of(id));
   return cell != NULL ? cell->slot : NULL;
 }
+// The slot of a run's id, or of its key; NULL: there is none.
+static inline gcap_graph_slot_t* gcap_graph_find_slot_of_run(const gcap_graph_manager_t* manager,
+                                                             const gcap_run_t* run) {
+  if (run->key == NULL) return gcap_graph_find_slot(manager, run->id);
+  const gcap_graph_known_key_t* known = gcap_graph_keys_find(&manager->keys, run->key);
+  return known != NULL ? known->slot : NULL;
+}
 // Makes the slot of an id that has none, without a graph. May forget the id that was run longest ago of those without.
 // NULL when there is no memory.
 gcap_graph_slot_t* gcap_graph_slot_add(gcap_graph_manager_t* manager, int id);
+// The same of a key that is not known, under an id of its own.
+gcap_graph_slot_t* gcap_graph_slot_add_key(gcap_graph_manager_t* manager, const gcap_graph_key_t* key);
 // Takes a slot out of the table, and frees it.
 void gcap_graph_slot_remove(gcap_graph_manager_t* manager, gcap_graph_slot_t* slot);
 // Notes that the slot is used now. Inline part: a replay under a budget does it.
@@ -166,6 +178,10 @@ void gcap_graph_slots_measure(gcap_graph_manager_t* manager);
 
 // NOT_FOUND for an id that is in this state. Makes the status alone, so needs no lock.
 gcap_status_t gcap_graph_not_captured(int id, gcap_graph_state_t state);
+// Puts the name of the slot's key, if it has one, before a failure. NULL is fine, as status and as slot.
+gcap_status_t gcap_graph_name_failure(const gcap_graph_slot_t* slot, gcap_status_t status);
+// The same by the id. Takes the mutex.
+gcap_status_t gcap_graph_name_failure_of(gcap_graph_manager_t* manager, int id, gcap_status_t status);
 // The slot of `id` when it has a graph, in whatever state; else NOT_FOUND.
 gcap_status_t gcap_graph_find(gcap_graph_manager_t* manager, int id, gcap_graph_slot_t** out_slot);
 // The same for a graph that replays.

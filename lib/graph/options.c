@@ -25,6 +25,21 @@ gcap_status_t gcap_graph_manager_options_read(const gcap_graph_manager_options_t
   return given == NULL ? NULL : gcap_sized_read(&gcap_graph_manager_options_type, given, out_options);
 }
 
+gcap_status_t gcap_graph_key_check(const gcap_graph_key_t* key) {
+  if (key->bytes != NULL && key->size > 0 && key->size <= GCAP_GRAPH_KEY_MAX_BYTES) return NULL;
+  return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "graph key '%s' is %zu bytes at %p, allowed are 1 to %d bytes",
+                     key->name != NULL ? key->name : "", key->size, key->bytes, GCAP_GRAPH_KEY_MAX_BYTES);
+}
+
+gcap_status_t gcap_run_check_key(const gcap_run_t* run) {
+  GCAP_RETURN_IF_ERROR(gcap_graph_key_check(run->key));
+  if (run->id == GCAP_GRAPH_ID_NONE) return NULL;
+  return GCAP_STATUS(GCAP_INVALID_ARGUMENT,
+                     "the run has graph id %d and the key '%s': set one, and leave the id at GCAP_GRAPH_ID_NONE (-1) "
+                     "for a key",
+                     run->id, run->key->name != NULL ? run->key->name : "");
+}
+
 static const gcap_sized_type_t run_type = GCAP_SIZED_TYPE(gcap_run);
 static const gcap_sized_type_t result_type = GCAP_SIZED_TYPE(gcap_run_result);
 
@@ -46,20 +61,22 @@ static gcap_status_t read_struct(const gcap_run_t* given, gcap_run_t* run) {
 
 gcap_status_t gcap_run_read_slowly(const gcap_run_t* given, gcap_run_copy_t* copy, const gcap_run_t** out_run) {
   GCAP_RETURN_IF_ERROR(read_struct(given, &copy->run));
-  const gcap_run_result_t nothing = {.struct_size = sizeof(nothing)};
+  gcap_run_result_t nothing;
+  gcap_run_result_init(&nothing);
   gcap_run_give_result(&copy->run, &nothing);
   if (copy->run.buffers != NULL) {
     GCAP_RETURN_IF_ERROR(gcap_graph_buffers_read(copy->run.buffers, &copy->buffers));
     copy->run.buffers = &copy->buffers;
   }
   *out_run = &copy->run;
-  return NULL;
+  return copy->run.key != NULL ? gcap_run_check_key(&copy->run) : NULL;
 }
 
 gcap_status_t gcap_run_read_end(const gcap_run_t* given, gcap_run_t* out_run) {
   gcap_status_t status = given != NULL ? read_struct(given, out_run) : NULL;
   if (given == NULL || status != NULL) gcap_run_init(out_run);
   out_run->buffers = NULL;
+  out_run->key = NULL;
   return status;
 }
 

@@ -111,8 +111,9 @@ gcap_status_t gcap_planned_run_read(const gcap_run_t* runs, size_t index, gcap_r
                                     const gcap_run_t** out_run) {
   const gcap_run_t* given = (const gcap_run_t*)(const void*)((const char*)runs + index * runs->struct_size);
   GCAP_RETURN_IF_ERROR(gcap_run_read(given, copy, out_run));
-  if ((*out_run)->id < 0) {
-    return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "runs[%zu].id is %d, allowed are ids >= 0", index, (*out_run)->id);
+  if ((*out_run)->id < 0 && (*out_run)->key == NULL) {
+    return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "runs[%zu].id is %d, allowed are ids >= 0, or a key", index,
+                       (*out_run)->id);
   }
   if ((*out_run)->work == NULL) return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "runs[%zu].work is NULL", index);
   return NULL;
@@ -128,7 +129,7 @@ static gcap_status_t check_runs(const gcap_run_t* runs, size_t num_runs) {
 static void free_addresses(void*** addresses) { free(*addresses); }
 
 static gcap_status_t plan_one(gcap_graph_manager_t* manager, const gcap_run_t* run, gcap_graph_plan_t* plan) {
-  GCAP_RETURN_IF_ERROR(gcap_graph_check_id(run->id, run->stream));
+  GCAP_RETURN_IF_ERROR(gcap_graph_check_id(run));
   // The work may not return.
   GCAP_AT_SCOPE_END(free_addresses) void** addresses = NULL;
   gcap_run_resources_t resources = {.struct_size = sizeof(resources), .cuda_stream = run->stream};
@@ -150,7 +151,7 @@ static gcap_status_t plan_all(gcap_graph_manager_t* manager, const gcap_run_t* r
     gcap_run_copy_t copy;
     const gcap_run_t* run = NULL;
     GCAP_RETURN_IF_ERROR(gcap_planned_run_read(runs, i, &copy, &run));
-    if (gcap_graph_plan_add_captured(plan, manager, run->id)) continue;
+    if (gcap_graph_plan_add_captured(plan, manager, gcap_graph_manager_id_of(manager, run))) continue;
     GCAP_RETURN_IF_ERROR(plan_one(manager, run, plan));
   }
   return NULL;

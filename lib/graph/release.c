@@ -203,8 +203,9 @@ static gcap_status_t detach(gcap_graph_manager_t* manager, int id, gcap_graph_ca
   gcap_graph_slot_t* slot = gcap_graph_find_slot(manager, id);
   if (slot == NULL)
     return GCAP_STATUS(GCAP_NOT_FOUND, "graph id %d is not known: it was not run, or was forgotten", id);
-  GCAP_RETURN_IF_ERROR(check_not_captured_now(slot));
-  if (slot->graph != NULL) GCAP_RETURN_IF_ERROR(gcap_graph_mark_last_launch(manager, slot->graph));
+  gcap_status_t status = check_not_captured_now(slot);
+  if (status == NULL && slot->graph != NULL) status = gcap_graph_mark_last_launch(manager, slot->graph);
+  if (status != NULL) return gcap_graph_name_failure(slot, status);
   *out_captured = slot->graph;
   gcap_graph_slot_remove(manager, slot);
   return NULL;

@@ -181,6 +181,12 @@ static void tell_of_refusal(gcap_status_t refusal) {
   gcap_status_free(refusal);
 }
 
+static gcap_status_t not_captured(const gcap_run_t* run, gcap_graph_state_t state) {
+  if (run->key == NULL) return gcap_graph_not_captured(run->id, state);
+  return GCAP_STATUS(GCAP_NOT_FOUND, "graph key '%s' is not captured: it is %s",
+                     run->key->name != NULL ? run->key->name : "", gcap_graph_state_name(state));
+}
+
 // A replay of the run on the buffers. No result is wanted where `result` is NULL.
 static inline gcap_status_t replay(gcap_graph_manager_t* manager, const gcap_run_t* run,
                                    const gcap_graph_buffers_t* buffers, gcap_run_result_t* result, bool* out_replayed) {
@@ -188,7 +194,8 @@ static inline gcap_status_t replay(gcap_graph_manager_t* manager, const gcap_run
   if (buffers != NULL) GCAP_RETURN_IF_ERROR(gcap_graph_moving_check_buffers(buffers));
   cudaStream_t stream = run->stream;
   pthread_mutex_lock(&manager->mutex);
-  gcap_graph_slot_t* slot = gcap_graph_find_slot(manager, run->id);
+  gcap_graph_slot_t* slot = gcap_graph_find_slot_of_run(manager, run);
+  if (result != NULL && slot != NULL) result->id = slot->id;
   found_t found = {.state = slot != NULL ? slot->info.state : GCAP_GRAPH_COLD};
   gcap_status_t status = NULL;
   if (found.state == GCAP_GRAPH_CAPTURED) {
@@ -196,12 +203,13 @@ static inline gcap_status_t replay(gcap_graph_manager_t* manager, const gcap_run
     if (stream == GCAP_RUN_OWN_STREAM) stream = slot->graph->stream;
     status = try_to_launch(manager, run, buffers, out_replayed != NULL, slot, stream, &found);
     if (result != NULL) result->was_issued = slot->info.replays != replays;
+    status = gcap_graph_name_failure(slot, status);
   }
   pthread_mutex_unlock(&manager->mutex);
   if (buffers != NULL) tell_of_refusal(found.refusal);
   if (status != NULL) return status;
   if (found.state != GCAP_GRAPH_CAPTURED || found.is_left) {
-    return out_replayed != NULL ? NULL : gcap_graph_not_captured(run->id, found.state);
+    return out_replayed != NULL ? NULL : not_captured(run, found.state);
   }
   if (result != NULL) result->outcome = GCAP_RUN_REPLAYED;
   if (out_replayed != NULL) *out_replayed = true;
@@ -219,7 +227,8 @@ static __attribute__((noinline)) gcap_status_t read_and_replay(gcap_graph_manage
   gcap_run_copy_t copy;
   GCAP_RETURN_IF_ERROR(gcap_run_read(run, &copy, &run));
   GCAP_RETURN_IF_ERROR(gcap_check_thread_not_capturing("gcap_graph_manager_replay"));
-  gcap_run_result_t result = {.struct_size = sizeof(result)};
+  gcap_run_result_t result;
+  gcap_run_result_init(&result);
   gcap_status_t status = gcap_graph_replay(manager, run, &result, out_replayed);
   gcap_run_give_result(run, &result);
   return status;

@@ -145,20 +145,28 @@ static gcap_status_t check_own_run(const gcap_graph_manager_t* manager) {
   return NULL;
 }
 
-bool gcap_graph_manager_has_own_run(gcap_graph_manager_t* manager) {
+bool gcap_graph_manager_has_own_run(gcap_graph_manager_t* manager, int* out_id) {
   pthread_mutex_lock(&manager->mutex);
   const gcap_graph_open_run_t* run = &manager->run;
   const bool has_run = run->is_open && run->thread == gcap_thread_life() && !is_in_passing(manager);
+  *out_id = has_run ? run->id : GCAP_GRAPH_ID_NONE;
   pthread_mutex_unlock(&manager->mutex);
   return has_run;
 }
 
 // --- Before a run ---------------------------------------------------------------------------------------------------
 
-static gcap_status_t find_or_add_slot(gcap_graph_manager_t* manager, int id, gcap_graph_slot_t** out_slot) {
-  *out_slot = gcap_graph_find_slot(manager, id);
-  if (*out_slot == NULL) *out_slot = gcap_graph_slot_add(manager, id);
-  if (*out_slot == NULL) return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory for graph id %d", id);
+static gcap_status_t find_or_add_slot(gcap_graph_manager_t* manager, const gcap_run_t* run,
+                                      gcap_graph_slot_t** out_slot) {
+  *out_slot = gcap_graph_find_slot_of_run(manager, run);
+  if (*out_slot == NULL) {
+    *out_slot = run->key != NULL ? gcap_graph_slot_add_key(manager, run->key) : gcap_graph_slot_add(manager, run->id);
+  }
+  if (*out_slot == NULL && run->key != NULL) {
+    return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory for graph key '%s'",
+                       run->key->name != NULL ? run->key->name : "");
+  }
+  if (*out_slot == NULL) return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory for graph id %d", run->id);
   gcap_graph_slot_touch(manager, *out_slot);
   return NULL;
 }
@@ -241,9 +249,11 @@ static gcap_status_t begin_capture(gcap_graph_manager_t* manager, gcap_graph_slo
 }
 
 // Finds the slot of the run's id, and tells whether the run is to be captured.
-static gcap_status_t begin_id(gcap_graph_manager_t* manager, int id, gcap_graph_slot_t** out_slot, bool* out_captures) {
-  GCAP_RETURN_IF_ERROR(find_or_add_slot(manager, id, out_slot));
+static gcap_status_t begin_id(gcap_graph_manager_t* manager, const gcap_run_t* given, gcap_graph_slot_t** out_slot,
+                              bool* out_captures) {
+  GCAP_RETURN_IF_ERROR(find_or_add_slot(manager, given, out_slot));
   gcap_graph_open_run_t* run = &manager->run;
+  run->id = (*out_slot)->id;
   if ((*out_slot)->info.state == GCAP_GRAPH_CAPTURED) {
     if (run->moving != NULL && gcap_graph_is_fixed_for(*out_slot, run->moving)) {
       run->tells_of_fixed = !(*out_slot)->graph->told_of_fixed;
@@ -251,7 +261,7 @@ static gcap_status_t begin_id(gcap_graph_manager_t* manager, int id, gcap_graph_
       run->why_eager = GCAP_EAGER_NOT_MOVABLE;
       return NULL;
     }
-    return GCAP_STATUS(GCAP_ALREADY_EXISTS, "graph id %d is captured: replay it, or release it first", id);
+    return GCAP_STATUS(GCAP_ALREADY_EXISTS, "graph id %d is captured: replay it, or release it first", run->id);
   }
   *out_captures = plan_run(manager, *out_slot);
   if (*out_captures) return NULL;
@@ -278,25 +288,31 @@ static gcap_status_t begin_run_locked(gcap_graph_manager_t* manager, const gcap_
   run->moving = moving;
   gcap_graph_slot_t* slot = NULL;
   bool captures = false;
-  if (id == GCAP_GRAPH_ID_NONE) run->why_eager = GCAP_EAGER_NO_ID;
-  gcap_status_t status = id == GCAP_GRAPH_ID_NONE ? NULL : begin_id(manager, id, &slot, &captures);
+  const bool has_id = id != GCAP_GRAPH_ID_NONE || given->key != NULL;
+  if (!has_id) run->why_eager = GCAP_EAGER_NO_ID;
+  gcap_status_t status = has_id ? begin_id(manager, given, &slot, &captures) : NULL;
   if (captures) status = begin_capture(manager, slot, given);
   if (slot != NULL) slot->why_eager = run->why_eager;
   if (status != NULL) {
     run->moving = NULL;
     forget_run(run);
-    return status;
+    return gcap_graph_name_failure(slot, status);
   }
   run->trace = gcap_graph_trace_begin();
   *out_kind = kind_of(run);
   return NULL;
 }
 
-static gcap_status_t check_stream_of_id(int id, cudaStream_t stream) {
+gcap_status_t gcap_graph_check_id(const gcap_run_t* run) {
+  const cudaStream_t stream = run->stream;
+  const int id = run->id;
+  if (id < GCAP_GRAPH_ID_NONE) {
+    return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "graph id is %d, allowed are ids >= 0, and -1 for no capture", id);
+  }
   if (stream == GCAP_RUN_OWN_STREAM) {
     return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "graph id %d: a run of a graph manager names its stream: set stream", id);
   }
-  if (id == GCAP_GRAPH_ID_NONE || !gcap_stream_is_alias(stream)) return NULL;
+  if ((id == GCAP_GRAPH_ID_NONE && run->key == NULL) || !gcap_stream_is_alias(stream)) return NULL;
   return GCAP_STATUS(
       GCAP_INVALID_ARGUMENT,
       "graph id %d: the stream is %s; pass one created with cudaStreamNonBlocking, or the id -1, which is "
@@ -304,13 +320,6 @@ static gcap_status_t check_stream_of_id(int id, cudaStream_t stream) {
       id,
       stream == cudaStreamPerThread ? "cudaStreamPerThread, which is another stream on each thread"
                                     : "the legacy default stream (0), which cannot be captured");
-}
-
-gcap_status_t gcap_graph_check_id(int id, cudaStream_t stream) {
-  if (id < GCAP_GRAPH_ID_NONE) {
-    return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "graph id is %d, allowed are ids >= 0, and -1 for no capture", id);
-  }
-  return check_stream_of_id(id, stream);
 }
 
 gcap_status_t gcap_graph_why_fixed(const gcap_graph_slot_t* slot) {
@@ -357,7 +366,7 @@ static gcap_status_t begin_and_place(gcap_graph_manager_t* manager, const gcap_r
 gcap_status_t gcap_graph_begin(gcap_graph_manager_t* manager, const gcap_run_t* run, gcap_graph_run_kind_t* out_kind,
                                void** out_addresses) {
   *out_kind = GCAP_GRAPH_RUN_EAGER;
-  GCAP_RETURN_IF_ERROR(gcap_graph_check_id(run->id, run->stream));
+  GCAP_RETURN_IF_ERROR(gcap_graph_check_id(run));
   GCAP_RETURN_IF_ERROR(gcap_graph_bindings_check(run->bindings, run->num_bindings));
   gcap_graph_moving_t* moving = NULL;
   if (run->buffers != NULL) {
@@ -383,10 +392,19 @@ gcap_status_t gcap_graph_manager_begin_run(gcap_graph_manager_t* manager, const 
 }
 
 bool gcap_graph_captures_next(const gcap_graph_manager_t* manager, int id, const gcap_graph_slot_t* slot) {
-  if (id < 0) return false;
+  if (id == GCAP_GRAPH_ID_NONE) return false;
   gcap_graph_slot_t rehearsed = {0};
   if (slot != NULL) rehearsed = *slot;
   return plan_run(manager, &rehearsed);
+}
+
+int gcap_graph_manager_id_of(gcap_graph_manager_t* manager, const gcap_run_t* run) {
+  if (run->key == NULL) return run->id;
+  pthread_mutex_lock(&manager->mutex);
+  const gcap_graph_slot_t* slot = gcap_graph_find_slot_of_run(manager, run);
+  const int id = slot != NULL ? slot->id : GCAP_GRAPH_ID_NONE;
+  pthread_mutex_unlock(&manager->mutex);
+  return id;
 }
 
 bool gcap_graph_manager_captures_next(gcap_graph_manager_t* manager, int id) {
@@ -403,6 +421,7 @@ gcap_status_t gcap_graph_manager_recapture(gcap_graph_manager_t* manager, int id
   gcap_graph_slot_t* slot = NULL;
   gcap_status_t status = gcap_graph_find(manager, id, &slot);
   if (status == NULL) slot->info.state = gcap_graph_state_after(slot->info.state, GCAP_GRAPH_STEP_RECAPTURE);
+  status = gcap_graph_name_failure(slot, status);
   pthread_mutex_unlock(&manager->mutex);
   return status;
 }
@@ -579,6 +598,7 @@ static gcap_status_t wait_for_run(int id, bool is_eager, cudaStream_t stream, co
 static gcap_status_t end_own_run(gcap_graph_manager_t* manager, gcap_status_t run_status, bool synchronize,
                                  gcap_run_result_t* result) {
   const int id = manager->run.id;
+  result->id = id;
   const cudaStream_t stream = manager->run.stream;
   const bool is_eager = manager->run.capture == NULL;
   gcap_life_t* stream_life = gcap_life_retain(manager->run.stream_life);
@@ -591,13 +611,14 @@ static gcap_status_t end_own_run(gcap_graph_manager_t* manager, gcap_status_t ru
   if (is_complete && synchronize) status = gcap_status_join(status, wait_for_run(id, is_eager, stream, stream_life));
   gcap_life_release(stream_life);
   status = gcap_status_join(status, gcap_graph_clean_up(manager, evicted));
+  if (status != run_status) status = gcap_graph_name_failure_of(manager, id, status);
   gcap_graph_manager_let_go(manager);
   return status;
 }
 
 gcap_status_t gcap_graph_end(gcap_graph_manager_t* manager, bool synchronize, gcap_status_t run_status,
                              gcap_run_result_t* result) {
-  *result = (gcap_run_result_t){.struct_size = sizeof(*result)};
+  gcap_run_result_init(result);
   pthread_mutex_lock(&manager->mutex);
   gcap_status_t status = check_own_run(manager);
   if (status == NULL) return end_own_run(manager, run_status, synchronize, result);

@@ -12,8 +12,8 @@ gcap_status_t gcap_graph_begin(gcap_graph_manager_t* manager, const gcap_run_t* 
 // Ends the run of the calling thread, as gcap_graph_manager_end_run does.
 gcap_status_t gcap_graph_end(gcap_graph_manager_t* manager, bool synchronize, gcap_status_t run_status,
                              gcap_run_result_t* result) GCAP_NODISCARD;
-//   INVALID_ARGUMENT  no stream; an id below -1, or one together with a default stream
-gcap_status_t gcap_graph_check_id(int id, cudaStream_t stream) GCAP_NODISCARD;
+//   INVALID_ARGUMENT  no stream; an id below -1; or an id or a key together with a default stream
+gcap_status_t gcap_graph_check_id(const gcap_run_t* run) GCAP_NODISCARD;
 
 // Whether the open run is a capture whose scope is still there to be ended by this thread.
 bool gcap_graph_run_is_own_capture(const gcap_graph_manager_t* manager);

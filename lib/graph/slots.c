@@ -4,6 +4,7 @@
 // the budget evicts the oldest, and those without, of which the oldest are forgotten. So neither needs a walk over all
 // ids. The caller holds the manager's mutex.
 
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "lib/graph/manager.h"
@@ -11,6 +12,19 @@
 
 gcap_status_t gcap_graph_not_captured(int id, gcap_graph_state_t state) {
   return GCAP_STATUS(GCAP_NOT_FOUND, "graph id %d is not captured: it is %s", id, gcap_graph_state_name(state));
+}
+
+gcap_status_t gcap_graph_name_failure(const gcap_graph_slot_t* slot, gcap_status_t status) {
+  if (status == NULL || slot == NULL || slot->info.name[0] == '\0') return status;
+  return gcap_status_annotate(status, gcap_status_code(status), "graph key '%s'", slot->info.name);
+}
+
+gcap_status_t gcap_graph_name_failure_of(gcap_graph_manager_t* manager, int id, gcap_status_t status) {
+  if (status == NULL || id >= GCAP_GRAPH_ID_NONE) return status;
+  pthread_mutex_lock(&manager->mutex);
+  status = gcap_graph_name_failure(gcap_graph_find_slot(manager, id), status);
+  pthread_mutex_unlock(&manager->mutex);
+  return status;
 }
 
 static gcap_status_t find_if(gcap_graph_manager_t* manager, int id, bool must_replay, gcap_graph_slot_t** out_slot) {
@@ -77,6 +91,26 @@ gcap_graph_slot_t* gcap_graph_slot_add(gcap_graph_manager_t* manager, int id) {
   return slot;
 }
 
+// Ids of keys are given anew only after some two thousand millions, of which few are still there.
+static int find_free_id(gcap_graph_manager_t* manager) {
+  int id = gcap_graph_keys_next_id(&manager->keys);
+  while (gcap_graph_find_slot(manager, id) != NULL) id = gcap_graph_keys_next_id(&manager->keys);
+  return id;
+}
+
+gcap_graph_slot_t* gcap_graph_slot_add_key(gcap_graph_manager_t* manager, const gcap_graph_key_t* key) {
+  gcap_graph_known_key_t* known = gcap_graph_keys_add(&manager->keys, key);
+  gcap_graph_slot_t* slot = known != NULL ? gcap_graph_slot_add(manager, find_free_id(manager)) : NULL;
+  if (slot == NULL) {
+    gcap_graph_keys_remove(&manager->keys, known);
+    return NULL;
+  }
+  slot->key = known;
+  known->slot = slot;
+  if (key->name != NULL) snprintf(slot->info.name, sizeof(slot->info.name), "%s", key->name);
+  return slot;
+}
+
 static void set_bytes(gcap_graph_manager_t* manager, gcap_graph_slot_t* slot, size_t bytes) {
   manager->captured_bytes += bytes - slot->info.bytes;
   slot->info.bytes = bytes;
@@ -86,6 +120,7 @@ void gcap_graph_slot_remove(gcap_graph_manager_t* manager, gcap_graph_slot_t* sl
   list_remove(manager, slot);
   set_bytes(manager, slot, 0);
   gcap_hash_table_remove(&manager->slots, gcap_hash_table_find(&manager->slots, gcap_graph_key_of(slot->id)));
+  gcap_graph_keys_remove(&manager->keys, slot->key);
   gcap_status_free(slot->last_failure);
   gcap_status_free(slot->update_refusal);
   gcap_status_free(slot->change);

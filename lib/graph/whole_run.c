@@ -37,8 +37,8 @@ static gcap_status_t issue_step(void* self, int id, gcap_run_result_t* result, g
   if (!whole->is_held) gcap_graph_manager_hold(manager);
   whole->is_held = true;
   gcap_run_t run = *whole->run;
-  run.id = id;
-  *result = (gcap_run_result_t){.struct_size = sizeof(*result)};
+  gcap_run_as_step(&run, id);
+  gcap_run_result_init(result);
   GCAP_RETURN_IF_ERROR(gcap_graph_begin(manager, &run, out_kind, whole->addresses));
   GCAP_AT_SCOPE_END(end_run_on_unwind) gcap_graph_manager_t* unfinished = manager;
   gcap_run_resources_t resources = {.struct_size = sizeof(resources),
@@ -63,7 +63,7 @@ static gcap_status_t run_known(gcap_graph_manager_t* manager, const gcap_run_t* 
   const gcap_run_steps_t steps = {.self = &whole,
                                   .replay = replay_step,
                                   .issue = issue_step,
-                                  .id = run->id,
+                                  .id = gcap_run_step_id(run),
                                   .reruns_failed_capture = manager->options.rerun_failed_capture};
   return gcap_run_by_steps(&steps, result);
 }
@@ -75,8 +75,9 @@ gcap_status_t gcap_graph_manager_run(gcap_graph_manager_t* manager, const gcap_r
   GCAP_RETURN_IF_ERROR(gcap_run_read(run, &copy, &run));
   GCAP_RETURN_IF_ERROR(gcap_check_thread_not_capturing(__func__));
   GCAP_RETURN_IF_NULL(run->work);
-  if (run->stream == GCAP_RUN_OWN_STREAM) return gcap_graph_check_id(run->id, run->stream);
-  gcap_run_result_t result = {.struct_size = sizeof(result)};
+  if (run->stream == GCAP_RUN_OWN_STREAM) return gcap_graph_check_id(run);
+  gcap_run_result_t result;
+  gcap_run_result_init(&result);
   gcap_status_t status = run_known(manager, run, &result);
   gcap_run_give_result(run, &result);
   return status;

@@ -188,7 +188,8 @@ static gcap_status_t find_run(gcap_own_runtime_t* runtime, const char* operation
                               gcap_stream_t** out_stream) {
   gcap_thread_context_t* context = NULL;
   GCAP_RETURN_IF_ERROR(gcap_thread_contexts_get(runtime->contexts, &context));
-  if (!gcap_graph_manager_has_own_run(gcap_thread_context_graphs(context))) {
+  int id = GCAP_GRAPH_ID_NONE;
+  if (!gcap_graph_manager_has_own_run(gcap_thread_context_graphs(context), &id)) {
     return GCAP_STATUS(GCAP_FAILED_PRECONDITION, "%s: this thread has no run open", operation);
   }
   void* forks = NULL;

@@ -177,7 +177,9 @@ static gcap_status_t begin_graph_run(gcap_own_runtime_t* runtime, gcap_thread_co
   if (*out_kind == GCAP_GRAPH_RUN_EAGER) return NULL;
   // A failure here lost nothing yet: it latches, the run's end reports it, and the run is done again eagerly.
   gcap_capture_t* capture = gcap_capture_current();
-  gcap_status_t status = gcap_graph_memory_reserve(&runtime->graph_memory, stream, run->id, capture);
+  int id = GCAP_GRAPH_ID_NONE;
+  gcap_graph_manager_has_own_run(graphs, &id);
+  gcap_status_t status = gcap_graph_memory_reserve(&runtime->graph_memory, stream, id, capture);
   gcap_capture_fail_once(capture, status);
   gcap_status_free(status);
   return NULL;
@@ -192,10 +194,11 @@ static gcap_status_t begin_run(void* self, const gcap_run_t* run, gcap_graph_run
   gcap_graph_manager_t* graphs = gcap_thread_context_graphs(context);
   gcap_run_t own = *run;
   own.stream = gcap_stream_handle(stream);
-  if (!runtime->options.enable_cuda_graph) own.id = GCAP_GRAPH_ID_NONE;
-  if (gcap_graph_manager_captures_next(graphs, own.id)) {
-    gcap_graph_memory_prepare(&runtime->graph_memory, stream, own.id);
-    gcap_forks_prepare(runtime, gcap_graph_memory_work(own.id));
+  if (!runtime->options.enable_cuda_graph) gcap_run_as_step(&own, GCAP_GRAPH_ID_NONE);
+  const int id = gcap_graph_manager_id_of(graphs, &own);
+  if (id != GCAP_GRAPH_ID_NONE && gcap_graph_manager_captures_next(graphs, id)) {
+    gcap_graph_memory_prepare(&runtime->graph_memory, stream, id);
+    gcap_forks_prepare(runtime, gcap_graph_memory_work(id));
   }
   GCAP_RETURN_IF_ERROR(gcap_forks_end_left_run(runtime, stream));
   GCAP_RETURN_IF_ERROR(begin_scratch_run(runtime, stream));
@@ -223,18 +226,20 @@ static gcap_status_t end_run(void* self, const gcap_run_t* run, gcap_status_t ru
   if (status != NULL) return gcap_status_join(run_status, status);
   gcap_stream_t* stream = gcap_thread_context_stream(context);
   gcap_graph_manager_t* graphs = gcap_thread_context_graphs(context);
-  const bool has_run = gcap_graph_manager_has_own_run(graphs);
+  int id = GCAP_GRAPH_ID_NONE;
+  const bool has_run = gcap_graph_manager_has_own_run(graphs, &id);
+  if (id >= GCAP_GRAPH_ID_NONE) id = run->id;  // as the caller says; the id of a key the manager alone knows
   // What the run left is freed into its graph's reservation. A run that failed makes no graph, and its capture may be
   // broken, in which memory cannot be looked at: there the capture ends first.
   if (has_run) run_status = gcap_forks_close(runtime, stream, run_status);
   const bool frees_first = has_run && run_status == NULL;
-  if (frees_first) run_status = end_scratch_runs(runtime, stream, run->id, /*has_failed=*/false);
+  if (frees_first) run_status = end_scratch_runs(runtime, stream, id, /*has_failed=*/false);
   gcap_run_t own = *run;
   own.synchronize = false;
   status = gcap_graph_manager_end_run(graphs, &own, run_status);
   say_why_off(runtime, run->result);
   if (has_run && !frees_first)
-    status = gcap_status_join(status, end_scratch_runs(runtime, stream, run->id, /*has_failed=*/true));
+    status = gcap_status_join(status, end_scratch_runs(runtime, stream, id, /*has_failed=*/true));
   if (gcap_status_code(status) == GCAP_CAPTURE_INVALIDATED) return status;  // nothing was issued
   return gcap_status_join(status, gcap_stream_end_run(stream, run->synchronize));
 }
@@ -310,6 +315,7 @@ static const gcap_runtime_ops_t own_ops = {
     .fork = gcap_own_runtime_fork,
     .join = gcap_own_runtime_join,
     .destroy = destroy,
+    .takes_keys = true,
 };
 
 gcap_status_t gcap_runtime_create(const gcap_options_t* options, gcap_runtime_t** out_runtime) {

@@ -119,7 +119,7 @@ static gcap_status_t run_in_scope(void* user, size_t index) {
   const gcap_run_t* given = NULL;
   GCAP_RETURN_IF_ERROR(gcap_planned_run_read(planned->runs, index, &copy, &given));
   gcap_run_t run = *given;
-  run.id = GCAP_GRAPH_ID_NONE;
+  gcap_run_as_step(&run, GCAP_GRAPH_ID_NONE);
   run.synchronize = false;
   run.result = NULL;
   gcap_run_resources_t resources = planned->resources;
@@ -138,11 +138,13 @@ static gcap_status_t plan_runs(gcap_runtime_t* runtime, const gcap_run_t* runs, 
                                gcap_graph_plan_t* plan) {
   GCAP_AT_SCOPE_END(free_ids) int* ids = calloc(num_runs > 0 ? num_runs : 1, sizeof(*ids));
   if (ids == NULL) return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory for a plan");
+  gcap_graph_manager_t* graphs = NULL;
+  if (num_runs > 0 && runtime->own != NULL) GCAP_RETURN_IF_ERROR(gcap_runtime_graphs(runtime, &graphs));
   for (size_t i = 0; i < num_runs; ++i) {
     gcap_run_copy_t copy;
     const gcap_run_t* run = NULL;
     GCAP_RETURN_IF_ERROR(gcap_planned_run_read(runs, i, &copy, &run));
-    ids[i] = run->id;
+    ids[i] = run->key != NULL && graphs != NULL ? gcap_graph_manager_id_of(graphs, run) : run->id;
   }
   planned_runs_t planned = {.runtime = runtime, .runs = runs};
   GCAP_RETURN_IF_ERROR(gcap_runtime_get_resources(runtime, &planned.resources));

@@ -165,9 +165,15 @@ static gcap_status_t cannot_check_bindings(void) {
                      "the run has bindings to check, and the table of the runtime does not say checks_bindings");
 }
 
+static gcap_status_t cannot_take_keys(void) {
+  return GCAP_STATUS(GCAP_FAILED_PRECONDITION,
+                     "the run has a key, and the table of the runtime does not say takes_keys: give the run an id");
+}
+
 // What the table would not follow. A run that needs no begin is eager, on the buffers as they are.
 static inline gcap_status_t check_follows(const gcap_runtime_ops_t* ops, const gcap_run_t* run) {
   if (run->buffers != NULL && !ops->moves_buffers && ops->begin_run != NULL) return cannot_move();
+  if (run->key != NULL && !ops->takes_keys && ops->begin_run != NULL) return cannot_take_keys();
   return run->bindings != NULL && !ops->checks_bindings ? cannot_check_bindings() : NULL;
 }
 
@@ -181,7 +187,7 @@ static gcap_status_t begin(gcap_runtime_t* runtime, const gcap_run_t* run, gcap_
   }
   gcap_run_t eager = *run;
   if (must_not_capture(runtime)) {
-    eager.id = GCAP_GRAPH_ID_NONE;
+    gcap_run_as_step(&eager, GCAP_GRAPH_ID_NONE);
     run = &eager;
   }
   return ops->begin_run(ops->self, run, out_kind, out_addresses);
@@ -226,6 +232,10 @@ gcap_status_t gcap_runtime_end_run(gcap_runtime_t* runtime, const gcap_run_t* ru
 // Why a graph was not replayed, for a caller who counts on it.
 static gcap_status_t not_replayed(gcap_runtime_t* runtime, const gcap_run_t* run) {
   gcap_status_t why = NULL;
+  if (run->key != NULL) {
+    return GCAP_STATUS(GCAP_NOT_FOUND, "graph key '%s' is not captured, or cannot be moved to the buffers of the run",
+                       run->key->name != NULL ? run->key->name : "");
+  }
   if (run->buffers != NULL) why = gcap_runtime_explain(runtime, run->id, GCAP_GRAPH_WHY_NOT_MOVABLE);
   if (why != NULL) return why;
   if (gcap_runtime_is_captured(runtime, run->id)) {

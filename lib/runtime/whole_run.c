@@ -97,10 +97,10 @@ static void complete(gcap_run_result_t* result, gcap_graph_run_kind_t kind, gcap
 
 static gcap_status_t issue_step(void* self, int id, gcap_run_result_t* result, gcap_graph_run_kind_t* out_kind) {
   whole_run_t* whole = self;
-  *result = (gcap_run_result_t){.struct_size = sizeof(*result)};
+  gcap_run_result_init(result);
   GCAP_RETURN_IF_ERROR(get_resources(whole));
   gcap_run_t run = whole->run;
-  run.id = id;
+  gcap_run_as_step(&run, id);
   run.result = result;
   gcap_status_t status = gcap_runtime_run_once(whole->runtime, &run, &whole->resources, out_kind);
   if (whole->runtime->own == NULL && result->outcome == GCAP_RUN_NOT_DONE) complete(result, *out_kind, status);
@@ -135,7 +135,7 @@ static gcap_status_t run_in_turn(gcap_runtime_t* runtime, const gcap_run_t* run,
   const gcap_run_steps_t steps = {.self = &whole,
                                   .replay = replay_step,
                                   .issue = issue_step,
-                                  .id = run->id,
+                                  .id = gcap_run_step_id(run),
                                   .reruns_failed_capture = !is_own || runtime->own->options.graph.rerun_failed_capture};
   return gcap_run_by_steps(&steps, result);
 }
@@ -147,7 +147,8 @@ gcap_status_t gcap_runtime_run(gcap_runtime_t* runtime, const gcap_run_t* run) {
   GCAP_RETURN_IF_ERROR(gcap_run_read(run, &copy, &run));
   GCAP_RETURN_IF_ERROR(gcap_check_thread_not_capturing(__func__));
   GCAP_RETURN_IF_NULL(run->work);
-  gcap_run_result_t result = {.struct_size = sizeof(result)};
+  gcap_run_result_t result;
+  gcap_run_result_init(&result);
   gcap_status_t status = run_in_turn(runtime, run, &result);
   gcap_run_give_result(run, &result);
   return status;

@@ -42,6 +42,9 @@ for compiler in "$CC" g++ clang++ clang++-14; do
     '(void)gcap::filled_by<gcap_runtime_get_resources>(runtime);'
   expect_refusal "gcap has no dtype for this type" 'double d = 0; (void)gcap::tensor(&d);'
   expect_refusal "at most GCAP_MAX_RANK dimensions" 'float d; (void)gcap::tensor(&d, {1, 1, 1, 1, 1, 1, 1, 1, 1});'
+  expect_refusal "the struct has padding" 'struct { char c; int i; } key = {}; (void)gcap::key_of(key);'
+  expect_refusal "more than GCAP_GRAPH_KEY_MAX_BYTES" 'struct { char c[257]; } key = {}; (void)gcap::key_of(key);'
+  expect_refusal "deleted" '(void)gcap::key_of(3);'
   expect_refusal "nodiscard" 'gcap::own<gcap_stream_create>(0);'
 done
 [ -n "$seen" ] || fail "there is no compiler '$CC'"

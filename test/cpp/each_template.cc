@@ -42,6 +42,8 @@ gcap::status use(gcap_graph_manager_t* graphs, gcap_runtime_t* runtime, cudaStre
   how.stream = stream;
   GCAP_RETURN_IF_ERROR(gcap::run(graphs, how, [&](cudaStream_t) { *data = 1; }));
   GCAP_RETURN_IF_ERROR(gcap::run(graphs, {1, stream}, [] {}));
+  const auto key = gcap::key_of(info.captures, "captures");
+  GCAP_RETURN_IF_ERROR(gcap::run(graphs, {&key, stream}, [] {}));
   return gcap::run(runtime, 0,
                    [](const gcap_run_resources_t& resources) { return gcap_stream_synchronize(resources.stream); });
 }

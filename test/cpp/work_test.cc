@@ -232,6 +232,25 @@ class WorkOnBuffers : public Work {
   gcap_graph_buffers_t buffers_ = filled_by<gcap_graph_buffers_init>();
 };
 
+TEST_F(Work, MayHaveAKey) {
+  struct Step {
+    int64_t batch, rank;
+  };
+  for (int64_t round = 0; round < 3; ++round) {
+    for (int64_t batch = 1; batch <= 2; ++batch) {
+      const Step step = {batch, 7};
+      const auto key = key_of(step, batch == 1 ? "one" : "two");
+      check(run(graphs_.get(), {&key, handle()}, [&](cudaStream_t) { return Fill(static_cast<int>(batch)); }));
+      EXPECT_EQ(Byte(), batch);
+      int id = 0;
+      check(gcap_graph_manager_find(graphs_.get(), &key, &id));
+      const auto info = filled_by<gcap_graph_manager_get_info>(graphs_.get(), id);
+      EXPECT_EQ(info.captures, round == 0 ? 0u : 1u);
+      EXPECT_STREQ(info.name, key.name);
+    }
+  }
+}
+
 TEST_F(WorkOnBuffers, IsCapturedAndReplayedElsewhere) {
   int calls = 0;
   const auto work = [&](const gcap_run_resources_t& at) {

@@ -25,6 +25,21 @@ void TwoCaptured(S* s) {
   s->CaptureRun(S::kId);
   s->CaptureRun(S::kId + 1);
 }
+// A graph of a key, beside that of the id.
+const gcap_graph_key_t kKey = {kShape, sizeof(kShape), "decode"};
+gcap_run_t RunByKey(S* s) {
+  gcap_run_t run = RunOf(GCAP_GRAPH_ID_NONE, s->Handle(), true);
+  run.key = &kKey;
+  return run;
+}
+gcap_status_t ReplayKeyed(S* s) {
+  const gcap_run_t run = RunByKey(s);
+  return gcap_graph_manager_replay(s->manager, &run, nullptr);
+}
+gcap_status_t Find(S* s) {
+  int id = 0;
+  return gcap_graph_manager_find(s->manager, &kKey, &id);
+}
 void Stale(S* s) {
   s->CaptureRun(S::kId);
   GCAP_EXPECT_OK(gcap_graph_manager_recapture(s->manager, S::kId));
@@ -48,6 +63,13 @@ gcap_status_t Work(void* scene, cudaStream_t stream) {
   return gcap_status_from_cuda(error, "cudaMemcpyAsync", __FILE__, __LINE__);
 }
 gcap_status_t RunWork(S* s) { return RunPlain(s->manager, S::kId, s->Handle(), Work, s, true); }
+gcap_status_t RunKeyed(S* s) {
+  gcap_run_t run = RunByKey(s);
+  run.work = [](void* scene, const gcap_run_resources_t* resources) { return Work(scene, resources->cuda_stream); };
+  run.user = s;
+  return gcap_graph_manager_run(s->manager, &run);
+}
+void CapturedKey(S* s) { GCAP_EXPECT_OK(RunKeyed(s)); }
 gcap_status_t Plan(S* s) {
   const PlannedPlain run = {S::kId, Work, s};
   gcap_graph_plan_t plan;
@@ -109,6 +131,9 @@ std::vector<Walk> RunWalks() {
                 Captured, "on another stream"),
       WalkOf<S>("gcap_graph_manager_replay", ACT(ReplayBound(s->manager, S::kId, &kBinding, 1, true)), SignedCapture,
                 "signed"),
+      WalkOf<S>("gcap_graph_manager_run", RunKeyed, nullptr, "capture of a key").Recovers(),
+      WalkOf<S>("gcap_graph_manager_replay", ReplayKeyed, CapturedKey, "by key"),
+      WalkOf<S>("gcap_graph_manager_find", Find, CapturedKey).MakesNoCall(),
       WalkOf<S>(CALL(gcap_graph_manager_recapture, s->manager, S::kId), Captured).MakesNoCall(),
       WalkOf<S>(CALL(gcap_graph_manager_release, s->manager, S::kId), Captured),
       WalkOf<S>(CALL(gcap_graph_manager_release_all, s->manager), TwoCaptured),

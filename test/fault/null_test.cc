@@ -118,6 +118,8 @@ struct Objects {
   gcap_warm_up_run_t warm_up = {&run_options, &input, &output};
   gcap_graph_plan_t plan;
   gcap_buckets_choice_t choice;
+  gcap_graph_key_t key = {"key", 3, nullptr};
+  int found = 0;
   gcap_run_resources_t resources;
   gcap_graph_run_kind_t kind = GCAP_GRAPH_RUN_EAGER;
   // What accepted calls make.
@@ -291,6 +293,7 @@ std::vector<Row> CaptureAndGraphRows() {
       ROW(gcap_graph_manager_check_moves, o.s.manager, 0),
       ROW(gcap_graph_manager_bind, o.s.manager, 0, 0, o.x.get()).With({"address"}, kNoGraph),
       ROW(gcap_graph_manager_plan, o.s.manager, &o.plain, 1, &o.plan),
+      ROW(gcap_graph_manager_find, o.s.manager, &o.key, &o.found),
       ROW(gcap_graph_manager_recapture, o.s.manager, 0),
       ROW(gcap_graph_manager_explain, o.s.manager, 0, GCAP_GRAPH_WHY_CAPTURE_FAILED),
       ROW(gcap_graph_manager_replay, o.s.manager, &o.plain, kOut).With({"out_replayed"}, kNoGraph),

@@ -265,6 +265,48 @@ TEST_F(EpGraphs, CaptureThatCannotBePreparedIsTriedAllTheSame) {
   RunAll(5.0f);
 }
 
+// A run by key is one of its id to the scratch: each graph keeps memory of its own, and frees it with the id.
+TEST_F(EpGraphs, OfKeysKeepMemoryOfTheirOwn) {
+  gcap_options_t options = GraphOptions();
+  options.graph.min_num_runs_before_capture = 1;
+  Create(options);
+  AddModels({1, 2});
+  const int numbers[2] = {1, 2};
+  const gcap_graph_key_t keys[2] = {{&numbers[0], sizeof(int), "one"}, {&numbers[1], sizeof(int), "two"}};
+  int ids[2] = {0, 0};
+  for (int round = 0; round < 4; ++round) {
+    for (int i = 0; i < 2; ++i) {
+      const Floats content(64, static_cast<float>(10 * round + i));
+      models_[static_cast<size_t>(i)]->x.Set(content);
+      gcap_run_result_t result;
+      gcap_run_result_init(&result);
+      gcap_run_t run = RunOf(GCAP_GRAPH_ID_NONE, /*synchronize=*/true);
+      run.key = &keys[i];
+      run.work = WorkOfModel;
+      run.user = models_[static_cast<size_t>(i)].get();
+      run.result = &result;
+      GCAP_EXPECT_OK(gcap_runtime_run(runtime_, &run));
+      EXPECT_EQ(models_[static_cast<size_t>(i)]->y.Get(), content);
+      const gcap_run_outcome_t expected[] = {GCAP_RUN_EAGER, GCAP_RUN_CAPTURED, GCAP_RUN_REPLAYED, GCAP_RUN_REPLAYED};
+      EXPECT_EQ(result.outcome, expected[round]);
+      ids[i] = result.id;
+    }
+  }
+  EXPECT_NE(ids[0], ids[1]);
+  EXPECT_STREQ(Info(ids[1]).name, "two");
+  EXPECT_GE(Retained(ids[0]), kUnit);
+  EXPECT_GE(Retained(ids[1]), 2 * kUnit);
+  EXPECT_TRUE(IsCaptured(ids[0]));
+  GCAP_EXPECT_OK(gcap_runtime_release(runtime_, ids[0]));
+  EXPECT_FALSE(IsCaptured(ids[0]));
+  bool replayed = true;
+  gcap_run_t run = RunOf(GCAP_GRAPH_ID_NONE);
+  run.key = &keys[0];
+  GCAP_EXPECT_OK(gcap_runtime_replay(runtime_, &run, &replayed));
+  EXPECT_FALSE(replayed);
+  GCAP_EXPECT_FAILS(gcap_runtime_replay(runtime_, &run, nullptr), GCAP_NOT_FOUND, "'one'");
+}
+
 }  // namespace
 }  // namespace testing
 }  // namespace gcap

@@ -86,7 +86,7 @@ gcap_runtime_ops_t Full(Recorder* recorder) {
   ops.is_graph_capture_enabled = [](const void* self) { return Of(self)->Ask("is_graph_capture_enabled"); };
   ops.release = [](void* self, int id) { return Of(self)->Record("release", id); };
   ops.explain = [](void* self, int id, gcap_graph_question_t) { return Of(self)->Record("explain", id); };
-  ops.moves_buffers = ops.checks_bindings = true;
+  ops.moves_buffers = ops.checks_bindings = ops.takes_keys = true;
   ops.is_concurrent_run_supported = [](const void* self) { return Of(self)->Ask("is_concurrent_run_supported"); };
   ops.can_copy = [](const void* self, gcap_memory_t, gcap_memory_t) { return Of(self)->Ask("can_copy"); };
   ops.copy_tensors = [](void* self, const gcap_copy_t*, size_t) { return Of(self)->Record("copy_tensors"); };
@@ -269,7 +269,9 @@ TEST_F(RuntimeOfTable, WhatTheTableDoesNotFollowIsRefused) {
   gcap_graph_buffers_init(&buffers);
   buffers.items = &buffer;
   buffers.count = 1;
-  gcap_run_t bound = RunOf(0), moving = RunOf(0), elsewhere = RunOf(0);
+  const gcap_graph_key_t key = {shape, sizeof(shape), "decode"};
+  gcap_run_t bound = RunOf(0), moving = RunOf(0), elsewhere = RunOf(0), keyed = RunOf(GCAP_GRAPH_ID_NONE);
+  keyed.key = &key;
   bound.bindings = &binding;
   bound.num_bindings = 1;
   moving.buffers = &buffers;
@@ -280,10 +282,11 @@ TEST_F(RuntimeOfTable, WhatTheTableDoesNotFollowIsRefused) {
   gcap_runtime_ops_t ops = Full(&recorder_);
   ops.moves_buffers = false;
   ops.checks_bindings = false;
+  ops.takes_keys = false;
   Create(ops);
   recorder_.calls.clear();
-  for (const gcap_run_t* run : {&bound, &moving}) {
-    const char* flag = run == &bound ? "checks_bindings" : "moves_buffers";
+  for (const gcap_run_t* run : {&bound, &moving, &keyed}) {
+    const char* flag = run == &bound ? "checks_bindings" : run == &moving ? "moves_buffers" : "takes_keys";
     GCAP_EXPECT_FAILS(gcap_runtime_begin_run(runtime_, run, &kind, &address), GCAP_FAILED_PRECONDITION, flag);
     GCAP_EXPECT_FAILS(gcap_runtime_replay(runtime_, run, &replayed), GCAP_FAILED_PRECONDITION, flag);
     EXPECT_FALSE(replayed);
@@ -293,6 +296,8 @@ TEST_F(RuntimeOfTable, WhatTheTableDoesNotFollowIsRefused) {
   Create(Full(&recorder_));
   GCAP_EXPECT_OK(gcap_runtime_begin_run(runtime_, &bound, nullptr, nullptr));
   EXPECT_EQ(recorder_.run.bindings, &binding);
+  GCAP_EXPECT_OK(gcap_runtime_begin_run(runtime_, &keyed, nullptr, nullptr));
+  EXPECT_EQ(recorder_.run.key, &key);
   GCAP_EXPECT_OK(gcap_runtime_replay(runtime_, &moving, &replayed));
   EXPECT_TRUE(replayed);
   Create(Least(&recorder_));  // without a begin the run is eager, on the buffers as they are
