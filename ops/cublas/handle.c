@@ -10,9 +10,9 @@
 #include <string.h>
 
 #include "gcap/kit/ops/cublas.h"
-#include "gcap/log.h"
 #include "lib/internal/capture_check.h"
 #include "lib/internal/check_argument.h"
+#include "ops/handles/end_warning.h"
 #include "ops/handles/idle_handle.h"
 
 // cuBLAS's own defaults (its documentation of cublasSetWorkspace).
@@ -44,9 +44,7 @@ static gcap_status_t free_parts(const handle_t* handle) {
 
 static void end_handle(gcap_idle_handle_t* idle) {
   handle_t* handle = (handle_t*)idle;
-  gcap_status_t status = free_parts(handle);
-  if (status != NULL) gcap_log(GCAP_LOG_WARNING, "%s", gcap_status_message(status));
-  gcap_status_free(status);
+  gcap_warn_of_end(free_parts(handle));
   free(handle);
 }
 

@@ -6,7 +6,6 @@
 
 #include <string.h>
 
-#include "gcap/log.h"
 #include "lib/internal/capture_check.h"
 
 gcap_status_t gcap_cublaslt_status(cublasStatus_t code, const char* call, const char* file, int line) {
@@ -15,10 +14,4 @@ gcap_status_t gcap_cublaslt_status(cublasStatus_t code, const char* call, const 
   (void)cudaGetLastError();  // the status carries the failure from here on
   return gcap_status_make(GCAP_LIBRARY_ERROR, file, line, "%.*s failed: %s (%d), %s", (int)strcspn(call, "("), call,
                           cublasLtGetStatusName(code), (int)code, cublasLtGetStatusString(code));
-}
-
-void gcap_cublaslt_warn(gcap_status_t status) {
-  if (status == NULL) return;
-  gcap_log(GCAP_LOG_WARNING, "%s", gcap_status_message(status));
-  gcap_status_free(status);
 }

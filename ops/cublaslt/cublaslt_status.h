@@ -13,7 +13,4 @@
 gcap_status_t gcap_cublaslt_status(cublasStatus_t code, const char* call, const char* file, int line) GCAP_NODISCARD;
 #define GCAP_CUBLASLT(call) gcap_cublaslt_status((call), #call, __FILE__, __LINE__)
 
-// For destructors, which have no status to return: logs the failure, if any.
-void gcap_cublaslt_warn(gcap_status_t status);
-
 #endif  // GCAP_OPS_CUBLASLT_CUBLASLT_STATUS_H_

@@ -7,6 +7,7 @@
 #include "gcap/kit/ops/cublaslt.h"
 #include "lib/internal/check_argument.h"
 #include "ops/cublaslt/cublaslt_status.h"
+#include "ops/handles/end_warning.h"
 #include "ops/handles/idle_handle.h"
 
 typedef struct handle {
@@ -16,7 +17,7 @@ typedef struct handle {
 
 static void end_handle(gcap_idle_handle_t* idle) {
   handle_t* handle = (handle_t*)idle;
-  gcap_cublaslt_warn(GCAP_CUBLASLT(cublasLtDestroy(handle->library)));
+  gcap_warn_of_end(GCAP_CUBLASLT(cublasLtDestroy(handle->library)));
   free(handle);
 }
 

@@ -12,6 +12,7 @@
 
 #include "ops/cublaslt/cublaslt_status.h"
 #include "ops/cublaslt/matmul_plan.h"
+#include "ops/handles/end_warning.h"
 
 // How many candidates the heuristic is asked for: the first that it declares usable is taken.
 enum { CANDIDATES = 4 };
@@ -146,12 +147,12 @@ gcap_status_t gcap_matmul_plan(gcap_matmul_t* matmul) {
 }
 
 static void end_layout(cublasLtMatrixLayout_t layout) {
-  if (layout != NULL) gcap_cublaslt_warn(GCAP_CUBLASLT(cublasLtMatrixLayoutDestroy(layout)));
+  if (layout != NULL) gcap_warn_of_end(GCAP_CUBLASLT(cublasLtMatrixLayoutDestroy(layout)));
 }
 
 void gcap_matmul_end_plan(gcap_matmul_t* matmul) {
   end_layout(matmul->c_layout);
   end_layout(matmul->a_layout);
   end_layout(matmul->b_layout);
-  if (matmul->operation != NULL) gcap_cublaslt_warn(GCAP_CUBLASLT(cublasLtMatmulDescDestroy(matmul->operation)));
+  if (matmul->operation != NULL) gcap_warn_of_end(GCAP_CUBLASLT(cublasLtMatmulDescDestroy(matmul->operation)));
 }

@@ -19,6 +19,7 @@
 #include "ops/cudnn/conv2d_plan.h"
 #include "ops/cudnn/cudnn_status.h"
 #include "ops/cudnn/cudnn_tensor.h"
+#include "ops/handles/end_warning.h"
 
 static cudnnMathType_t math_type(const gcap_conv2d_options_t* o) {
   if (o->dtype != GCAP_DTYPE_F32) return CUDNN_TENSOR_OP_MATH;
@@ -115,9 +116,9 @@ gcap_status_t gcap_conv2d_create(const gcap_conv2d_options_t* options, gcap_conv
 
 void gcap_conv2d_destroy(gcap_conv2d_t* conv) {
   if (conv == NULL) return;
-  if (conv->activation != NULL) gcap_cudnn_warn(GCAP_CUDNN(cudnnDestroyActivationDescriptor(conv->activation)));
-  if (conv->convolution != NULL) gcap_cudnn_warn(GCAP_CUDNN(cudnnDestroyConvolutionDescriptor(conv->convolution)));
-  if (conv->weight != NULL) gcap_cudnn_warn(GCAP_CUDNN(cudnnDestroyFilterDescriptor(conv->weight)));
+  if (conv->activation != NULL) gcap_warn_of_end(GCAP_CUDNN(cudnnDestroyActivationDescriptor(conv->activation)));
+  if (conv->convolution != NULL) gcap_warn_of_end(GCAP_CUDNN(cudnnDestroyConvolutionDescriptor(conv->convolution)));
+  if (conv->weight != NULL) gcap_warn_of_end(GCAP_CUDNN(cudnnDestroyFilterDescriptor(conv->weight)));
   gcap_cudnn_end_tensor(conv->bias);
   gcap_cudnn_end_tensor(conv->y);
   gcap_cudnn_end_tensor(conv->x);

@@ -13,7 +13,4 @@
 gcap_status_t gcap_cudnn_status(cudnnStatus_t code, const char* call, const char* file, int line) GCAP_NODISCARD;
 #define GCAP_CUDNN(call) gcap_cudnn_status((call), #call, __FILE__, __LINE__)
 
-// For destructors, which have no status to return: logs the failure, if any.
-void gcap_cudnn_warn(gcap_status_t status);
-
 #endif  // GCAP_OPS_CUDNN_CUDNN_STATUS_H_

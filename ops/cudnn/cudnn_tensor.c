@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include "ops/cudnn/cudnn_status.h"
+#include "ops/handles/end_warning.h"
 
 // What the widest load of a kernel takes.
 enum { VECTOR_BYTES = 16 };
@@ -27,7 +28,7 @@ gcap_status_t gcap_cudnn_describe_tensor(gcap_dtype_t dtype, gcap_image_layout_t
 }
 
 void gcap_cudnn_end_tensor(cudnnTensorDescriptor_t tensor) {
-  if (tensor != NULL) gcap_cudnn_warn(GCAP_CUDNN(cudnnDestroyTensorDescriptor(tensor)));
+  if (tensor != NULL) gcap_warn_of_end(GCAP_CUDNN(cudnnDestroyTensorDescriptor(tensor)));
 }
 
 gcap_status_t gcap_cudnn_check_at_least(const char* name, int value, int minimum) {

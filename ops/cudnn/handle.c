@@ -9,6 +9,7 @@
 #include "gcap/kit/ops/cudnn.h"
 #include "lib/internal/check_argument.h"
 #include "ops/cudnn/cudnn_status.h"
+#include "ops/handles/end_warning.h"
 
 static gcap_status_t create_handle(gcap_stream_t* stream, void** out_object) {
   *out_object = NULL;
@@ -20,7 +21,7 @@ static gcap_status_t create_handle(gcap_stream_t* stream, void** out_object) {
   return NULL;
 }
 
-static void destroy_handle(void* object) { gcap_cudnn_warn(GCAP_CUDNN(cudnnDestroy((cudnnHandle_t)object))); }
+static void destroy_handle(void* object) { gcap_warn_of_end(GCAP_CUDNN(cudnnDestroy((cudnnHandle_t)object))); }
 
 gcap_status_t gcap_stream_cudnn_handle(gcap_stream_t* stream, cudnnHandle_t* out_handle) {
   static const gcap_attachment_key_t key = {"cudnnHandle_t", create_handle, destroy_handle};

@@ -16,6 +16,7 @@
 #include "lib/internal/sized.h"
 #include "ops/cudnn/cudnn_status.h"
 #include "ops/cudnn/cudnn_tensor.h"
+#include "ops/handles/end_warning.h"
 #include "ops/kernels/direct_pool.h"
 
 // Rows or columns with pads: the last window begins inside, and ends where an int still is.
@@ -182,7 +183,7 @@ gcap_status_t gcap_pool2d_create(const gcap_pool2d_options_t* options, gcap_pool
 
 void gcap_pool2d_destroy(gcap_pool2d_t* pool) {
   if (pool == NULL) return;
-  if (pool->pooling != NULL) gcap_cudnn_warn(GCAP_CUDNN(cudnnDestroyPoolingDescriptor(pool->pooling)));
+  if (pool->pooling != NULL) gcap_warn_of_end(GCAP_CUDNN(cudnnDestroyPoolingDescriptor(pool->pooling)));
   gcap_cudnn_end_tensor(pool->y);
   gcap_cudnn_end_tensor(pool->x);
   free(pool);

@@ -71,7 +71,7 @@ static struct {
   uint64_t done;
   host_call_t* first;
   host_call_t* last;
-  gcap_sim_thread_t* thread;  // its record, which a leak checker finds here: the thread never ends
+  gcap_sim_thread_t* thread;  // its record: the leak checker of a forked child finds no stack of the thread to look at
   pthread_cond_t wanted;
   pthread_cond_t progress;
 } host = {.wanted = PTHREAD_COND_INITIALIZER, .progress = PTHREAD_COND_INITIALIZER};

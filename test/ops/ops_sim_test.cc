@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include <functional>
+#include <string>
 #include <thread>
 
 #include "gcap/capture.h"
@@ -19,6 +20,7 @@
 #include "test/ops/conv2d_info.h"
 #include "test/ops/fail_each_call.h"
 #include "test/ops/op_test.h"
+#include "test/support/log_catcher.h"
 
 namespace gcap {
 namespace testing {
@@ -163,6 +165,46 @@ TEST_F(OpsOnSim, BatchNormCreateReportsEachFailingCall) {
                  gcap_batch_norm_destroy(plan);
                  return status;
                });
+}
+
+size_t CountOf(const std::string& text, const std::string& part) {
+  size_t count = 0;
+  for (size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++count;
+  return count;
+}
+
+// A plan has several objects of the library, an engine many plans. Was: a warning for each.
+TEST_F(OpsOnSim, OfALostDevicePlansEndWithOneWarning) {
+  const gcap_matmul_options_t matmul = MatmulOptions();
+  const gcap_conv2d_options_t conv = ConvOptions();
+  const gcap_pool2d_options_t pool = PoolOptions();
+  const gcap_batch_norm_options_t norm = NormOptions();
+  for (int round = 0; round < 2; ++round) {
+    gcap_matmul_t* matmuls[10] = {};
+    gcap_conv2d_t* conv_plan = nullptr;
+    gcap_pool2d_t* pool_plan = nullptr;
+    gcap_batch_norm_t* norm_plan = nullptr;
+    for (gcap_matmul_t*& plan : matmuls) GCAP_ASSERT_OK(gcap_matmul_create(&matmul, &plan));
+    GCAP_ASSERT_OK(gcap_conv2d_create(&conv, &conv_plan));
+    GCAP_ASSERT_OK(gcap_pool2d_create(&pool, &pool_plan));
+    GCAP_ASSERT_OK(gcap_batch_norm_create(&norm, &norm_plan));
+    const gcap_sim_fault_t lost = {"cudaDeviceSynchronize", 1, 0, cudaErrorIllegalAddress, /*sticky=*/1};
+    gcap_sim_inject(&lost);
+    EXPECT_EQ(cudaDeviceSynchronize(), cudaErrorIllegalAddress);
+    LogCatcher log;
+    for (gcap_matmul_t* plan : matmuls) gcap_matmul_destroy(plan);
+    gcap_conv2d_destroy(conv_plan);
+    gcap_pool2d_destroy(pool_plan);
+    gcap_batch_norm_destroy(norm_plan);
+    gcap_sim_clear_faults();
+    EXPECT_EQ(CountOf(log.text(), " failed: "), 1u) << log.text();
+    EXPECT_NE(log.text().find("cublasLtMatrixLayoutDestroy failed: "), std::string::npos) << log.text();
+    // One that ends well: the next failure is another one, and is told.
+    gcap_matmul_t* good = nullptr;
+    GCAP_ASSERT_OK(gcap_matmul_create(&matmul, &good));
+    gcap_matmul_destroy(good);
+    EXPECT_EQ(CountOf(log.text(), " failed: "), 1u) << log.text();
+  }
 }
 
 // Makes each of the functions fail once while a stream gets its handle of `kind`.
