@@ -24,9 +24,10 @@
 // outside of the bounds of the capture, or in which a byte that was the same in all captures is another one.
 //
 // A number is captured as it is, at its bounds, and at a third number whose bits are others. So a threshold, and
-// whatever only rises or only falls with the number, is seen; so is whether the number is even. Other decisions that
-// follow from a value, as whether it is one number between the bounds, or a multiple of one, may not be seen: they
-// belong into the id, as all decisions of the host that no value says.
+// whatever only rises or only falls with the number, is seen; so is whether the number is even. In some of the captures
+// one value is at its lower bound where another one is at its upper one, so a sum or a difference of two is seen. Other
+// decisions may not be seen: whether a value is one number between its bounds, or a multiple of one, or whether two
+// flags are both set. They belong into the id, as all decisions of the host that no value says.
 #ifndef GCAP_GRAPH_VALUES_H_
 #define GCAP_GRAPH_VALUES_H_
 

@@ -139,9 +139,9 @@ static gcap_value_bytes_t third(const gcap_changing_value_t* value, uint64_t sal
   const uint64_t mask = UINT64_MAX >> __builtin_clzll(span);
   uint64_t distance = ~(key_of(value, &value->now) - low) & mask;
   if (distance > span) distance &= mask >> 1;
-  // Other bits of one that is salted are those of another one, but its lowest bit still says whether it is even.
+  // But for the lowest bit, which says whether it is even, no two values have the same.
   const uint64_t salted = distance ^ (salt << 1);
-  if (salt != 0 && salted <= span) distance = salted;
+  if (salted <= span) distance = salted;
   return bytes_of_key(value, low + distance);
 }
 
@@ -150,8 +150,7 @@ void gcap_values_choose(gcap_changing_value_t* values, size_t count) {
                                                              {1, 2, 0}, {0, 2, 1}, {2, 0, 1}};
   for (size_t i = 0; i < count; ++i) {
     const size_t order = i % (sizeof(orders) / sizeof(orders[0]));
-    const gcap_value_bytes_t all[] = {values[i].low, values[i].high,
-                                      third(&values[i], i / (sizeof(orders) / sizeof(orders[0])))};
+    const gcap_value_bytes_t all[] = {values[i].low, values[i].high, third(&values[i], i)};
     for (size_t set = 0; set < GCAP_STAND_IN_SETS; ++set) values[i].stand_ins[set] = all[orders[order][set]];
   }
 }

@@ -376,6 +376,18 @@ TEST(Values, WhatIsComputedFromTwoValuesIsNamed) {
   }
 }
 
+// The sum is that of the bounds, which it is in two more captures, where one value is at the one and one at the other.
+TEST(Values, ASumThatIsThatOfTheBoundsIsNamed) {
+  for (int p = 0; p <= 4095; ++p) {
+    const Found found({Number<int>("position", p, 0, 4095), Number<int>("left", 4095 - p, 0, 4095)},
+                      [&](const std::vector<gcap_value_bytes_t>& at, const std::vector<uint64_t>&) {
+                        const int sum = As<int>(at[0]) + As<int>(at[1]);
+                        return std::vector<Node>{{{Pack(As<int>(at[0])), Pack(As<int>(at[1])), Pack(sum)}}};
+                      });
+    EXPECT_NAMES(found.Words(), "argument 2 is 0xfff");
+  }
+}
+
 TEST(Values, APointerThatFollowsAValueIsNamed) {
   const std::vector<gcap_moving_buffer_t> buffers = {
       {"a", 0x7f0000001000, 0x10000, 256, {0x550000003000, 0x330000001000, 0x220000008000}}};
