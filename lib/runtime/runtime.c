@@ -167,8 +167,7 @@ static gcap_status_t cannot_check_bindings(void) {
 
 static gcap_status_t cannot_set_values(void) {
   return GCAP_STATUS(GCAP_FAILED_PRECONDITION,
-                     "the run has values that change, which only a runtime of gcap's own sets: give the run others as "
-                     "arguments of its work, without a graph");
+                     "the run has values that change, which only a runtime of gcap's own sets");
 }
 
 // What the table would not follow. A run that needs no begin is eager, on the buffers and the values as they are.
