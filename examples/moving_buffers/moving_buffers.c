@@ -238,7 +238,11 @@ static gcap_status_t capture(engine_t* engine, uint32_t count, cudaGraph_t* out_
   gcap_retained_t* retained = NULL;
   engine->count = count;
   GCAP_RETURN_IF_ERROR(gcap_capture_begin(engine->stream, NULL, &scope));
-  const gcap_run_resources_t resources = {sizeof(resources), engine->stream, at, NUM_BUFFERS, NULL, NULL, NULL};
+  gcap_run_resources_t resources;
+  gcap_run_resources_init(&resources);
+  resources.cuda_stream = engine->stream;
+  resources.addresses = at;
+  resources.num_addresses = NUM_BUFFERS;
   gcap_status_t status = step(engine, &resources);
   if (status != NULL) gcap_capture_fail(scope, status);
   status = gcap_status_join(status, gcap_capture_end(scope, out_graph, &retained));

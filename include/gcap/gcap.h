@@ -64,6 +64,7 @@
 #include "gcap/fields.h"
 #include "gcap/graph.h"
 #include "gcap/graph_contents.h"
+#include "gcap/graph_values.h"
 #include "gcap/log.h"
 #include "gcap/options.h"
 #include "gcap/run.h"

@@ -72,18 +72,20 @@ GCAP_API gcap_status_t gcap_graph_manager_run(gcap_graph_manager_t* manager, con
 // first. If the driver refuses to begin a capture, the run is eager and the id cools down. A run with bindings that is
 // captured keeps a copy of them, for replays with bindings.
 //
-// With buffers, `out_addresses[count]` says where the work finds each buffer in this run; without, it may be NULL. If
-// `*out_kind` is RUN_REHEARSAL, these are stand-ins: nothing of the run is executed, gcap_graph_manager_end_run returns
-// NULL, and the run is to be begun again: a run has one or two rehearsals, and one more if the first fails. For any
-// other kind these are the buffers' own addresses. The buffers of all runs of an id have the same count, sizes and
+// With buffers or values, `out_addresses[count + num_values]` says where the work finds each buffer in this run, and
+// behind the buffers each value; without, it may be NULL. If `*out_kind` is RUN_REHEARSAL, these are stand-ins: nothing
+// of the run is executed, gcap_graph_manager_end_run returns NULL, and the run is to be begun again: a run has one or
+// two rehearsals, three with values, and one more if the first fails. For any other kind these are the buffers' own
+// addresses. The buffers of all runs of an id have the same count, sizes and
 // alignments; other ones are rehearsed again, and so are buffers that lie otherwise to one another, are in another
 // order, or are other multiples of powers of two. An id with buffers is never updated in place. The run of an id whose
 // graph cannot be moved to these buffers is eager.
 //   INVALID_ARGUMENT     an id below -1; no stream; an id together with a default stream: the legacy one (0 or
 //                        cudaStreamLegacy) cannot be captured, cudaStreamPerThread is another stream on each thread; no
 //                        bindings although there is a count; a binding with a negative rank, or without a shape; a
-//                        buffer without address or bytes; an alignment that is no power of two up to 2 MiB; or an
-//                        address that is no multiple of it
+//                        buffer without address or bytes; an alignment that is no power of two up to 2 MiB; an
+//                        address that is no multiple of it; a value without data or others, of a size that its type
+//                        does not have, or not within its bounds; or bounds that are equal or in the wrong order
 //   ALREADY_EXISTS       the id is captured: replay the id
 //   FAILED_PRECONDITION  another thread has a run open; this is a callback of a run's begin or end, or of destroy; or
 //                        the run is to be captured, and the stream is capturing already

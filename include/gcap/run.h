@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "gcap/api.h"
+#include "gcap/graph_values.h"
 #include "gcap/status.h"
 
 #ifdef __cplusplus
@@ -60,11 +61,16 @@ typedef struct gcap_run_resources {
   struct gcap_stream* stream;
   struct gcap_scratch* scratch;
   struct gcap_allocator* allocator;
+  // What each value of gcap_run_t.buffers is in this run, aligned as any type: use these, not those of the struct.
+  // NULL: the run has no values. Array and values live as long as `addresses` does, and a host function of a captured
+  // graph finds the values of the capture, also after replays with others.
+  const void* const* values;
+  size_t num_values;
 } gcap_run_resources_t;
 
 // Resources of nothing.
 static inline void gcap_run_resources_init(gcap_run_resources_t* resources) {
-  const gcap_run_resources_t nothing = {sizeof(*resources), NULL, NULL, 0, NULL, NULL, NULL};
+  const gcap_run_resources_t nothing = {sizeof(*resources), NULL, NULL, 0, NULL, NULL, NULL, NULL, 0};
   *resources = nothing;
 }
 
@@ -94,8 +100,8 @@ typedef enum gcap_graph_stand_ins {
   GCAP_GRAPH_STAND_INS_MEMORY,
 } gcap_graph_stand_ins_t;
 
-// The buffers of a run; gcap_run_resources_t.addresses comes in their order.
-// Thread, Capture and Lifetime as of gcap_run_t.
+// What may be another one at each replay: buffers, and values. gcap_run_resources_t.addresses comes in the order of the
+// buffers. Thread, Capture and Lifetime as of gcap_run_t.
 typedef struct gcap_graph_buffers {
   size_t struct_size;  // set by gcap_graph_buffers_init
   const gcap_graph_buffer_t* items;
@@ -105,13 +111,18 @@ typedef struct gcap_graph_buffers {
   // without a pointer into a buffer for which this is false cannot be moved, since the pointer may come from memory.
   const bool* may_be_unused;
   // The work's host functions do the same wherever the buffers are: neither their data nor what the data lead to
-  // depends on an address of a buffer. Default false: a graph with a host function cannot be moved.
+  // depends on an address of a buffer, or on a value. Default false: a graph with a host function cannot be moved.
   bool host_functions_may_stay;
+  // Scalars that the work reads on the host (graph_values.h), always in the same order. Default NULL: none. A runtime
+  // that is not gcap's own refuses them.
+  const gcap_graph_value_t* values;
+  size_t num_values;
 } gcap_graph_buffers_t;
 
-// Fills in the defaults: no buffers.
+// Fills in the defaults: no buffers, and no values.
 static inline void gcap_graph_buffers_init(gcap_graph_buffers_t* buffers) {
-  const gcap_graph_buffers_t defaults = {sizeof(*buffers), NULL, 0, GCAP_GRAPH_STAND_INS_ADDRESSES, NULL, false};
+  const gcap_graph_buffers_t defaults = {
+      sizeof(*buffers), NULL, 0, GCAP_GRAPH_STAND_INS_ADDRESSES, NULL, false, NULL, 0};
   *buffers = defaults;
 }
 
@@ -188,7 +199,8 @@ typedef struct gcap_run {
   cudaStream_t stream;
   gcap_work_t work;  // not called by begin, end and replay, where it may be NULL
   void* user;        // passed to `work`
-  // Buffers that may be elsewhere at each replay (graph_buffers.h). Default NULL: the work uses fixed addresses.
+  // Buffers that may be elsewhere at each replay (graph_buffers.h), and values that may be others. Default NULL: the
+  // work uses fixed addresses.
   const gcap_graph_buffers_t* buffers;
   // The tensors that the run is bound to: inputs and outputs, always in the same order. A capture keeps a copy; a
   // replay with bindings is refused unless the graph was captured with equal ones. Default NULL: they are not compared.

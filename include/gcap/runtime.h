@@ -124,10 +124,11 @@ GCAP_API gcap_status_t gcap_runtime_plan(gcap_runtime_t* runtime, const gcap_run
 // current from this call until the run's end. Without `enable_cuda_graph` every run is eager. Scratch that is allocated
 // for the thread's stream belongs to the run: what the work neither frees nor keeps (gcap_scratch_keep) is freed at the
 // run's end, and a warning names it. `*out_kind` says how the run is to be executed. A run with run->buffers:
-// `out_addresses[count]` is where the work finds each of them, and a rehearsal is ended and begun again; neither is
-// NULL. Else both may be NULL.
+// `out_addresses[count + num_values]` is where the work finds each of them, and a rehearsal is ended and begun again;
+// neither is NULL. Else both may be NULL.
 //   INVALID_ARGUMENT     run->stream is set: a runtime has a stream for each thread
-//   FAILED_PRECONDITION  the table of the runtime does not move buffers, or does not check bindings, which the run has
+//   FAILED_PRECONDITION  the table of the runtime does not move buffers, or does not check bindings, which the run has;
+//                        or the run has values, and the runtime is not gcap's own
 //   RESOURCE_EXHAUSTED   no host memory
 //   others               as gcap_graph_manager_begin_run; or of the table
 GCAP_API gcap_status_t gcap_runtime_begin_run(gcap_runtime_t* runtime, const gcap_run_t* run,

@@ -26,15 +26,15 @@ static uint64_t sign_of(size_t bytes) { return (uint64_t)1 << (8 * bytes - 1); }
 // A float whose sign is set comes in the reverse order of its bits.
 static uint64_t key_of(const gcap_changing_value_t* value, const gcap_value_bytes_t* bytes) {
   const uint64_t raw = load(bytes, value->bytes), sign = sign_of(value->bytes);
-  if (value->type == GCAP_VALUE_UNSIGNED) return raw;
-  if (value->type == GCAP_VALUE_FLOAT && (raw & sign) != 0) return ~raw & mask_of(value->bytes);
+  if (value->type == GCAP_GRAPH_VALUE_UNSIGNED) return raw;
+  if (value->type == GCAP_GRAPH_VALUE_FLOAT && (raw & sign) != 0) return ~raw & mask_of(value->bytes);
   return raw ^ sign;
 }
 
 static gcap_value_bytes_t bytes_of_key(const gcap_changing_value_t* value, uint64_t key) {
   const uint64_t sign = sign_of(value->bytes);
-  uint64_t raw = value->type == GCAP_VALUE_UNSIGNED ? key : key ^ sign;
-  if (value->type == GCAP_VALUE_FLOAT && (key & sign) == 0) raw = ~key & mask_of(value->bytes);
+  uint64_t raw = value->type == GCAP_GRAPH_VALUE_UNSIGNED ? key : key ^ sign;
+  if (value->type == GCAP_GRAPH_VALUE_FLOAT && (key & sign) == 0) raw = ~key & mask_of(value->bytes);
   gcap_value_bytes_t bytes = {{0}};
   memcpy(bytes.at, &raw, value->bytes);
   return bytes;
@@ -49,13 +49,13 @@ static double float_of(const gcap_changing_value_t* value, const gcap_value_byte
 }
 
 static bool is_number(const gcap_changing_value_t* value, const gcap_value_bytes_t* bytes) {
-  if (value->type != GCAP_VALUE_FLOAT) return true;
+  if (value->type != GCAP_GRAPH_VALUE_FLOAT) return true;
   const double number = float_of(value, bytes);
   return number == number;
 }
 
 bool gcap_value_may_be(const gcap_changing_value_t* value, const gcap_value_bytes_t* bytes) {
-  if (value->type == GCAP_VALUE_BYTES) return true;
+  if (value->type == GCAP_GRAPH_VALUE_BYTES) return true;
   const uint64_t key = key_of(value, bytes);
   return is_number(value, bytes) && key_of(value, &value->low) <= key && key <= key_of(value, &value->high);
 }
@@ -64,14 +64,14 @@ void gcap_value_write(const gcap_changing_value_t* value, const gcap_value_bytes
                       size_t capacity) {
   const uint64_t raw = load(bytes, value->bytes < sizeof(raw) ? value->bytes : sizeof(raw));
   switch (value->type) {
-    case GCAP_VALUE_UNSIGNED: snprintf(text, capacity, "%" PRIu64, raw); return;
-    case GCAP_VALUE_SIGNED: {
+    case GCAP_GRAPH_VALUE_UNSIGNED: snprintf(text, capacity, "%" PRIu64, raw); return;
+    case GCAP_GRAPH_VALUE_SIGNED: {
       const uint64_t sign = sign_of(value->bytes);
       snprintf(text, capacity, "%" PRId64, (int64_t)((raw ^ sign) - sign));
       return;
     }
-    case GCAP_VALUE_FLOAT: snprintf(text, capacity, "%.17g", float_of(value, bytes)); return;
-    case GCAP_VALUE_BYTES: break;
+    case GCAP_GRAPH_VALUE_FLOAT: snprintf(text, capacity, "%.17g", float_of(value, bytes)); return;
+    case GCAP_GRAPH_VALUE_BYTES: break;
   }
   gcap_text_t out;
   gcap_text_init(&out, text, capacity);
@@ -81,12 +81,12 @@ void gcap_value_write(const gcap_changing_value_t* value, const gcap_value_bytes
 
 // --- Checks ---------------------------------------------------------------------------------------------------------
 
-static bool is_size_of(gcap_value_type_t type, size_t bytes) {
+static bool is_size_of(gcap_graph_value_type_t type, size_t bytes) {
   switch (type) {
-    case GCAP_VALUE_BYTES: return bytes >= 1 && bytes <= GCAP_VALUE_MAX_BYTES;
-    case GCAP_VALUE_SIGNED:
-    case GCAP_VALUE_UNSIGNED: return bytes == 1 || bytes == 2 || bytes == 4 || bytes == 8;
-    case GCAP_VALUE_FLOAT: return bytes == 4 || bytes == 8;
+    case GCAP_GRAPH_VALUE_BYTES: return bytes >= 1 && bytes <= GCAP_GRAPH_VALUE_MAX_BYTES;
+    case GCAP_GRAPH_VALUE_SIGNED:
+    case GCAP_GRAPH_VALUE_UNSIGNED: return bytes == 1 || bytes == 2 || bytes == 4 || bytes == 8;
+    case GCAP_GRAPH_VALUE_FLOAT: return bytes == 4 || bytes == 8;
   }
   return false;
 }
@@ -98,12 +98,12 @@ static gcap_status_t check_size(const gcap_changing_value_t* value, size_t index
   if (is_size_of(value->type, value->bytes)) return NULL;
   if (type >= sizeof(type_names) / sizeof(type_names[0])) {
     return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "value %zu '%s' has the type %zu, allowed are 0..%d", index, value->name,
-                       type, GCAP_VALUE_FLOAT);
+                       type, GCAP_GRAPH_VALUE_FLOAT);
   }
   return GCAP_STATUS(GCAP_INVALID_ARGUMENT,
                      "value %zu '%s' is %s of %zu bytes, allowed are bytes of 1..%d, integers of 1, 2, 4 or 8, and "
                      "floats of 4 or 8",
-                     index, value->name, type_names[type], value->bytes, GCAP_VALUE_MAX_BYTES);
+                     index, value->name, type_names[type], value->bytes, GCAP_GRAPH_VALUE_MAX_BYTES);
 }
 
 gcap_status_t gcap_value_check(const gcap_changing_value_t* value, size_t index) {
@@ -112,7 +112,7 @@ gcap_status_t gcap_value_check(const gcap_changing_value_t* value, size_t index)
   gcap_value_write(value, &value->low, low, sizeof(low));
   gcap_value_write(value, &value->high, high, sizeof(high));
   gcap_value_write(value, &value->now, now, sizeof(now));
-  const bool is_bytes = value->type == GCAP_VALUE_BYTES;
+  const bool is_bytes = value->type == GCAP_GRAPH_VALUE_BYTES;
   if (is_bytes && memcmp(value->low.at, value->high.at, value->bytes) == 0) {
     return GCAP_STATUS(GCAP_INVALID_ARGUMENT,
                        "value %zu '%s' has twice the same other bytes %s, allowed are two others", index, value->name,
@@ -134,14 +134,14 @@ gcap_status_t gcap_value_check(const gcap_changing_value_t* value, size_t index)
 // A number within the bounds whose distance from the lower one has other bits than the present number's, as far as
 // there are such. `salt` is another one for each value.
 static gcap_value_bytes_t third(const gcap_changing_value_t* value, uint64_t salt) {
-  if (value->type == GCAP_VALUE_BYTES) return salt % 2 == 0 ? value->high : value->low;
+  if (value->type == GCAP_GRAPH_VALUE_BYTES) return salt % 2 == 0 ? value->high : value->low;
   const uint64_t low = key_of(value, &value->low), span = key_of(value, &value->high) - low;
   const uint64_t mask = UINT64_MAX >> __builtin_clzll(span);
   uint64_t distance = ~(key_of(value, &value->now) - low) & mask;
   if (distance > span) distance &= mask >> 1;
-  // Other bits of one that is salted are those of another one, but its lowest bit still says whether it is even.
+  // But for the lowest bit, which says whether it is even, no two values have the same.
   const uint64_t salted = distance ^ (salt << 1);
-  if (salt != 0 && salted <= span) distance = salted;
+  if (salted <= span) distance = salted;
   return bytes_of_key(value, low + distance);
 }
 
@@ -150,8 +150,7 @@ void gcap_values_choose(gcap_changing_value_t* values, size_t count) {
                                                              {1, 2, 0}, {0, 2, 1}, {2, 0, 1}};
   for (size_t i = 0; i < count; ++i) {
     const size_t order = i % (sizeof(orders) / sizeof(orders[0]));
-    const gcap_value_bytes_t all[] = {values[i].low, values[i].high,
-                                      third(&values[i], i / (sizeof(orders) / sizeof(orders[0])))};
+    const gcap_value_bytes_t all[] = {values[i].low, values[i].high, third(&values[i], i)};
     for (size_t set = 0; set < GCAP_STAND_IN_SETS; ++set) values[i].stand_ins[set] = all[orders[order][set]];
   }
 }

@@ -16,27 +16,20 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "gcap/graph_values.h"
 #include "gcap/status.h"
 #include "lib/contents/layout.h"
 
-#define GCAP_VALUE_MAX_BYTES 32
-
-typedef enum gcap_value_type {
-  GCAP_VALUE_BYTES = 0,  // a struct, or a number of another type
-  GCAP_VALUE_SIGNED,     // an integer of 1, 2, 4 or 8 bytes
-  GCAP_VALUE_UNSIGNED,
-  GCAP_VALUE_FLOAT,  // a float or a double
-} gcap_value_type_t;
-
+// Aligned as any value: the work reads it here.
 typedef struct gcap_value_bytes {
-  unsigned char at[GCAP_VALUE_MAX_BYTES];  // those behind the value's own are 0
+  unsigned char at[GCAP_GRAPH_VALUE_MAX_BYTES] __attribute__((aligned(16)));  // those behind the value's own are 0
 } gcap_value_bytes_t;
 
 // A value of a graph.
 typedef struct gcap_changing_value {
   const char* name;  // not NULL; "" for none
   size_t bytes;
-  gcap_value_type_t type;
+  gcap_graph_value_type_t type;
   bool may_be_unused;      // no argument need carry it
   gcap_value_bytes_t now;  // of the real capture, then what the executable has
   // Of a number the bounds, which it may have too. Of BYTES two others that are valid. What the other values are does

@@ -17,7 +17,7 @@ static gcap_status_t check_has_buffers(const gcap_graph_slot_t* slot) {
                      "graph id %d was captured without buffers: give its runs buffers (gcap_run_t.buffers)", slot->id);
 }
 
-// Where each buffer is to go, without a look at the memory there: NULL stays, as the present address does.
+// Where a buffer is to go, without a look at the memory there: NULL stays, as the present address does.
 static void aim(gcap_graph_moving_t* moving, size_t buffer, uintptr_t address) {
   moving->addresses[buffer] = address == gcap_graph_moving_address(moving, buffer) ? 0 : address;
   moving->targets[buffer].address = 0;
@@ -37,7 +37,11 @@ static gcap_status_t check_reach(const gcap_graph_slot_t* slot) {
   gcap_graph_moving_t* moving = slot->graph->moving;
   if (gcap_graph_moving_reaches(moving)) return NULL;
   size_t moved = 0;
-  while (moving->addresses[moved] == 0) ++moved;
+  while (moved < moving->count && moving->addresses[moved] == 0) ++moved;
+  if (moved == moving->count) {
+    return gcap_status_annotate(gcap_graph_moving_explain(moving), GCAP_FAILED_PRECONDITION,
+                                "graph id %d keeps its values", slot->id);
+  }
   return gcap_status_annotate(gcap_graph_moving_explain(moving), GCAP_FAILED_PRECONDITION,
                               "graph id %d cannot be moved: buffer %zu '%s' stays at %p", slot->id, moved,
                               moving->buffers[moved].name, (void*)gcap_graph_moving_address(moving, moved));
@@ -49,8 +53,8 @@ static gcap_status_t move(const gcap_graph_slot_t* slot, bool* out_torn) {
   gcap_graph_captured_t* graph = slot->graph;
   gcap_thread_setting_t previous;
   GCAP_RETURN_IF_ERROR(gcap_thread_enter(graph->device_id, &previous));
-  gcap_status_t status =
-      gcap_relocation_move(graph->moving->relocation, graph->exec, graph->moving->addresses, /*values=*/NULL, out_torn);
+  gcap_status_t status = gcap_relocation_move(graph->moving->relocation, graph->exec, graph->moving->addresses,
+                                              graph->moving->values.wanted, out_torn);
   gcap_status_t left = gcap_thread_leave(graph->device_id, &previous);
   *out_torn |= status == NULL && left != NULL;
   return gcap_status_join(status, left);
@@ -98,7 +102,9 @@ gcap_status_t gcap_graph_plan_bind(gcap_graph_slot_t* slot, const gcap_graph_buf
   if (moving == NULL && out_is_fixed != NULL) return NULL;
   GCAP_RETURN_IF_ERROR(check_has_buffers(slot));
   GCAP_RETURN_IF_ERROR(check_sizes(moving, slot->id, buffers));
+  GCAP_RETURN_IF_ERROR(gcap_graph_values_check_same(&moving->values, slot->id, buffers));
   for (size_t i = 0; i < buffers->count; ++i) aim(moving, i, (uintptr_t)buffers->items[i].address);
+  gcap_graph_values_aim(&moving->values, moving->relocation, buffers->values);
   if (out_is_fixed != NULL) {
     *out_is_fixed = !gcap_graph_moving_reaches(moving);
     return *out_is_fixed ? NULL : check_memory(slot);
@@ -115,6 +121,7 @@ static gcap_status_t bind_one(gcap_graph_slot_t* slot, size_t buffer, void* addr
                        buffer, moving->count);
   }
   for (size_t i = 0; i < moving->count; ++i) aim(moving, i, 0);
+  gcap_graph_values_aim(&moving->values, moving->relocation, /*given=*/NULL);
   aim(moving, buffer, (uintptr_t)address);
   if (address == NULL) GCAP_RETURN_IF_ERROR(gcap_graph_moving_check(moving, slot->id, buffer, address));
   GCAP_RETURN_IF_ERROR(check_memory(slot));
@@ -139,8 +146,9 @@ gcap_status_t gcap_graph_manager_bind(gcap_graph_manager_t* manager, int id, siz
 bool gcap_graph_is_fixed_for(gcap_graph_slot_t* slot, const gcap_graph_moving_t* run) {
   gcap_graph_moving_t* moving = slot->graph->moving;
   if (moving == NULL) return true;
-  if (moving->count != run->count) return false;
+  if (moving->count != run->count || moving->values.count != run->values.count) return false;
   for (size_t i = 0; i < run->count; ++i) aim(moving, i, run->buffers[i].address);
+  gcap_graph_values_aim_at(&moving->values, &run->values);
   if (gcap_graph_moving_reaches(moving)) return false;
   gcap_status_free(moving->conflict);
   moving->conflict = gcap_graph_moving_explain(moving);

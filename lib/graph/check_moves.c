@@ -64,7 +64,9 @@ typedef struct trials {
   area_t* areas;
   size_t num_areas;
   gcap_graph_buffer_t* places;  // [count], for a replay
-  unsigned char* chunk;         // two of CHUNK_BYTES
+  gcap_graph_value_t* values;   // as they are now, for a replay; of the captured graph
+  size_t num_values;
+  unsigned char* chunk;  // two of CHUNK_BYTES
   int device_id;
   bool is_saved;  // the areas must be restored
 } trials_t;
@@ -74,12 +76,13 @@ typedef struct trials {
 static gcap_status_t make_lists(trials_t* trials, const gcap_graph_moving_t* moving) {
   trials->items = calloc(moving->count + 1, sizeof(*trials->items));
   trials->places = calloc(moving->count + 1, sizeof(*trials->places));
+  trials->values = calloc(moving->values.count + 1, sizeof(*trials->values));
   trials->groups = calloc(moving->layout.num_groups + 1, sizeof(*trials->groups));
   trials->spots = calloc(moving->num_spots + 1, sizeof(*trials->spots));
   trials->areas = calloc(moving->count + moving->num_spots + 1, sizeof(*trials->areas));
   trials->chunk = malloc(2 * CHUNK_BYTES);
-  if (trials->items != NULL && trials->places != NULL && trials->groups != NULL && trials->spots != NULL &&
-      trials->areas != NULL && trials->chunk != NULL) {
+  if (trials->items != NULL && trials->places != NULL && trials->values != NULL && trials->groups != NULL &&
+      trials->spots != NULL && trials->areas != NULL && trials->chunk != NULL) {
     return NULL;
   }
   return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory to check graph id %d", trials->id);
@@ -95,6 +98,11 @@ static void read_lists(trials_t* trials, const gcap_graph_moving_t* moving) {
                                  .bytes = buffers[i].bytes,
                                  .alignment = buffers[i].alignment,
                                  .group = layout->group_of[i]};
+  }
+  trials->num_values = moving->values.count;
+  for (size_t i = 0; i < trials->num_values; ++i) {
+    const gcap_changing_value_t* value = &moving->relocation->values[i];
+    trials->values[i] = (gcap_graph_value_t){.data = value->now.at, .bytes = value->bytes, .type = value->type};
   }
   trials->num_groups = layout->num_groups;
   for (size_t i = 0; i < layout->num_groups; ++i) {
@@ -232,6 +240,7 @@ static gcap_status_t end(trials_t* trials) {
   free(trials->spots);
   free(trials->areas);
   free(trials->places);
+  free(trials->values);
   free(trials->chunk);
   return pushed != NULL ? gcap_status_join(pushed, status) : gcap_status_join(status, gcap_relaxed_pop(mode));
 }
@@ -265,6 +274,8 @@ static gcap_graph_buffers_t places_of(const trials_t* trials, bool is_moved) {
   gcap_graph_buffers_init(&buffers);
   buffers.items = trials->places;
   buffers.count = trials->count;
+  buffers.values = trials->values;
+  buffers.num_values = trials->num_values;
   return buffers;
 }
 

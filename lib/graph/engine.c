@@ -22,11 +22,12 @@ bool gcap_run_take_failed_capture(int id, gcap_status_t failure) {
 
 gcap_status_t gcap_run_keep_addresses(gcap_graph_run_kind_t kind, gcap_run_resources_t* resources) {
   gcap_capture_t* capture = kind == GCAP_GRAPH_RUN_CAPTURE ? gcap_capture_current() : NULL;
-  if (capture == NULL || resources->num_addresses == 0) return NULL;
-  const size_t bytes = resources->num_addresses * sizeof(*resources->addresses);
+  const size_t count = resources->num_addresses + resources->num_values;
+  if (capture == NULL || count == 0) return NULL;
+  const size_t bytes = count * sizeof(*resources->addresses);
   void** kept = malloc(bytes);
   if (kept == NULL) {
-    return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory for %zu addresses", resources->num_addresses);
+    return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory for %zu addresses", count);
   }
   memcpy(kept, resources->addresses, bytes);
   gcap_status_t status = gcap_capture_retain(capture, free, /*bytes=*/NULL, kept);
@@ -35,6 +36,7 @@ gcap_status_t gcap_run_keep_addresses(gcap_graph_run_kind_t kind, gcap_run_resou
     return status;
   }
   resources->addresses = kept;
+  if (resources->num_values != 0) resources->values = (const void* const*)kept + resources->num_addresses;
   return NULL;
 }
 

@@ -77,10 +77,16 @@ void gcap_run_give_result(const gcap_run_t* run, const gcap_run_result_t* result
 gcap_status_t gcap_graph_buffers_read(const gcap_graph_buffers_t* given,
                                       gcap_graph_buffers_t* out_buffers) GCAP_NODISCARD;
 
-// The buffers' own addresses, as an array that the caller frees.
+// The buffers' own addresses, and behind them those of the values' data: [count + num_values].
+void gcap_graph_buffers_list_addresses(const gcap_graph_buffers_t* buffers, void** out_addresses);
+// The same, as an array that the caller frees.
 //   RESOURCE_EXHAUSTED  no host memory
 gcap_status_t gcap_graph_buffers_copy_addresses(const gcap_graph_buffers_t* buffers,
                                                 void*** out_addresses) GCAP_NODISCARD;
+
+// Gives the work such an array. NULL: without buffers.
+void gcap_run_give_addresses(const gcap_graph_buffers_t* buffers, void* const* addresses,
+                             gcap_run_resources_t* resources);
 
 // --- The way of every run --------------------------------------------------------------------------------------------
 

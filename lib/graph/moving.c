@@ -1,7 +1,7 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
-// Buffers that move: checked and copied, rehearsed at stand-ins, then bound. Nothing here is shared, so nothing is
-// locked: a moving belongs to its run, its slot or its graph.
+// Buffers that move: checked and copied, rehearsed at stand-ins, then bound, and values with them. Nothing here is
+// shared, so nothing is locked: a moving belongs to its run, its slot or its graph.
 
 #include "lib/graph/moving.h"
 
@@ -98,6 +98,7 @@ gcap_status_t gcap_graph_moving_create(const gcap_graph_buffers_t* buffers, gcap
     status = copy_buffer(&buffers->items[i], &moving->buffers[i], &moving->places[i], &names);
     moving->may_be_unused[i] = buffers->may_be_unused != NULL && buffers->may_be_unused[i];
   }
+  if (status == NULL) status = gcap_graph_values_create(buffers, &moving->values);
   if (status == NULL) *out_moving = moving;
   return status == NULL ? NULL : gcap_status_join(status, gcap_graph_moving_destroy(moving));
 }
@@ -108,6 +109,7 @@ gcap_status_t gcap_graph_moving_destroy(gcap_graph_moving_t* moving) {
   for (size_t set = 0; set < GCAP_STAND_IN_SETS; ++set) gcap_contents_free(&moving->rehearsed[set]);
   gcap_layout_free(&moving->layout);
   gcap_relocation_destroy(moving->relocation);
+  gcap_graph_values_free(&moving->values);
   gcap_status_free(moving->refusal);
   gcap_status_free(moving->conflict);
   free(moving->spots);
@@ -120,7 +122,7 @@ gcap_status_t gcap_graph_moving_destroy(gcap_graph_moving_t* moving) {
 // Whether what `b` rehearsed counts for `a`.
 static bool is_alike(const gcap_graph_moving_t* a, const gcap_graph_moving_t* b) {
   const bool wants_memory = a->needs_memory && !b->needs_memory;
-  if (a->count != b->count || wants_memory) return false;
+  if (a->count != b->count || wants_memory || !gcap_graph_values_are_alike(&a->values, &b->values)) return false;
   for (size_t i = 0; i < a->count; ++i) {
     if (a->buffers[i].bytes != b->buffers[i].bytes || a->buffers[i].alignment != b->buffers[i].alignment) return false;
     for (size_t set = 0; set < b->num_rehearsed; ++set) {  // a pointer that is equal in two captures is not found
@@ -148,11 +150,13 @@ gcap_status_t gcap_graph_moving_adopt(gcap_graph_moving_t* moving, gcap_graph_mo
 }
 
 bool gcap_graph_moving_needs_rehearsal(const gcap_graph_moving_t* moving) {
+  if (moving->values.count != 0) return moving->num_rehearsed < GCAP_STAND_IN_SETS;
   if (moving->num_rehearsed == 0) return true;
   return moving->num_rehearsed == 1 && gcap_stand_ins_need_second(moving->buffers, &moving->layout);
 }
 
 static gcap_status_t find_stand_ins(gcap_graph_moving_t* moving, cudaStream_t stream) {
+  if (moving->count == 0) return NULL;
   int device_id = 0;
   GCAP_RETURN_IF_ERROR(GCAP_CUDA(cudaStreamGetDevice(stream, &device_id)));
   return gcap_stand_ins_create(moving->buffers, &moving->layout, moving->num_rehearsed, device_id, moving->needs_memory,
@@ -175,8 +179,16 @@ bool gcap_graph_moving_open_rehearsal(gcap_graph_moving_t* moving, cudaStream_t 
   return status == NULL;
 }
 
-uintptr_t gcap_graph_moving_stand_in(const gcap_graph_moving_t* moving, size_t buffer) {
-  return moving->buffers[buffer].stand_ins[moving->num_rehearsed];
+void gcap_graph_moving_place(const gcap_graph_moving_t* moving, bool is_rehearsal, void** out_addresses) {
+  const size_t set = moving->num_rehearsed;
+  for (size_t i = 0; i < moving->count; ++i) {
+    const gcap_moving_buffer_t* buffer = &moving->buffers[i];
+    out_addresses[i] = (void*)(is_rehearsal ? buffer->stand_ins[set] : buffer->address);
+  }
+  for (size_t i = 0; i < moving->values.count; ++i) {
+    const gcap_changing_value_t* value = &moving->values.items[i];
+    out_addresses[moving->count + i] = (void*)(is_rehearsal ? value->stand_ins[set].at : value->now.at);
+  }
 }
 
 gcap_status_t gcap_graph_moving_end_rehearsal(gcap_graph_moving_t* moving, cudaGraph_t graph) {
@@ -246,7 +258,8 @@ static gcap_status_t relocate(gcap_graph_moving_t* moving, gcap_contents_t* cont
   const gcap_relocation_rehearsals_t rehearsals = {moving->rehearsed, moving->num_rehearsed};
   GCAP_RETURN_IF_ERROR(check_host_functions(moving, contents));
   GCAP_RETURN_IF_ERROR(gcap_left_behind_note_sources(contents, moving->buffers, moving->count, GCAP_STAND_IN_SETS));
-  const gcap_relocation_changes_t changes = {.buffers = moving->buffers, .num_buffers = moving->count};
+  const gcap_relocation_changes_t changes = {moving->buffers, moving->count, moving->values.items,
+                                             moving->values.count};
   GCAP_RETURN_IF_ERROR(gcap_relocation_create(contents, &rehearsals, &changes, &moving->relocation));
   GCAP_RETURN_IF_ERROR(check_used(moving));
   return make_spots(moving);
@@ -333,7 +346,7 @@ static const char* find_fault(const gcap_graph_moving_t* moving, size_t buffer) 
 bool gcap_graph_moving_moves(const gcap_graph_moving_t* moving) {
   bool is_moved = false;
   for (size_t i = 0; i < moving->count; ++i) is_moved |= moving->addresses[i] != 0;
-  return is_moved;
+  return is_moved || gcap_graph_values_move(&moving->values, moving->relocation);
 }
 
 bool gcap_graph_moving_reaches(gcap_graph_moving_t* moving) {
@@ -341,6 +354,7 @@ bool gcap_graph_moving_reaches(gcap_graph_moving_t* moving) {
   for (size_t i = 0; i < moving->count; ++i) {
     if (find_fault(moving, i) != NULL) return false;
   }
+  if (!gcap_graph_values_reach(&moving->values, moving->relocation)) return false;
   gcap_layout_conflict_t conflict;
   return gcap_layout_holds(&moving->layout, moving->relocation->buffers, moving->addresses, &conflict);
 }
@@ -353,6 +367,7 @@ gcap_status_t gcap_graph_moving_explain(gcap_graph_moving_t* moving) {
     return GCAP_STATUS(GCAP_FAILED_PRECONDITION, "buffer %zu '%s' at %p is %s", i, moving->buffers[i].name,
                        (void*)moving->addresses[i], fault);
   }
+  GCAP_RETURN_IF_ERROR(gcap_graph_values_explain(&moving->values, moving->relocation));
   gcap_layout_conflict_t conflict;
   if (gcap_layout_holds(&moving->layout, moving->relocation->buffers, moving->addresses, &conflict)) return NULL;
   return GCAP_STATUS(GCAP_FAILED_PRECONDITION, "buffers %zu '%s' and %zu '%s' %s", conflict.a,

@@ -1,11 +1,13 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
-// moving.h: the buffers of one id, which may be elsewhere at each replay, from their rehearsal to the captured graph.
+// moving.h: the buffers and the values of one id, which may be others at each replay, from their rehearsal to the
+// captured graph.
 #ifndef GCAP_LIB_GRAPH_MOVING_H_
 #define GCAP_LIB_GRAPH_MOVING_H_
 
 #include "gcap/graph.h"
 #include "lib/contents/inner.h"
+#include "lib/graph/values.h"
 
 // Where a buffer was captured, which tells what may take its place.
 typedef struct gcap_graph_place {
@@ -32,6 +34,7 @@ typedef struct gcap_graph_moving {
   gcap_graph_spot_t* targets;     // [count], room for a bind: where each buffer goes, by its address
   uintptr_t* addresses;           // [count], the same without the rest; 0: the buffer stays
   bool* may_be_unused;            // [count]
+  gcap_graph_values_t values;
   bool host_functions_may_stay;
   gcap_layout_t layout;        // from the first rehearsal on
   gcap_stand_ins_t stand_ins;  // of an open rehearsal
@@ -51,15 +54,16 @@ typedef struct gcap_graph_moving {
 //   INVALID_ARGUMENT  as gcap_graph_manager_begin_run
 gcap_status_t gcap_graph_moving_check_buffers(const gcap_graph_buffers_t* buffers);
 
-// Copies the buffers, which were checked.
+// Copies the buffers, which were checked, and the values.
+//   INVALID_ARGUMENT    of a value: as gcap_graph_values_create
 //   RESOURCE_EXHAUSTED  no host memory
 gcap_status_t gcap_graph_moving_create(const gcap_graph_buffers_t* buffers, gcap_graph_moving_t** out_moving);
 // Gives everything back. NULL is fine. May free device memory.
 gcap_status_t gcap_graph_moving_destroy(gcap_graph_moving_t* moving);
 
 // Takes over what an earlier run rehearsed, if that had buffers of the same sizes and alignments that lay alike to one
-// another, in the same order, and the earlier stand-ins show what work makes of the present addresses. Not if this run
-// asks for stand-ins in memory and the earlier one had others. Of a run that is to be captured.
+// another, in the same order, and the earlier stand-ins show what work makes of the present addresses and values. Not
+// if this run asks for stand-ins in memory and the earlier one had others. Of a run that is to be captured.
 //   RESOURCE_EXHAUSTED  no host memory
 gcap_status_t gcap_graph_moving_adopt(gcap_graph_moving_t* moving, gcap_graph_moving_t* earlier);
 
@@ -68,8 +72,8 @@ bool gcap_graph_moving_needs_rehearsal(const gcap_graph_moving_t* moving);
 
 // Before a rehearsal on `stream`: finds stand-ins. If there are none `moving` keeps the refusal, and is not rehearsed.
 bool gcap_graph_moving_open_rehearsal(gcap_graph_moving_t* moving, cudaStream_t stream);
-// Where the buffer is in the rehearsal that is open.
-uintptr_t gcap_graph_moving_stand_in(const gcap_graph_moving_t* moving, size_t buffer);
+// Where the work of a run finds its buffers, and behind them its values. `is_rehearsal`: in the rehearsal that is open.
+void gcap_graph_moving_place(const gcap_graph_moving_t* moving, bool is_rehearsal, void** out_addresses);
 // After it: keeps what is inside `graph`, and gives the stand-ins back.
 gcap_status_t gcap_graph_moving_end_rehearsal(gcap_graph_moving_t* moving, cudaGraph_t graph);
 
@@ -91,9 +95,9 @@ static inline uintptr_t gcap_graph_moving_address(const gcap_graph_moving_t* mov
 // Checks an address for a buffer of the graph `id`, and notes it with its memory in `targets`.
 //   INVALID_ARGUMENT  NULL, misaligned, of another device or kind of memory, or too small
 gcap_status_t gcap_graph_moving_check(gcap_graph_moving_t* moving, int id, size_t buffer, const void* address);
-// Whether `addresses` have a buffer go elsewhere.
+// Whether `addresses` have a buffer go elsewhere, or another value is wanted.
 bool gcap_graph_moving_moves(const gcap_graph_moving_t* moving);
-// Whether the graph can be moved to `addresses`, as far as the addresses alone tell.
+// Whether the graph can be moved to `addresses` and have the values, as far as these alone tell.
 bool gcap_graph_moving_reaches(gcap_graph_moving_t* moving);
 // Why not, in words.
 gcap_status_t gcap_graph_moving_explain(gcap_graph_moving_t* moving);

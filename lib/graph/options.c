@@ -89,18 +89,35 @@ gcap_status_t gcap_graph_buffers_read(const gcap_graph_buffers_t* given, gcap_gr
   gcap_graph_buffers_init(out_buffers);
   GCAP_RETURN_IF_ERROR(gcap_sized_read(&type, given, out_buffers));
   if (out_buffers->count > 0) GCAP_RETURN_IF_NULL(out_buffers->items);
+  if (out_buffers->num_values > 0) GCAP_RETURN_IF_NULL(out_buffers->values);
   if (out_buffers->stand_ins <= GCAP_GRAPH_STAND_INS_MEMORY) return NULL;
   return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "stand-ins are %d, allowed are ADDRESSES (0), MEMORY (1)",
                      (int)out_buffers->stand_ins);
 }
 
+void gcap_graph_buffers_list_addresses(const gcap_graph_buffers_t* buffers, void** out_addresses) {
+  for (size_t i = 0; i < buffers->count; ++i) out_addresses[i] = buffers->items[i].address;
+  for (size_t i = 0; i < buffers->num_values; ++i) out_addresses[buffers->count + i] = (void*)buffers->values[i].data;
+}
+
 gcap_status_t gcap_graph_buffers_copy_addresses(const gcap_graph_buffers_t* buffers, void*** out_addresses) {
-  void** addresses = calloc(buffers->count + 1, sizeof(*addresses));
+  size_t count = 1;
+  const bool too_many = __builtin_add_overflow(buffers->count, count, &count) ||
+                        __builtin_add_overflow(buffers->num_values, count, &count);
+  void** addresses = too_many ? NULL : calloc(count, sizeof(*addresses));
   *out_addresses = addresses;
   if (addresses == NULL)
     return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory for %zu addresses", buffers->count);
-  for (size_t i = 0; i < buffers->count; ++i) addresses[i] = buffers->items[i].address;
+  gcap_graph_buffers_list_addresses(buffers, addresses);
   return NULL;
+}
+
+void gcap_run_give_addresses(const gcap_graph_buffers_t* buffers, void* const* addresses,
+                             gcap_run_resources_t* resources) {
+  resources->addresses = addresses;
+  resources->num_addresses = buffers != NULL ? buffers->count : 0;
+  resources->num_values = buffers != NULL ? buffers->num_values : 0;
+  resources->values = resources->num_values != 0 ? (const void* const*)addresses + resources->num_addresses : NULL;
 }
 
 gcap_status_t gcap_graph_manager_options_check(const gcap_graph_manager_options_t* options) {

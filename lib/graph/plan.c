@@ -135,8 +135,7 @@ static gcap_status_t plan_one(gcap_graph_manager_t* manager, const gcap_run_t* r
   gcap_run_resources_t resources = {.struct_size = sizeof(resources), .cuda_stream = run->stream};
   if (run->buffers != NULL) {
     GCAP_RETURN_IF_ERROR(gcap_graph_buffers_copy_addresses(run->buffers, &addresses));
-    resources.addresses = addresses;
-    resources.num_addresses = run->buffers->count;
+    gcap_run_give_addresses(run->buffers, addresses, &resources);
   }
   gcap_retained_t* retained = NULL;
   GCAP_RETURN_IF_ERROR(gcap_graph_rehearse(run, &resources, &manager->options.capture, &retained, plan));

@@ -353,9 +353,8 @@ static gcap_status_t begin_and_place(gcap_graph_manager_t* manager, const gcap_r
                                      void** out_addresses) {
   pthread_mutex_lock(&manager->mutex);
   gcap_status_t status = begin_run_locked(manager, given, moving, out_kind);
-  for (size_t i = 0; status == NULL && moving != NULL && i < moving->count; ++i) {
-    const bool is_elsewhere = *out_kind == GCAP_GRAPH_RUN_REHEARSAL;
-    out_addresses[i] = (void*)(is_elsewhere ? gcap_graph_moving_stand_in(moving, i) : moving->buffers[i].address);
+  if (status == NULL && moving != NULL) {
+    gcap_graph_moving_place(moving, *out_kind == GCAP_GRAPH_RUN_REHEARSAL, out_addresses);
   }
   gcap_status_t why = status == NULL ? explain_fixed(manager) : NULL;
   pthread_mutex_unlock(&manager->mutex);
@@ -370,7 +369,7 @@ gcap_status_t gcap_graph_begin(gcap_graph_manager_t* manager, const gcap_run_t* 
   GCAP_RETURN_IF_ERROR(gcap_graph_bindings_check(run->bindings, run->num_bindings));
   gcap_graph_moving_t* moving = NULL;
   if (run->buffers != NULL) {
-    if (run->buffers->count > 0) GCAP_RETURN_IF_NULL(out_addresses);
+    if (run->buffers->count > 0 || run->buffers->num_values > 0) GCAP_RETURN_IF_NULL(out_addresses);
     GCAP_RETURN_IF_ERROR(gcap_graph_moving_check_buffers(run->buffers));
     GCAP_RETURN_IF_ERROR(gcap_graph_moving_create(run->buffers, &moving));
   }

@@ -41,10 +41,8 @@ static gcap_status_t issue_step(void* self, int id, gcap_run_result_t* result, g
   gcap_run_result_init(result);
   GCAP_RETURN_IF_ERROR(gcap_graph_begin(manager, &run, out_kind, whole->addresses));
   GCAP_AT_SCOPE_END(end_run_on_unwind) gcap_graph_manager_t* unfinished = manager;
-  gcap_run_resources_t resources = {.struct_size = sizeof(resources),
-                                    .cuda_stream = run.stream,
-                                    .addresses = whole->addresses,
-                                    .num_addresses = run.buffers != NULL ? run.buffers->count : 0};
+  gcap_run_resources_t resources = {.struct_size = sizeof(resources), .cuda_stream = run.stream};
+  gcap_run_give_addresses(run.buffers, whole->addresses, &resources);
   gcap_status_t status = gcap_run_keep_addresses(*out_kind, &resources);
   if (status == NULL) status = run.work(run.user, &resources);
   unfinished = NULL;

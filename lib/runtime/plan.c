@@ -126,8 +126,7 @@ static gcap_status_t run_in_scope(void* user, size_t index) {
   // The work may not return.
   GCAP_AT_SCOPE_END(free_addresses) void** addresses = NULL;
   if (run.buffers != NULL) GCAP_RETURN_IF_ERROR(gcap_graph_buffers_copy_addresses(run.buffers, &addresses));
-  resources.addresses = addresses;
-  resources.num_addresses = run.buffers != NULL ? run.buffers->count : 0;
+  gcap_run_give_addresses(run.buffers, addresses, &resources);
   gcap_graph_run_kind_t kind = GCAP_GRAPH_RUN_EAGER;
   return gcap_runtime_run_once(planned->runtime, &run, &resources, &kind);
 }

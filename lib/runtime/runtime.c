@@ -170,8 +170,16 @@ static gcap_status_t cannot_take_keys(void) {
                      "the run has a key, and the table of the runtime does not say takes_keys: give the run an id");
 }
 
-// What the table would not follow. A run that needs no begin is eager, on the buffers as they are.
-static inline gcap_status_t check_follows(const gcap_runtime_ops_t* ops, const gcap_run_t* run) {
+static gcap_status_t cannot_set_values(void) {
+  return GCAP_STATUS(GCAP_FAILED_PRECONDITION,
+                     "the run has values that change, which only a runtime of gcap's own sets");
+}
+
+// What the table would not follow. A run that needs no begin is eager, on the buffers and the values as they are.
+static inline gcap_status_t check_follows(const gcap_runtime_t* runtime, const gcap_run_t* run) {
+  const gcap_runtime_ops_t* ops = &runtime->ops;
+  const bool has_values = run->buffers != NULL && run->buffers->num_values > 0;
+  if (has_values && runtime->own == NULL && ops->begin_run != NULL) return cannot_set_values();
   if (run->buffers != NULL && !ops->moves_buffers && ops->begin_run != NULL) return cannot_move();
   if (run->key != NULL && !ops->takes_keys && ops->begin_run != NULL) return cannot_take_keys();
   return run->bindings != NULL && !ops->checks_bindings ? cannot_check_bindings() : NULL;
@@ -181,8 +189,7 @@ static gcap_status_t begin(gcap_runtime_t* runtime, const gcap_run_t* run, gcap_
                            void** out_addresses) {
   const gcap_runtime_ops_t* ops = &runtime->ops;
   if (ops->begin_run == NULL) {
-    const size_t count = run->buffers != NULL ? run->buffers->count : 0;
-    for (size_t i = 0; i < count; ++i) out_addresses[i] = run->buffers->items[i].address;
+    if (run->buffers != NULL) gcap_graph_buffers_list_addresses(run->buffers, out_addresses);
     return NULL;
   }
   gcap_run_t eager = *run;
@@ -203,14 +210,14 @@ gcap_status_t gcap_runtime_begin_run(gcap_runtime_t* runtime, const gcap_run_t* 
   gcap_run_copy_t copy;
   GCAP_RETURN_IF_ERROR(gcap_run_read(run, &copy, &run));
   if (run->buffers != NULL) GCAP_RETURN_IF_NULL(out_kind);
-  if (run->buffers != NULL && run->buffers->count > 0) GCAP_RETURN_IF_NULL(out_addresses);
+  if (run->buffers != NULL && run->buffers->count + run->buffers->num_values > 0) GCAP_RETURN_IF_NULL(out_addresses);
   if (run->stream != GCAP_RUN_OWN_STREAM) {
     return GCAP_STATUS(GCAP_INVALID_ARGUMENT,
                        "%s: run->stream is %p; a runtime has a stream for each thread, and only a replay may be "
                        "launched on another one",
                        __func__, (void*)run->stream);
   }
-  GCAP_RETURN_IF_ERROR(check_follows(&runtime->ops, run));
+  GCAP_RETURN_IF_ERROR(check_follows(runtime, run));
   return begin(runtime, run, out_kind != NULL ? out_kind : &kind, out_addresses);
 }
 
@@ -250,7 +257,7 @@ static __attribute__((noinline)) gcap_status_t read_and_replay(gcap_runtime_t* r
   const gcap_runtime_ops_t* ops = &runtime->ops;
   gcap_run_copy_t copy;
   GCAP_RETURN_IF_ERROR(gcap_run_read(run, &copy, &run));
-  GCAP_RETURN_IF_ERROR(check_follows(ops, run));
+  GCAP_RETURN_IF_ERROR(check_follows(runtime, run));
   bool replayed = false;
   if (ops->replay != NULL && (run->buffers == NULL || ops->moves_buffers)) {
     gcap_status_t status = ops->replay(ops->self, run, &replayed);

@@ -77,8 +77,7 @@ static gcap_status_t get_resources(whole_run_t* whole) {
   if (whole->resources.stream == NULL) {
     return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "get_resources of the runtime's table left `stream` NULL");
   }
-  whole->resources.addresses = whole->addresses;
-  whole->resources.num_addresses = whole->run.buffers != NULL ? whole->run.buffers->count : 0;
+  gcap_run_give_addresses(whole->run.buffers, whole->addresses, &whole->resources);
   atomic_fetch_add(&whole->runtime->num_inside, 1);
   whole->is_inside = true;
   if (whole->runtime->own == NULL) return NULL;

@@ -31,7 +31,7 @@ gcap_value_bytes_t BytesOf(const Bytes& bytes) {
   return value;
 }
 
-gcap_changing_value_t Value(const char* name, gcap_value_type_t type, const Bytes& now, const Bytes& low,
+gcap_changing_value_t Value(const char* name, gcap_graph_value_type_t type, const Bytes& now, const Bytes& low,
                             const Bytes& high) {
   gcap_changing_value_t value = {};
   value.name = name;
@@ -45,9 +45,9 @@ gcap_changing_value_t Value(const char* name, gcap_value_type_t type, const Byte
 
 template <typename T>
 gcap_changing_value_t Number(const char* name, T now, T low, T high) {
-  const gcap_value_type_t type = std::is_floating_point<T>::value ? GCAP_VALUE_FLOAT
-                                 : std::is_signed<T>::value       ? GCAP_VALUE_SIGNED
-                                                                  : GCAP_VALUE_UNSIGNED;
+  const gcap_graph_value_type_t type = std::is_floating_point<T>::value ? GCAP_GRAPH_VALUE_FLOAT
+                                       : std::is_signed<T>::value       ? GCAP_GRAPH_VALUE_SIGNED
+                                                                        : GCAP_GRAPH_VALUE_UNSIGNED;
   return Value(name, type, Pack(now), Pack(low), Pack(high));
 }
 
@@ -141,7 +141,7 @@ TEST(Values, AValueIsCheckedAndNamed) {
   EXPECT_EQ(refusal(Number<int8_t>("p", -7, -7, 9)), "OK");
   EXPECT_EQ(refusal(Number<uint64_t>("p", UINT64_MAX, 0, UINT64_MAX)), "OK");
   EXPECT_EQ(refusal(Number<double>("p", -0.5, -2, 1e300)), "OK");
-  EXPECT_EQ(refusal(Value("p", GCAP_VALUE_BYTES, Bytes(32, 1), Bytes(32, 2), Bytes(32, 1))), "OK");
+  EXPECT_EQ(refusal(Value("p", GCAP_GRAPH_VALUE_BYTES, Bytes(32, 1), Bytes(32, 2), Bytes(32, 1))), "OK");
   EXPECT_NAMES(refusal(Number<int>("p", 10, -7, 9)), "value 2 'p' is 10, allowed are -7 to 9");
   EXPECT_NAMES(refusal(Number<int>("p", -8, -7, 9)), "value 2 'p' is -8, allowed are -7 to 9");
   EXPECT_NAMES(refusal(Number<uint16_t>("p", 10, 11, 12)), "value 2 'p' is 10, allowed are 11 to 12");
@@ -150,19 +150,19 @@ TEST(Values, AValueIsCheckedAndNamed) {
   EXPECT_NAMES(refusal(Number<float>("t", 1, 0, NAN)), "is between 0 and ");
   EXPECT_NAMES(refusal(Number<int>("p", 5, 5, 5)), "is between 5 and 5, allowed are a lower and a higher bound");
   EXPECT_NAMES(refusal(Number<int>("p", 5, 9, -7)), "is between 9 and -7");
-  EXPECT_NAMES(refusal(Value("p", GCAP_VALUE_BYTES, Pack(1), Pack(2), Pack(2))),
+  EXPECT_NAMES(refusal(Value("p", GCAP_GRAPH_VALUE_BYTES, Pack(1), Pack(2), Pack(2))),
                "twice the same other bytes 0x02000000");
   for (const size_t bytes : {0, 3, 5, 16, 33}) {
     gcap_changing_value_t value = Number<int>("p", 5, 0, 9);
     value.bytes = bytes;
     EXPECT_NAMES(refusal(value), "is a signed integer of " + std::to_string(bytes) + " bytes");
-    value.type = GCAP_VALUE_FLOAT;
+    value.type = GCAP_GRAPH_VALUE_FLOAT;
     EXPECT_NAMES(refusal(value), "is a float of " + std::to_string(bytes) + " bytes");
   }
-  gcap_changing_value_t bytes = Value("p", GCAP_VALUE_BYTES, Pack(1), Pack(2), Pack(3));
+  gcap_changing_value_t bytes = Value("p", GCAP_GRAPH_VALUE_BYTES, Pack(1), Pack(2), Pack(3));
   bytes.bytes = 33;
   EXPECT_NAMES(refusal(bytes), "is bytes of 33 bytes");
-  bytes.type = static_cast<gcap_value_type_t>(4);
+  bytes.type = static_cast<gcap_graph_value_type_t>(4);
   EXPECT_NAMES(refusal(bytes), "has the type 4, allowed are 0..3");
 }
 
@@ -286,8 +286,8 @@ struct Step {
 };
 
 TEST(Values, AStructIsCarriedWholeAndInParts) {
-  const gcap_changing_value_t step =
-      Value("step", GCAP_VALUE_BYTES, Pack(Step{5, 6, 0.7f}), Pack(Step{0, 1, 1.3f}), Pack(Step{4094, 4095, 0.2f}));
+  const gcap_changing_value_t step = Value("step", GCAP_GRAPH_VALUE_BYTES, Pack(Step{5, 6, 0.7f}),
+                                           Pack(Step{0, 1, 1.3f}), Pack(Step{4094, 4095, 0.2f}));
   EXPECT_EQ(
       Words<Step>(step,
                   [](Step s) {
@@ -373,6 +373,18 @@ TEST(Values, WhatIsComputedFromTwoValuesIsNamed) {
                       });
     EXPECT_NAMES(found.Words(), "argument 2 is 0x");
     EXPECT_NAMES(found.Words(), "('position' is 5, and 4095; 'length' is 6, and 1)");
+  }
+}
+
+// The sum is that of the bounds, which it is in two more captures, where one value is at the one and one at the other.
+TEST(Values, ASumThatIsThatOfTheBoundsIsNamed) {
+  for (int p = 0; p <= 4095; ++p) {
+    const Found found({Number<int>("position", p, 0, 4095), Number<int>("left", 4095 - p, 0, 4095)},
+                      [&](const std::vector<gcap_value_bytes_t>& at, const std::vector<uint64_t>&) {
+                        const int sum = As<int>(at[0]) + As<int>(at[1]);
+                        return std::vector<Node>{{{Pack(As<int>(at[0])), Pack(As<int>(at[1])), Pack(sum)}}};
+                      });
+    EXPECT_NAMES(found.Words(), "argument 2 is 0xfff");
   }
 }
 
@@ -470,8 +482,8 @@ TEST(Values, OfTwoValuesThatAreAlikeInAllCapturesAnArgumentMayCarryEither) {
 // --- What a value may become ----------------------------------------------------------------------------------------
 
 TEST(Values, AByteThatWasAlikeInAllCapturesStays) {
-  const gcap_changing_value_t step =
-      Value("step", GCAP_VALUE_BYTES, Pack(uint16_t{0x0105}, 6), Pack(uint16_t{0x0106}, 7), Pack(uint16_t{0x0107}, 9));
+  const gcap_changing_value_t step = Value("step", GCAP_GRAPH_VALUE_BYTES, Pack(uint16_t{0x0105}, 6),
+                                           Pack(uint16_t{0x0106}, 7), Pack(uint16_t{0x0107}, 9));
   const Found found({step}, [](const std::vector<gcap_value_bytes_t>& at, const std::vector<uint64_t>&) {
     return std::vector<Node>{{{Bytes(at[0].at, at[0].at + 6)}}};
   });

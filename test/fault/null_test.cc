@@ -112,7 +112,8 @@ struct Objects {
   gcap_external_allocator_options_t external;
   gcap_run_options_t run_options;
   gcap_graph_buffer_t buffer = {"x", x.get(), 6 * sizeof(float), 0};
-  gcap_graph_buffers_t buffers = {sizeof(buffers), &buffer, 1, GCAP_GRAPH_STAND_INS_ADDRESSES, nullptr, false};
+  gcap_graph_buffers_t buffers = {sizeof(buffers), &buffer, 1,       GCAP_GRAPH_STAND_INS_ADDRESSES,
+                                  nullptr,         false,   nullptr, 0};
   // Of a runtime, and of a manager.
   gcap_run_t run = RunOf(3), moving = RunOf(3), plain = RunOf(0, handle), plain_moving = RunOf(0, handle);
   gcap_warm_up_run_t warm_up = {&run_options, &input, &output};

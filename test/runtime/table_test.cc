@@ -305,6 +305,30 @@ TEST_F(RuntimeOfTable, WhatTheTableDoesNotFollowIsRefused) {
   EXPECT_EQ(address, &recorder_);
 }
 
+// A table that was made before there were values would replay those of the capture.
+TEST_F(RuntimeOfTable, ValuesAreRefusedBeforeTheTableIsCalled) {
+  const uint64_t low = 0, high = 9, now = 5;
+  const gcap_graph_value_t value = {"v", &now, sizeof(now), GCAP_GRAPH_VALUE_UNSIGNED, &low, &high, false};
+  gcap_graph_buffers_t buffers;
+  gcap_graph_buffers_init(&buffers);
+  buffers.values = &value;
+  buffers.num_values = 1;
+  gcap_run_t run = RunOf(0);
+  run.buffers = &buffers;
+  gcap_graph_run_kind_t kind = GCAP_GRAPH_RUN_EAGER;
+  void* address = nullptr;
+  bool replayed = true;
+  Create(Full(&recorder_));
+  recorder_.calls.clear();
+  GCAP_EXPECT_FAILS(gcap_runtime_begin_run(runtime_, &run, &kind, &address), GCAP_FAILED_PRECONDITION, "has values");
+  GCAP_EXPECT_FAILS(gcap_runtime_replay(runtime_, &run, &replayed), GCAP_FAILED_PRECONDITION, "has values");
+  EXPECT_TRUE(recorder_.calls.empty());
+  GCAP_EXPECT_FAILS(gcap_runtime_begin_run(runtime_, &run, &kind, nullptr), GCAP_INVALID_ARGUMENT, "out_addresses");
+  Create(Least(&recorder_));  // without a begin the run is eager, with the values as they are
+  GCAP_EXPECT_OK(gcap_runtime_begin_run(runtime_, &run, &kind, &address));
+  EXPECT_EQ(address, &now);
+}
+
 TEST_F(RuntimeOfTable, RefusalOfDestroyLeavesTheRuntimeWholeAndALeakDoesNot) {
   Create(Full(&recorder_));
   recorder_.fails = true;

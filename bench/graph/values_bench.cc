@@ -1,0 +1,207 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// What it costs the host to give a captured graph four other values, that one node reads or 32: a replay with the
+// values of its run, beside a replay with the values that are there, the bare launch, the driver's own calls for as
+// many nodes, and a copy of the values from pinned memory into device memory before the launch.
+//
+// All ways are timed in turn in each round, and the device is idle before each: the figures are medians of the rounds.
+
+#include <cuda_runtime_api.h>
+
+#include <cstdio>
+#include <cstring>
+#include <functional>
+#include <vector>
+
+#include "bench/graph/moving_graph.h"
+#include "bench/graph/paired.h"
+#include "bench/graph/values_kernel.h"
+#include "gcap/graph.h"
+
+namespace {
+
+using gcap::bench::Check;
+using gcap::bench::CheckCuda;
+using gcap::bench::CheckDriver;
+using gcap::bench::DriverFunction;
+using gcap::bench::DriverKernel;
+using gcap::bench::Samples;
+
+struct Values {
+  uint32_t position, length;
+  uint64_t seed;
+  float temperature;
+};
+constexpr Values kLow = {0, 1, 0, 0}, kHigh = {4095, 4096, UINT64_MAX, 2};
+constexpr size_t kCount = 4;
+
+// Those of a step.
+Values ValuesOf(uint32_t step) {
+  return {step % 4096, step % 4096 + 1, step * 7919ull, static_cast<float>(step % 200) / 100};
+}
+
+// The kernel, `nodes` times in a row.
+void Issue(cudaStream_t stream, int nodes, float* out, Values v) {
+  void* args[] = {&out, &v.position, &v.length, &v.seed, &v.temperature};
+  for (int i = 0; i < nodes; ++i) {
+    CheckCuda(cudaLaunchKernel(reinterpret_cast<const void*>(gcap_bench_step), dim3(1), dim3(1), args, 0, stream));
+  }
+}
+
+// A graph of gcap's, which each replay gives values.
+class Graph {
+ public:
+  Graph(cudaStream_t stream, int nodes, float* out)
+      : stream_(stream), nodes_(nodes), out_(out), manager_(gcap::bench::CreateManager()) {
+    Do(1, [](gcap_graph_manager_t* manager, const gcap_run_t* run) { return gcap_graph_manager_run(manager, run); });
+    Check(gcap_graph_manager_explain(manager_, 0, GCAP_GRAPH_WHY_NOT_MOVABLE));
+  }
+  ~Graph() { Check(gcap_graph_manager_destroy(manager_)); }
+  Graph(const Graph&) = delete;
+  Graph& operator=(const Graph&) = delete;
+
+  void Replay(uint32_t step) {
+    Do(step, [](gcap_graph_manager_t* manager, const gcap_run_t* run) {
+      return gcap_graph_manager_replay(manager, run, nullptr);
+    });
+  }
+
+ private:
+  template <typename Call>
+  void Do(uint32_t step, Call call) {
+    const Values now = ValuesOf(step);
+    const gcap_graph_value_t values[kCount] = {
+        {"position", &now.position, 4, GCAP_GRAPH_VALUE_UNSIGNED, &kLow.position, &kHigh.position, false},
+        {"length", &now.length, 4, GCAP_GRAPH_VALUE_UNSIGNED, &kLow.length, &kHigh.length, false},
+        {"seed", &now.seed, 8, GCAP_GRAPH_VALUE_UNSIGNED, &kLow.seed, &kHigh.seed, false},
+        {"temperature", &now.temperature, 4, GCAP_GRAPH_VALUE_FLOAT, &kLow.temperature, &kHigh.temperature, false}};
+    gcap_graph_buffers_t buffers;
+    gcap_graph_buffers_init(&buffers);
+    buffers.values = values;
+    buffers.num_values = kCount;
+    gcap_run_t run;
+    gcap_run_init(&run);
+    run.id = 0;
+    run.stream = stream_;
+    run.work = Work;
+    run.user = this;
+    run.buffers = &buffers;
+    Check(call(manager_, &run));
+  }
+  static gcap_status_t Work(void* user, const gcap_run_resources_t* resources) {
+    const Graph* self = static_cast<const Graph*>(user);
+    Values v = {};
+    std::memcpy(&v.position, resources->values[0], sizeof(v.position));
+    std::memcpy(&v.length, resources->values[1], sizeof(v.length));
+    std::memcpy(&v.seed, resources->values[2], sizeof(v.seed));
+    std::memcpy(&v.temperature, resources->values[3], sizeof(v.temperature));
+    Issue(resources->cuda_stream, self->nodes_, self->out_, v);
+    return nullptr;
+  }
+
+  const cudaStream_t stream_;
+  const int nodes_;
+  float* const out_;
+  gcap_graph_manager_t* const manager_;
+};
+
+// The same without gcap.
+class Bare {
+ public:
+  Bare(cudaStream_t stream, int nodes, float* out) : stream_(stream), nodes_(static_cast<size_t>(nodes)) {
+    CheckCuda(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
+    Issue(stream, nodes, out, ValuesOf(1));
+    CheckCuda(cudaStreamEndCapture(stream, &graph_));
+    size_t count = nodes_.size();
+    CheckCuda(cudaGraphGetNodes(graph_, nodes_.data(), &count));
+    CheckDriver(
+        DriverFunction<int (*)(cudaGraphNode_t, DriverKernel*)>("cuGraphKernelNodeGetParams")(nodes_[0], &kernel_));
+    CheckCuda(cudaGraphInstantiate(&exec_, graph_, 0));
+    CheckCuda(cudaMalloc(&block_, sizeof(Values)));
+    CheckCuda(cudaMallocHost(&pinned_, sizeof(Values)));
+    out_ = out;
+  }
+  ~Bare() {
+    CheckCuda(cudaFree(block_));
+    CheckCuda(cudaFreeHost(pinned_));
+    CheckCuda(cudaGraphExecDestroy(exec_));
+    CheckCuda(cudaGraphDestroy(graph_));
+  }
+  Bare(const Bare&) = delete;
+  Bare& operator=(const Bare&) = delete;
+
+  void Launch() const { CheckCuda(cudaGraphLaunch(exec_, stream_)); }
+  void SetAndLaunch(uint32_t step) {
+    Values v = ValuesOf(step);
+    void* args[] = {&out_, &v.position, &v.length, &v.seed, &v.temperature};
+    DriverKernel kernel = kernel_;
+    kernel.params = args;
+    for (cudaGraphNode_t node : nodes_) CheckDriver(set_(exec_, node, &kernel));
+    Launch();
+  }
+  void CopyAndLaunch(uint32_t step) {
+    const Values v = ValuesOf(step);
+    std::memcpy(pinned_, &v, sizeof(v));
+    CheckCuda(cudaMemcpyAsync(block_, pinned_, sizeof(v), cudaMemcpyHostToDevice, stream_));
+    Launch();
+  }
+
+ private:
+  const cudaStream_t stream_;
+  std::vector<cudaGraphNode_t> nodes_;
+  DriverKernel kernel_ = {};
+  cudaGraph_t graph_ = nullptr;
+  cudaGraphExec_t exec_ = nullptr;
+  void *block_ = nullptr, *pinned_ = nullptr;
+  float* out_ = nullptr;
+  int (*const set_)(cudaGraphExec_t, cudaGraphNode_t, const DriverKernel*) =
+      DriverFunction<int (*)(cudaGraphExec_t, cudaGraphNode_t, const DriverKernel*)>("cuGraphExecKernelNodeSetParams");
+};
+
+struct Way {
+  const char* name;
+  std::function<void(uint32_t)> step;
+  Samples time = {};
+};
+
+void RunValues(int nodes, int rounds) {
+  cudaStream_t stream = nullptr;
+  float* out = nullptr;
+  CheckCuda(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+  CheckCuda(cudaMalloc(&out, sizeof(*out)));
+  {
+    Graph graph(stream, nodes, out);
+    Bare bare(stream, nodes, out);
+    std::vector<Way> ways;
+    ways.push_back({"`cudaGraphLaunch`", [&](uint32_t) { bare.Launch(); }});
+    ways.push_back({"replay with the values that are there", [&](uint32_t) { graph.Replay(7); }});
+    ways.push_back({"replay with 4 other values", [&](uint32_t step) { graph.Replay(step); }});
+    ways.push_back({"`cuGraphExecKernelNodeSetParams`, launch", [&](uint32_t step) { bare.SetAndLaunch(step); }});
+    ways.push_back({"a copy from pinned memory, launch", [&](uint32_t step) { bare.CopyAndLaunch(step); }});
+    for (uint32_t i = 0; i < static_cast<uint32_t>(rounds); ++i) {
+      for (Way& way : ways) {
+        way.step(2 * i + 100);  // so that no figure depends on which way came before
+        CheckCuda(cudaDeviceSynchronize());
+        way.time.Time([&] { way.step(2 * i + 101); });
+        CheckCuda(cudaDeviceSynchronize());
+      }
+    }
+    std::printf("4 values that %d nodes read, %d rounds\n\n| way | host, us |\n|---|---|\n", nodes, rounds);
+    for (const Way& way : ways) std::printf("| %s | %.2f |\n", way.name, way.time.Median() / 1000);
+    std::printf("\n");
+  }
+  CheckCuda(cudaFree(out));
+  CheckCuda(cudaStreamDestroy(stream));
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const bool is_small = gcap::bench::IsSmall(argc, argv);
+  if (!gcap::bench::PrintDevice()) {
+    std::printf("no CUDA device\n");
+    return 0;
+  }
+  for (const int nodes : {1, 32}) RunValues(nodes, is_small ? 3 : 1001);
+  return 0;
+}

@@ -1,0 +1,158 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// Values that change: copied and checked when a run begins, and compared at each replay. They share the rehearsals, the
+// proof and the setting of nodes with the buffers of their run. Nothing here is shared, so nothing is locked: the
+// values belong to the run, the slot or the graph that their buffers belong to.
+
+#include "lib/graph/values.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+// --- Life -----------------------------------------------------------------------------------------------------------
+
+static gcap_status_t check_given(const gcap_graph_value_t* value, size_t index) {
+  const char* name = value->name != NULL ? value->name : "";
+  if (value->data == NULL || value->low == NULL || value->high == NULL) {
+    return GCAP_STATUS(GCAP_INVALID_ARGUMENT,
+                       "value %zu '%s' has data at %p, and others at %p and %p: none of them may be NULL", index, name,
+                       value->data, value->low, value->high);
+  }
+  if (value->bytes >= 1 && value->bytes <= GCAP_GRAPH_VALUE_MAX_BYTES) return NULL;
+  return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "value %zu '%s' has %zu bytes, allowed are 1..%d", index, name,
+                     value->bytes, GCAP_GRAPH_VALUE_MAX_BYTES);
+}
+
+static gcap_status_t copy_value(const gcap_graph_value_t* given, size_t index, char** names,
+                                gcap_changing_value_t* out_value) {
+  GCAP_RETURN_IF_ERROR(check_given(given, index));
+  const char* name = given->name != NULL ? given->name : "";
+  const size_t bytes = strlen(name) + 1;
+  *out_value = (gcap_changing_value_t){.name = memcpy(*names, name, bytes),
+                                       .bytes = given->bytes,
+                                       .type = given->type,
+                                       .may_be_unused = given->may_be_unused};
+  *names += bytes;
+  memcpy(out_value->now.at, given->data, given->bytes);
+  memcpy(out_value->low.at, given->low, given->bytes);
+  memcpy(out_value->high.at, given->high, given->bytes);
+  return gcap_value_check(out_value, index);
+}
+
+gcap_status_t gcap_graph_values_create(const gcap_graph_buffers_t* given, gcap_graph_values_t* out_values) {
+  *out_values = (gcap_graph_values_t){0};
+  const size_t count = given->num_values;
+  if (count == 0) return NULL;
+  size_t bytes = 0;  // one block: the values, what is wanted, the names
+  const size_t each = sizeof(gcap_changing_value_t) + sizeof(gcap_value_bytes_t) + 1;
+  const bool too_many = __builtin_mul_overflow(count, each, &bytes);
+  for (size_t i = 0; !too_many && i < count; ++i) {
+    if (given->values[i].name != NULL) bytes += strlen(given->values[i].name);
+  }
+  gcap_graph_values_t values = {.count = count, .items = too_many ? NULL : calloc(1, bytes)};
+  if (values.items == NULL) return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory for %zu values", count);
+  values.wanted = (gcap_value_bytes_t*)(values.items + count);
+  char* names = (char*)(values.wanted + count);
+  gcap_status_t status = NULL;
+  for (size_t i = 0; status == NULL && i < count; ++i) {
+    status = copy_value(&given->values[i], i, &names, &values.items[i]);
+  }
+  if (status != NULL) {
+    gcap_graph_values_free(&values);
+    return status;
+  }
+  gcap_values_choose(values.items, count);
+  *out_values = values;
+  return NULL;
+}
+
+void gcap_graph_values_free(gcap_graph_values_t* values) {
+  free(values->items);
+  *values = (gcap_graph_values_t){0};
+}
+
+// --- Rehearsals -----------------------------------------------------------------------------------------------------
+
+bool gcap_graph_values_are_alike(const gcap_graph_values_t* values, const gcap_graph_values_t* earlier) {
+  if (values->count != earlier->count) return false;
+  for (size_t i = 0; i < values->count; ++i) {
+    const gcap_changing_value_t *a = &values->items[i], *b = &earlier->items[i];
+    if (a->bytes != b->bytes || a->type != b->type || memcmp(&a->now, &b->now, sizeof(a->now)) != 0) return false;
+    if (memcmp(a->stand_ins, b->stand_ins, sizeof(a->stand_ins)) != 0) return false;
+  }
+  return true;
+}
+
+// --- Replays --------------------------------------------------------------------------------------------------------
+
+gcap_status_t gcap_graph_values_check_same(const gcap_graph_values_t* values, int id,
+                                           const gcap_graph_buffers_t* given) {
+  if (given->num_values != values->count) {
+    return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "graph id %d: the run has %zu values, and the graph has %zu", id,
+                       given->num_values, values->count);
+  }
+  for (size_t i = 0; i < values->count; ++i) {
+    const gcap_changing_value_t* known = &values->items[i];
+    const gcap_graph_value_t* value = &given->values[i];
+    if (value->data == NULL) {
+      return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "graph id %d: value %zu '%s' has no data", id, i, known->name);
+    }
+    if (value->bytes == known->bytes && value->type == known->type) continue;
+    return GCAP_STATUS(GCAP_INVALID_ARGUMENT,
+                       "graph id %d: value %zu '%s' has %zu bytes of type %d, and had %zu of type %d when captured; to "
+                       "capture others, release the id",
+                       id, i, known->name, value->bytes, (int)value->type, known->bytes, (int)known->type);
+  }
+  return NULL;
+}
+
+static const gcap_value_bytes_t* present(const gcap_graph_values_t* values, const gcap_relocation_t* relocation,
+                                         size_t value) {
+  return relocation != NULL ? &relocation->values[value].now : &values->items[value].now;
+}
+
+void gcap_graph_values_aim(gcap_graph_values_t* values, const gcap_relocation_t* relocation,
+                           const gcap_graph_value_t* given) {
+  for (size_t i = 0; i < values->count; ++i) {
+    values->wanted[i] = *present(values, relocation, i);
+    if (given != NULL) memcpy(values->wanted[i].at, given[i].data, values->items[i].bytes);
+  }
+}
+
+void gcap_graph_values_aim_at(gcap_graph_values_t* values, const gcap_graph_values_t* run) {
+  for (size_t i = 0; i < values->count; ++i) values->wanted[i] = run->items[i].now;
+}
+
+bool gcap_graph_values_move(const gcap_graph_values_t* values, const gcap_relocation_t* relocation) {
+  for (size_t i = 0; i < values->count; ++i) {
+    if (memcmp(&values->wanted[i], present(values, relocation, i), sizeof(*values->wanted)) != 0) return true;
+  }
+  return false;
+}
+
+bool gcap_graph_values_reach(const gcap_graph_values_t* values, const gcap_relocation_t* relocation) {
+  for (size_t i = 0; i < values->count; ++i) {
+    if (!gcap_value_may_be(&values->items[i], &values->wanted[i])) return false;
+    if (!gcap_relocation_keeps_bytes(relocation, i, &values->wanted[i])) return false;
+  }
+  return true;
+}
+
+gcap_status_t gcap_graph_values_explain(const gcap_graph_values_t* values, const gcap_relocation_t* relocation) {
+  char wanted[80], low[80], high[80];
+  for (size_t i = 0; i < values->count; ++i) {
+    const gcap_changing_value_t* value = &values->items[i];
+    gcap_value_write(value, &values->wanted[i], wanted, sizeof(wanted));
+    gcap_value_write(value, &value->low, low, sizeof(low));
+    gcap_value_write(value, &value->high, high, sizeof(high));
+    if (!gcap_value_may_be(value, &values->wanted[i])) {
+      return GCAP_STATUS(GCAP_FAILED_PRECONDITION, "value %zu '%s' is %s, and was captured for %s to %s", i,
+                         value->name, wanted, low, high);
+    }
+    if (gcap_relocation_keeps_bytes(relocation, i, &values->wanted[i])) continue;
+    return GCAP_STATUS(GCAP_FAILED_PRECONDITION,
+                       "value %zu '%s' is %s, of which a byte is another one than in all captures", i, value->name,
+                       wanted);
+  }
+  return NULL;
+}
