@@ -1,0 +1,195 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// A step as a run of gcap. All that the engine has to tell gcap about a step is in this file:
+//
+//   bucket   a step has the rows of the smallest bucket that holds its batch
+//   id       whatever the host decides for the work is a part of the graph's id: the bucket, whether tokens are drawn,
+//            which is another kernel, and the size of the pool, which is a buffer of that size
+//   buffers  the pool and the tokens' place on the host are elsewhere in some steps: they are buffers of the run
+//   values   what changes with each step, as positions, pages and seeds, lies in device memory. A copy from page-locked
+//            memory fills it before the run, outside of the graph
+//
+// Two steps are in flight: a lane is what one of them owns on the host. The values of a lane are not written again
+// before the step that copied them is done, and so are its tokens. A step belongs to one thread.
+#include "examples/decoder/step.h"
+
+#include <string.h>
+
+const int kStepBuckets[STEP_NUM_BUCKETS] = {1, 2, 4, 8};
+
+enum { POOL, TOKENS, NUM_BUFFERS };  // of each run
+
+// --- Bucket and id --------------------------------------------------------------------------------------------------
+
+static int bucket_of(const batch_t* batch) {
+  int bucket = 0;
+  while (kStepBuckets[bucket] < batch->num_rows) ++bucket;
+  return bucket;
+}
+
+static int id_of(const model_pass_t* pass, const cache_t* cache) {
+  int pool_size = 0;
+  while (CACHE_MIN_PAGES << pool_size < cache->num_pages) ++pool_size;
+  return (pool_size * STEP_NUM_BUCKETS + pass->bucket) * 2 + pass->draws;
+}
+
+// --- Values ---------------------------------------------------------------------------------------------------------
+
+static decoder_row_t row_of(const sequence_t* sequence) {
+  decoder_row_t row = {
+      .position = sequence->position,
+      .token = sequence->position < sequence->num_prompt ? sequence->prompt[sequence->position] : -1,
+      .slot = sequence->slot,
+      .seed = sequence->seed,
+      .temperature = sequence->temperature,
+  };
+  memcpy(row.pages, sequence->pages, sizeof(row.pages));
+  return row;
+}
+
+static gcap_status_t write_values(const step_t* step, const step_lane_t* lane, const batch_t* batch) {
+  for (int i = 0; i < DECODER_MAX_ROWS; ++i) {
+    lane->values->rows[i] = i < batch->num_rows ? row_of(batch->rows[i]) : (decoder_row_t){.position = -1};
+  }
+  return GCAP_CUDA(cudaMemcpyAsync(step->values, lane->values, sizeof(*step->values), cudaMemcpyHostToDevice,
+                                   step->resources.cuda_stream));
+}
+
+// --- The run --------------------------------------------------------------------------------------------------------
+
+typedef struct work {
+  const model_t* model;
+  model_pass_t pass;  // without the buffers
+} work_t;
+
+// In the rehearsals before the capture the buffers are addresses with no memory behind.
+static gcap_status_t issue(void* user, const gcap_run_resources_t* run) {
+  const work_t* work = user;
+  model_pass_t pass = work->pass;
+  pass.pages = run->addresses[POOL];
+  pass.tokens = run->addresses[TOKENS];
+  return model_issue(work->model, &pass, run);
+}
+
+static void count(step_counts_t* counts, gcap_run_outcome_t outcome) {
+  if (outcome == GCAP_RUN_EAGER) ++counts->eager;
+  if (outcome == GCAP_RUN_CAPTURED) ++counts->captured;
+  if (outcome == GCAP_RUN_REPLAYED) ++counts->replayed;
+}
+
+static gcap_status_t run_work(step_t* step, const step_lane_t* lane, const batch_t* batch, const cache_t* cache) {
+  const gcap_graph_buffer_t items[NUM_BUFFERS] = {
+      [POOL] = {"pool", cache->pages, (size_t)cache->num_pages * sizeof(*cache->pages), 256},
+      [TOKENS] = {"tokens", lane->tokens, DECODER_MAX_ROWS * sizeof(*lane->tokens), 256},
+  };
+  gcap_graph_buffers_t buffers;
+  gcap_graph_buffers_init(&buffers);
+  buffers.items = items;
+  buffers.count = NUM_BUFFERS;
+  work_t work = {
+      .model = step->model,
+      .pass = {bucket_of(batch), batch_draws(batch), step->values, step->chosen, NULL, NULL},
+  };
+  gcap_run_result_t result;
+  gcap_run_result_init(&result);
+  gcap_run_t run;
+  gcap_run_init(&run);
+  run.id = id_of(&work.pass, cache);
+  run.work = issue;
+  run.user = &work;
+  run.buffers = &buffers;
+  run.result = &result;
+  gcap_status_t status = gcap_runtime_run(model_runtime(step->model), &run);
+  count(&step->counts, result.outcome);
+  return status;
+}
+
+// --- Steps in flight ------------------------------------------------------------------------------------------------
+
+// Waits for the lane's step, and hands out its tokens.
+static gcap_status_t collect(step_lane_t* lane) {
+  if (!lane->is_in_flight) return NULL;
+  GCAP_RETURN_IF_ERROR(gcap_notification_wait_on_host(lane->done));
+  lane->is_in_flight = false;
+  for (int i = 0; i < DECODER_MAX_ROWS; ++i) {
+    sequence_t* sequence = lane->rows[i];
+    if (sequence != NULL) sequence->tokens[sequence->num_tokens++] = lane->tokens[i];
+  }
+  return NULL;
+}
+
+// A token that follows a token of the prompt, but the last one, is nobody's.
+static void assign_rows(step_lane_t* lane, const batch_t* batch) {
+  memset(lane->rows, 0, sizeof(lane->rows));
+  for (int i = 0; i < batch->num_rows; ++i) {
+    sequence_t* sequence = batch->rows[i];
+    if (sequence->position >= sequence->num_prompt - 1) lane->rows[i] = sequence;
+  }
+}
+
+gcap_status_t step_run(step_t* step, const batch_t* batch, const cache_t* cache) {
+  step_lane_t* lane = &step->lanes[step->number % STEP_IN_FLIGHT];
+  GCAP_RETURN_IF_ERROR(collect(lane));
+  GCAP_RETURN_IF_ERROR(write_values(step, lane, batch));
+  GCAP_RETURN_IF_ERROR(run_work(step, lane, batch, cache));
+  GCAP_RETURN_IF_ERROR(gcap_notification_record(lane->done));
+  assign_rows(lane, batch);
+  lane->is_in_flight = true;
+  ++step->number;
+  return NULL;
+}
+
+gcap_status_t step_drain(step_t* step) {
+  for (unsigned i = 0; i < STEP_IN_FLIGHT; ++i) {
+    GCAP_RETURN_IF_ERROR(collect(&step->lanes[(step->number + i) % STEP_IN_FLIGHT]));
+  }
+  return NULL;
+}
+
+// --- Life -----------------------------------------------------------------------------------------------------------
+
+static gcap_status_t create_lane(const step_t* step, step_lane_t* lane) {
+  GCAP_RETURN_IF_ERROR(gcap_allocator_alloc(step->pinned, sizeof(*lane->values), (void**)&lane->values));
+  GCAP_RETURN_IF_ERROR(
+      gcap_allocator_alloc(step->pinned, DECODER_MAX_ROWS * sizeof(*lane->tokens), (void**)&lane->tokens));
+  return gcap_notification_create(step->resources.stream, &lane->done);
+}
+
+gcap_status_t step_create(const model_t* model, step_t* out_step) {
+  gcap_runtime_t* runtime = model_runtime(model);
+  memset(out_step, 0, sizeof(*out_step));
+  out_step->model = model;
+  GCAP_RETURN_IF_ERROR(gcap_runtime_get_resources(runtime, &out_step->resources));
+  GCAP_RETURN_IF_ERROR(gcap_runtime_get_allocator(runtime, GCAP_MEMORY_PINNED, &out_step->pinned));
+  gcap_scratch_t* scratch = out_step->resources.scratch;
+  gcap_stream_t* stream = out_step->resources.stream;
+  GCAP_RETURN_IF_ERROR(gcap_scratch_alloc(scratch, sizeof(*out_step->values), stream, (void**)&out_step->values));
+  GCAP_RETURN_IF_ERROR(
+      gcap_scratch_alloc(scratch, DECODER_MAX_ROWS * sizeof(*out_step->chosen), stream, (void**)&out_step->chosen));
+  for (int i = 0; i < STEP_IN_FLIGHT; ++i) GCAP_RETURN_IF_ERROR(create_lane(out_step, &out_step->lanes[i]));
+  return NULL;
+}
+
+// The graphs go first: they use the memory.
+static gcap_status_t release_graphs(step_t* step) {
+  gcap_graph_manager_t* graphs = NULL;
+  GCAP_RETURN_IF_ERROR(gcap_runtime_graphs(model_runtime(step->model), &graphs));
+  gcap_graph_info_t info;
+  gcap_graph_manager_get_info(graphs, GCAP_GRAPH_ID_NONE, &info);
+  step->counts.evicted = (int)info.evictions;
+  return gcap_graph_manager_release_all(graphs);
+}
+
+gcap_status_t step_destroy(step_t* step) {
+  gcap_status_t status = gcap_runtime_synchronize(model_runtime(step->model));
+  status = gcap_status_join(status, release_graphs(step));
+  for (int i = 0; i < STEP_IN_FLIGHT; ++i) {
+    gcap_notification_destroy(step->lanes[i].done);
+    if (step->pinned == NULL) continue;
+    status = gcap_status_join(status, gcap_allocator_free(step->pinned, step->lanes[i].tokens));
+    status = gcap_status_join(status, gcap_allocator_free(step->pinned, step->lanes[i].values));
+  }
+  if (step->resources.scratch == NULL) return status;
+  status = gcap_status_join(status, gcap_scratch_free(step->resources.scratch, step->chosen));
+  return gcap_status_join(status, gcap_scratch_free(step->resources.scratch, step->values));
+}
