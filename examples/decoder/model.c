@@ -15,6 +15,9 @@
 
 enum { TO_QKV, FROM_HEADS, TO_HIDDEN, FROM_HIDDEN, TO_WORDS, NUM_PRODUCTS };
 
+// Of weights and activations: each of them has a multiple of 64 floats.
+#define OPERAND_ALIGNMENT 256
+
 // y[rows, n] = x[rows, k] times weights[n, k], added to what y holds or not.
 static const struct {
   int64_t n, k;
@@ -98,6 +101,7 @@ static gcap_status_t create_products(model_t* model, int bucket) {
   gcap_matmul_options_init(&options);
   GCAP_RETURN_IF_ERROR(gcap_stream_cublaslt_handle(resources.stream, &options.handle));
   options.m = model->rows[bucket];
+  options.alignment_bytes = OPERAND_ALIGNMENT;
   for (int i = 0; i < NUM_PRODUCTS; ++i) {
     options.n = kProducts[i].n;
     options.k = kProducts[i].k;
@@ -135,8 +139,7 @@ gcap_runtime_t* model_runtime(const model_t* model) { return model->runtime; }
 
 // --- A pass ---------------------------------------------------------------------------------------------------------
 
-// The activations of a pass, one behind the other in one block of scratch. Each begins at a multiple of 256 bytes,
-// since each row has 64 floats or more.
+// The activations of a pass, one behind the other in one block of scratch.
 typedef struct activations {
   float *x, *y, *qkv, *gate_and_up, *hidden, *logits;
 } activations_t;

@@ -7,6 +7,7 @@
 
 #include <pthread.h>
 #include <string.h>
+#include <time.h>
 
 typedef struct worker {
   pthread_t thread;
@@ -107,6 +108,12 @@ static gcap_status_t start_and_join(worker_t* workers, int count) {
   return status;
 }
 
+static double now(void) {
+  struct timespec time;
+  clock_gettime(CLOCK_MONOTONIC, &time);
+  return (double)time.tv_sec + (double)time.tv_nsec * 1e-9;
+}
+
 static void add(serve_report_t* report, const worker_t* worker) {
   const step_counts_t* runs = &worker->step.counts;
   report->steps += (int)worker->step.number;
@@ -129,11 +136,13 @@ static gcap_status_t run_threads(const serve_options_t* options, const model_t* 
     workers[i].sequences = sequences;
     workers[i].next = i;
   }
+  const double start = now();
   gcap_status_t status = start_and_join(workers, options->num_threads);
+  report->seconds = now() - start;
   for (int i = 0; i < options->num_threads; ++i) add(report, &workers[i]);
   gcap_allocator_stats_t stats;
   gcap_scratch_get_stats(gcap_runtime_scratch(model_runtime(model)), &stats);
-  report->max_memory_bytes = stats.total_allocated_bytes;
+  report->memory_bytes = stats.total_allocated_bytes;
   return status;
 }
 

@@ -29,7 +29,8 @@ typedef struct serve_report {
   int steps;  // of all threads, as the counts
   step_counts_t runs;
   cache_counts_t cache;
-  size_t max_memory_bytes;  // that the arena held
+  size_t memory_bytes;  // that the arena holds at the end
+  double seconds;       // from the start of the threads to their ends
 } serve_report_t;
 
 // Decodes `options->num_sequences` sequences, which this function draws.

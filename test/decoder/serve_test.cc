@@ -154,7 +154,7 @@ TEST_F(Serve, TwoThreadsStayBelowALimitOfMemory) {
   options.max_graphs = 2;
   options.memory_limit_bytes = size_t{1536} << 10;
   ExpectTokensOfTheEagerRun(options);
-  EXPECT_LE(Decoded(options).report.max_memory_bytes, options.memory_limit_bytes);
+  EXPECT_LE(Decoded(options).report.memory_bytes, options.memory_limit_bytes);
 }
 
 // A sequence that draws its tokens gets others with another seed, and a greedy one does not see the seed: the seed is a
