@@ -15,28 +15,27 @@
 
 #include <string.h>
 
-const int kStepBuckets[STEP_NUM_BUCKETS] = {1, 2, 4, 8};
-static const char* const kNames[STEP_NUM_BUCKETS] = {"decode 1", "decode 2", "decode 4", "decode 8"};  // in messages
+const size_t kStepBuckets[STEP_NUM_BUCKETS] = {1, 2, 4, 8};
 
 enum { POOL, TOKENS, NUM_BUFFERS };  // of each run
 
 // --- Bucket and key -------------------------------------------------------------------------------------------------
 
-static int bucket_of(const batch_t* batch) {
-  int bucket = 0;
-  while (kStepBuckets[bucket] < batch->num_rows) ++bucket;
-  return bucket;
+static size_t bucket_of(const batch_t* batch) {
+  size_t i = 0;
+  while (kStepBuckets[i] < (size_t)batch->num_rows) ++i;
+  return kStepBuckets[i];
 }
 
 // Whatever the host decides for the work of a step. No padding, which would be a part of the key.
 typedef struct step_key {
-  int32_t bucket;
+  int32_t rows;        // of the bucket
   int32_t pool_pages;  // the size of a buffer
   int32_t draws;       // which kernel chooses the tokens
 } step_key_t;
 
 static step_key_t decide(const batch_t* batch, const cache_t* cache) {
-  return (step_key_t){bucket_of(batch), cache->num_pages, batch_draws(batch)};
+  return (step_key_t){(int32_t)bucket_of(batch), cache->num_pages, batch_draws(batch)};
 }
 
 // --- Values ---------------------------------------------------------------------------------------------------------
@@ -93,10 +92,10 @@ static gcap_status_t run_work(step_t* step, const step_lane_t* lane, const batch
   buffers.items = items;
   buffers.count = NUM_BUFFERS;
   const step_key_t decided = decide(batch, cache);
-  const gcap_graph_key_t key = {&decided, sizeof(decided), kNames[decided.bucket]};
+  const gcap_graph_key_t key = {&decided, sizeof(decided), "decode"};
   work_t work = {
       .model = step->model,
-      .pass = {decided.bucket, decided.draws, step->values, step->chosen, NULL, NULL},
+      .pass = {(size_t)decided.rows, decided.draws, step->values, step->chosen, NULL, NULL},
   };
   gcap_run_result_t result;
   gcap_run_result_init(&result);
