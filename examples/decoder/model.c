@@ -22,9 +22,11 @@ static const struct {
   int64_t n, k;
   bool adds;
 } kProducts[NUM_PRODUCTS] = {
-    [TO_QKV] = {3 * DECODER_WIDTH, DECODER_WIDTH, false},     [FROM_HEADS] = {DECODER_WIDTH, DECODER_WIDTH, true},
-    [TO_HIDDEN] = {2 * DECODER_HIDDEN, DECODER_WIDTH, false}, [FROM_HIDDEN] = {DECODER_WIDTH, DECODER_HIDDEN, true},
-    [TO_WORDS] = {DECODER_WORDS, DECODER_WIDTH, false},
+    [TO_QKV] = {3 * DECODER_WIDTH, DECODER_WIDTH, false},  // query, key and value
+    [FROM_HEADS] = {DECODER_WIDTH, DECODER_WIDTH, true},
+    [TO_HIDDEN] = {2 * DECODER_HIDDEN, DECODER_WIDTH, false},  // gate and up
+    [FROM_HIDDEN] = {DECODER_WIDTH, DECODER_HIDDEN, true},
+    [TO_WORDS] = {DECODER_WORDS, DECODER_WIDTH, false},  // logits
 };
 
 typedef struct layer {
