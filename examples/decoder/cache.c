@@ -9,16 +9,15 @@
 
 #include <string.h>
 
-// Gives the pool another block of `num_pages` pages. Unused pages are zeros: a page in use is moved as a whole, also
-// where nothing was written yet.
+// Gives the pool another block of `num_pages` pages.
 static gcap_status_t resize(cache_t* cache, int num_pages) {
   const size_t bytes = (size_t)num_pages * sizeof(*cache->pages);
   const size_t used_bytes = (size_t)cache->num_used * sizeof(*cache->pages);
   cudaStream_t stream = gcap_stream_handle(cache->stream);
   decoder_page_t* pages = NULL;
   GCAP_RETURN_IF_ERROR(gcap_scratch_alloc(cache->scratch, bytes, cache->stream, (void**)&pages));
-  gcap_status_t status = GCAP_CUDA(cudaMemsetAsync(pages, 0, bytes, stream));
-  if (status == NULL && used_bytes > 0) {
+  gcap_status_t status = NULL;
+  if (used_bytes > 0) {
     status = GCAP_CUDA(cudaMemcpyAsync(pages, cache->pages, used_bytes, cudaMemcpyDeviceToDevice, stream));
   }
   if (status != NULL) return gcap_status_join(status, gcap_scratch_free(cache->scratch, pages));

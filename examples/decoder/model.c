@@ -8,7 +8,6 @@
 #include "examples/decoder/model.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "gcap/kit/ops/cublaslt.h"
 #include "gcap/kit/ops/matmul.h"
@@ -23,9 +22,11 @@ static const struct {
   int64_t n, k;
   bool adds;
 } kProducts[NUM_PRODUCTS] = {
-    [TO_QKV] = {3 * DECODER_WIDTH, DECODER_WIDTH, false},     [FROM_HEADS] = {DECODER_WIDTH, DECODER_WIDTH, true},
-    [TO_HIDDEN] = {2 * DECODER_HIDDEN, DECODER_WIDTH, false}, [FROM_HIDDEN] = {DECODER_WIDTH, DECODER_HIDDEN, true},
-    [TO_WORDS] = {DECODER_WORDS, DECODER_WIDTH, false},
+    [TO_QKV] = {3 * DECODER_WIDTH, DECODER_WIDTH, false},  // query, key and value
+    [FROM_HEADS] = {DECODER_WIDTH, DECODER_WIDTH, true},
+    [TO_HIDDEN] = {2 * DECODER_HIDDEN, DECODER_WIDTH, false},  // gate and up
+    [FROM_HIDDEN] = {DECODER_WIDTH, DECODER_HIDDEN, true},
+    [TO_WORDS] = {DECODER_WORDS, DECODER_WIDTH, false},  // logits
 };
 
 typedef struct layer {
@@ -39,8 +40,7 @@ struct model {
   float* weights;
   const float *table, *before_words, *to_words;
   layer_t layers[DECODER_LAYERS];
-  int rows[MODEL_MAX_BUCKETS];
-  gcap_matmul_t* products[NUM_PRODUCTS][MODEL_MAX_BUCKETS];
+  gcap_matmul_t* products[NUM_PRODUCTS][DECODER_MAX_ROWS + 1];  // by the number of rows; NULL: no bucket
 };
 
 // --- Weights --------------------------------------------------------------------------------------------------------
@@ -94,40 +94,39 @@ static gcap_status_t create_weights(model_t* model, uint32_t seed) {
 
 // --- Products -------------------------------------------------------------------------------------------------------
 
-static gcap_status_t create_products(model_t* model, int bucket) {
+static gcap_status_t create_products(model_t* model, size_t rows) {
   gcap_run_resources_t resources;
   GCAP_RETURN_IF_ERROR(gcap_runtime_get_resources(model->runtime, &resources));
   gcap_matmul_options_t options;
   gcap_matmul_options_init(&options);
   GCAP_RETURN_IF_ERROR(gcap_stream_cublaslt_handle(resources.stream, &options.handle));
-  options.m = model->rows[bucket];
+  options.m = (int64_t)rows;
   options.alignment_bytes = OPERAND_ALIGNMENT;
   for (int i = 0; i < NUM_PRODUCTS; ++i) {
     options.n = kProducts[i].n;
     options.k = kProducts[i].k;
     options.addend = kProducts[i].adds ? GCAP_MATMUL_ADDEND_FULL : GCAP_MATMUL_ADDEND_NONE;
-    GCAP_RETURN_IF_ERROR(gcap_matmul_create(&options, &model->products[i][bucket]));
+    GCAP_RETURN_IF_ERROR(gcap_matmul_create(&options, &model->products[i][rows]));
   }
   return NULL;
 }
 
 // --- Life -----------------------------------------------------------------------------------------------------------
 
-gcap_status_t model_create(gcap_runtime_t* runtime, uint32_t seed, const int* bucket_rows, int num_buckets,
+gcap_status_t model_create(gcap_runtime_t* runtime, uint32_t seed, const size_t* buckets, size_t num_buckets,
                            model_t** out_model) {
   *out_model = calloc(1, sizeof(**out_model));
   if (*out_model == NULL) return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory for the model");
   (*out_model)->runtime = runtime;
-  memcpy((*out_model)->rows, bucket_rows, (size_t)num_buckets * sizeof(*bucket_rows));
   GCAP_RETURN_IF_ERROR(create_weights(*out_model, seed));
-  for (int i = 0; i < num_buckets; ++i) GCAP_RETURN_IF_ERROR(create_products(*out_model, i));
+  for (size_t i = 0; i < num_buckets; ++i) GCAP_RETURN_IF_ERROR(create_products(*out_model, buckets[i]));
   return NULL;
 }
 
 gcap_status_t model_destroy(model_t* model) {
   if (model == NULL) return NULL;
   for (int i = 0; i < NUM_PRODUCTS; ++i) {
-    for (int bucket = 0; bucket < MODEL_MAX_BUCKETS; ++bucket) gcap_matmul_destroy(model->products[i][bucket]);
+    for (int rows = 0; rows <= DECODER_MAX_ROWS; ++rows) gcap_matmul_destroy(model->products[i][rows]);
   }
   gcap_status_t status = NULL;
   if (model->weights != NULL) status = gcap_allocator_free(model->allocator, model->weights);
@@ -162,12 +161,11 @@ typedef struct issue {
   const model_t* model;
   const model_pass_t* pass;
   gcap_stream_t* stream;
-  unsigned rows;
 } issue_t;
 
 static gcap_status_t launch(const issue_t* issue, const void* kernel, unsigned heads, unsigned threads, void* params) {
   void* args[] = {params};
-  const dim3 grid = {issue->rows, heads, 1}, block = {threads, 1, 1};
+  const dim3 grid = {(unsigned)issue->pass->rows, heads, 1}, block = {threads, 1, 1};
   return GCAP_CUDA(cudaLaunchKernel(kernel, grid, block, args, /*sharedMem=*/0, gcap_stream_handle(issue->stream)));
 }
 
@@ -177,7 +175,7 @@ static gcap_status_t norm(const issue_t* issue, const float* x, const float* sca
 }
 
 static gcap_status_t multiply(const issue_t* issue, int product, const float* x, const float* weights, float* y) {
-  const gcap_matmul_t* plan = issue->model->products[product][issue->pass->bucket];
+  const gcap_matmul_t* plan = issue->model->products[product][issue->pass->rows];
   return gcap_matmul_run(plan, issue->stream, x, weights, /*bias=*/NULL, kProducts[product].adds ? y : NULL, y,
                          /*workspace=*/NULL);
 }
@@ -219,11 +217,11 @@ static gcap_status_t choose(const issue_t* issue, const activations_t* a) {
 
 // A failure leaves the scratch to the run's end.
 gcap_status_t model_issue(const model_t* model, const model_pass_t* pass, const gcap_run_resources_t* run) {
-  const issue_t issue = {model, pass, run->stream, (unsigned)model->rows[pass->bucket]};
+  const issue_t issue = {model, pass, run->stream};
   float* scratch = NULL;
   GCAP_RETURN_IF_ERROR(
-      gcap_scratch_alloc(run->scratch, issue.rows * NUM_ACTIVATIONS * sizeof(float), run->stream, (void**)&scratch));
-  const activations_t a = cut(scratch, issue.rows);
+      gcap_scratch_alloc(run->scratch, pass->rows * NUM_ACTIVATIONS * sizeof(float), run->stream, (void**)&scratch));
+  const activations_t a = cut(scratch, pass->rows);
   GCAP_RETURN_IF_ERROR(embed(&issue, &a));
   for (int i = 0; i < DECODER_LAYERS; ++i) {
     GCAP_RETURN_IF_ERROR(heads(&issue, &a, i));

@@ -5,6 +5,7 @@
 #define GCAP_EXAMPLES_DECODER_MODEL_H_
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "examples/decoder/kernels.h"
@@ -14,15 +15,13 @@
 extern "C" {
 #endif
 
-#define MODEL_MAX_BUCKETS 4
-
 // The model, for all threads. Nothing of it changes after its creation.
 typedef struct model model_t;
 
-// Draws the weights from `seed`, and plans the products for each of `num_buckets` numbers of rows. For the calling
-// thread's stream, which outlives the model: the products use its library handle. `*out_model` is to be destroyed also
-// after a failure.
-gcap_status_t model_create(gcap_runtime_t* runtime, uint32_t seed, const int* bucket_rows, int num_buckets,
+// Draws the weights from `seed`, and plans the products for each of `num_buckets` numbers of rows, at most
+// DECODER_MAX_ROWS. For the calling thread's stream, which outlives the model: the products use its library handle.
+// `*out_model` is to be destroyed also after a failure.
+gcap_status_t model_create(gcap_runtime_t* runtime, uint32_t seed, const size_t* buckets, size_t num_buckets,
                            model_t** out_model);
 // Call it when all graphs of the model are gone. NULL is fine.
 gcap_status_t model_destroy(model_t* model);
@@ -31,8 +30,8 @@ gcap_runtime_t* model_runtime(const model_t* model);
 
 // What a pass works on.
 typedef struct model_pass {
-  int bucket;
-  bool draws;  // tokens are drawn; else chosen without noise
+  size_t rows;  // of a bucket
+  bool draws;   // tokens are drawn; else chosen without noise
   const decoder_values_t* values;
   int32_t* chosen;
   decoder_page_t* pages;

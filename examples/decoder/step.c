@@ -3,8 +3,8 @@
 // A step as a run of gcap. All that the engine has to tell gcap about a step is in this file:
 //
 //   bucket   a step has the rows of the smallest bucket that holds its batch
-//   id       whatever the host decides for the work is a part of the graph's id: the bucket, whether tokens are drawn,
-//            which is another kernel, and the size of the pool, which is a buffer of that size
+//   key      whatever the host decides for the work: the bucket, whether tokens are drawn, which is another kernel, and
+//            the size of the pool, which is a buffer of that size
 //   buffers  the pool and the tokens' place on the host are elsewhere in some steps: they are buffers of the run
 //   values   what changes with each step, as positions, pages and seeds, lies in device memory. A copy from page-locked
 //            memory fills it before the run, outside of the graph
@@ -15,22 +15,27 @@
 
 #include <string.h>
 
-const int kStepBuckets[STEP_NUM_BUCKETS] = {1, 2, 4, 8};
+const size_t kStepBuckets[STEP_NUM_BUCKETS] = {1, 2, 4, 8};
 
 enum { POOL, TOKENS, NUM_BUFFERS };  // of each run
 
-// --- Bucket and id --------------------------------------------------------------------------------------------------
+// --- Bucket and key -------------------------------------------------------------------------------------------------
 
-static int bucket_of(const batch_t* batch) {
-  int bucket = 0;
-  while (kStepBuckets[bucket] < batch->num_rows) ++bucket;
-  return bucket;
+static size_t bucket_of(const batch_t* batch) {
+  size_t i = 0;
+  while (kStepBuckets[i] < (size_t)batch->num_rows) ++i;
+  return kStepBuckets[i];
 }
 
-static int id_of(const model_pass_t* pass, const cache_t* cache) {
-  int pool_size = 0;
-  while (CACHE_MIN_PAGES << pool_size < cache->num_pages) ++pool_size;
-  return (pool_size * STEP_NUM_BUCKETS + pass->bucket) * 2 + pass->draws;
+// Whatever the host decides for the work of a step. No padding, which would be a part of the key.
+typedef struct step_key {
+  int32_t rows;        // of the bucket
+  int32_t pool_pages;  // the size of a buffer
+  int32_t draws;       // which kernel chooses the tokens
+} step_key_t;
+
+static step_key_t decide(const batch_t* batch, const cache_t* cache) {
+  return (step_key_t){(int32_t)bucket_of(batch), cache->num_pages, batch_draws(batch)};
 }
 
 // --- Values ---------------------------------------------------------------------------------------------------------
@@ -86,15 +91,17 @@ static gcap_status_t run_work(step_t* step, const step_lane_t* lane, const batch
   gcap_graph_buffers_init(&buffers);
   buffers.items = items;
   buffers.count = NUM_BUFFERS;
+  const step_key_t decided = decide(batch, cache);
+  const gcap_graph_key_t key = {&decided, sizeof(decided), "decode"};
   work_t work = {
       .model = step->model,
-      .pass = {bucket_of(batch), batch_draws(batch), step->values, step->chosen, NULL, NULL},
+      .pass = {(size_t)decided.rows, decided.draws, step->values, step->chosen, NULL, NULL},
   };
   gcap_run_result_t result;
   gcap_run_result_init(&result);
   gcap_run_t run;
   gcap_run_init(&run);
-  run.id = id_of(&work.pass, cache);
+  run.key = &key;
   run.work = issue;
   run.user = &work;
   run.buffers = &buffers;

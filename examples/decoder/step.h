@@ -17,7 +17,7 @@ extern "C" {
 enum { STEP_NUM_BUCKETS = 4, STEP_IN_FLIGHT = 2 };
 
 // The numbers of rows that are captured, in ascending order.
-extern const int kStepBuckets[STEP_NUM_BUCKETS];
+extern const size_t kStepBuckets[STEP_NUM_BUCKETS];
 
 typedef struct step_counts {
   int eager;
