@@ -4,13 +4,15 @@
 // pointers of a buffer that moves are noted anew whenever a run names the buffer at another address, or at the same
 // address, where it may be other memory by then: the run says whose it is.
 
-#include "lib/contents/audit.h"
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "lib/contents/compare.h"
+#include "lib/contents/contents.h"
+#include "lib/contents/inner.h"
+#include "lib/contents/memory.h"
+#include "lib/contents/relocation.h"
 #include "lib/internal/check_argument.h"
 #include "lib/internal/forked.h"
 #include "lib/internal/grow.h"

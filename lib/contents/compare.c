@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "lib/contents/contents.h"
 #include "lib/internal/text.h"
 
 #define BEFORE change->before, sizeof(change->before)

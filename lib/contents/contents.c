@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/contents/driver.h"
 #include "lib/internal/grow.h"
 #include "lib/internal/text.h"
 

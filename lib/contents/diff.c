@@ -8,6 +8,7 @@
 
 #include "gcap/graph_contents.h"
 #include "lib/contents/compare.h"
+#include "lib/contents/contents.h"
 #include "lib/internal/check_argument.h"
 
 typedef struct teller {

@@ -8,6 +8,8 @@
 #include <stdatomic.h>
 #include <string.h>
 
+#include "lib/contents/inner.h"
+
 // Functions came with different versions of CUDA; each is asked for as of the youngest.
 #define DRIVER_VERSION 12040u
 

@@ -29,9 +29,6 @@ typedef struct gcap_driver_kernel {
 #define GCAP_DRIVER_EXTRA_BUFFER ((void*)1)
 #define GCAP_DRIVER_EXTRA_BYTES ((void*)2)
 
-// CUmemorytype, of what gcap looks for.
-enum { GCAP_DRIVER_NO_MEMORY = 0, GCAP_DRIVER_PINNED_MEMORY = 1, GCAP_DRIVER_DEVICE_MEMORY = 2 };
-
 // Each answers with a CUresult, whose numbers are those of cudaError_t.
 typedef struct gcap_driver {
   int (*get_kernel)(cudaGraphNode_t node, gcap_driver_kernel_t* out_kernel);
@@ -50,20 +47,6 @@ typedef struct gcap_driver {
 //   UNIMPLEMENTED  the driver is older than CUDA 12.4, which brought the youngest of the functions
 //   CUDA_ERROR     the runtime does not hand a function out
 gcap_status_t gcap_driver_get(gcap_driver_t* out_driver);
-
-// The allocation that an address is in.
-typedef struct gcap_driver_allocation {
-  unsigned type;  // CUmemorytype; GCAP_DRIVER_NO_MEMORY: the driver knows none there
-  int device;
-  uint64_t buffer_id;  // no two allocations share one
-  uintptr_t start;
-  size_t bytes;
-} gcap_driver_allocation_t;
-
-// Capture: legal. Measured on an H200.
-//   UNIMPLEMENTED  as gcap_driver_get
-//   CUDA_ERROR     the driver does not answer
-gcap_status_t gcap_driver_find_allocation(uintptr_t address, gcap_driver_allocation_t* out_allocation);
 
 // The status of an answer of the driver's function of this name.
 #define GCAP_DRIVER(name, answer) gcap_driver_status((answer), (name), __FILE__, __LINE__)

@@ -4,7 +4,7 @@
 // then looks at the groups alone: only neighbours in the order of their addresses can touch or overlap. Nothing here is
 // shared, so nothing is locked.
 
-#include "lib/contents/layout.h"
+#include "lib/contents/inner.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -14,7 +14,7 @@
 #include <string.h>
 
 #include "lib/contents/compare.h"
-#include "lib/contents/driver.h"
+#include "lib/contents/contents.h"
 #include "lib/internal/grow.h"
 #include "lib/internal/memory_source.h"
 

@@ -4,15 +4,15 @@
 #ifndef GCAP_LIB_CONTENTS_LEFT_BEHIND_H_
 #define GCAP_LIB_CONTENTS_LEFT_BEHIND_H_
 
-#include "lib/contents/contents.h"
-#include "lib/contents/layout.h"
+#include "lib/contents/inner.h"
 
-// Notes what copies read on the host now, but for copies from a buffer: work may fill a table for the buffers that a
-// capture of it gets. `set`: the stand-ins at which the graph was captured, or GCAP_STAND_IN_SETS for the buffers'
-// addresses. The memory is still there, as for a launch of the graph.
-//   errors of gcap_driver_find_allocation
-gcap_status_t gcap_left_behind_note_sources(gcap_contents_t* contents, const gcap_moving_buffer_t* buffers,
-                                            size_t count, size_t set);
+// One pointer: the 8 bytes at `offset` of the node's arguments are the buffer's address and `distance`.
+typedef struct gcap_relocation_word {
+  size_t buffer;
+  size_t node;
+  size_t offset;
+  uintptr_t distance;
+} gcap_relocation_word_t;
 
 // Looks for addresses in a buffer, or at its end, among what stays: each 8 bytes of an argument that share no byte with
 // one of the words; the ranges of copies and fills; and what copies from the host read there now. `words` are by node,

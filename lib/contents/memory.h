@@ -9,13 +9,8 @@
 #include <stdint.h>
 
 #include "gcap/graph_contents.h"
+#include "lib/contents/inner.h"
 #include "lib/internal/memory_source.h"
-
-// The application's allocator.
-typedef struct gcap_block_finder {
-  gcap_graph_find_block_fn find;  // NULL: none
-  void* user;
-} gcap_block_finder_t;
 
 typedef struct gcap_memory {
   // To the driver.

@@ -6,6 +6,8 @@
 
 #include <string.h>
 
+#include "lib/contents/contents.h"
+#include "lib/contents/driver.h"
 #include "lib/contents/relocation.h"
 
 // --- Moving ---------------------------------------------------------------------------------------------------------

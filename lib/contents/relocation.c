@@ -16,6 +16,7 @@
 #include <string.h>
 
 #include "lib/contents/compare.h"
+#include "lib/contents/contents.h"
 #include "lib/contents/left_behind.h"
 #include "lib/contents/memory.h"
 #include "lib/internal/grow.h"
@@ -340,6 +341,20 @@ static gcap_status_t check_halves(const gcap_relocation_t* relocation) {
                        buffer->name);
   }
   return NULL;
+}
+
+const gcap_moving_buffer_t* gcap_relocation_buffers(const gcap_relocation_t* relocation) { return relocation->buffers; }
+const gcap_changing_value_t* gcap_relocation_values(const gcap_relocation_t* relocation) { return relocation->values; }
+
+bool gcap_relocation_uses(const gcap_relocation_t* relocation, const gcap_layout_t* layout, size_t buffer) {
+  const gcap_moving_buffer_t* buffers = relocation->buffers;
+  for (size_t i = 0; i < relocation->num_words; ++i) {
+    const gcap_relocation_word_t* word = &relocation->words[i];
+    if (layout->group_of[word->buffer] != layout->group_of[buffer]) continue;
+    const uintptr_t address = buffers[word->buffer].address + word->distance;
+    if (address - buffers[buffer].address <= buffers[buffer].bytes) return true;
+  }
+  return false;
 }
 
 bool gcap_relocation_keeps_halves(const gcap_relocation_t* relocation, size_t buffer, uintptr_t address) {

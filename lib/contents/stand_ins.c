@@ -3,7 +3,7 @@
 // One range holds the stand-ins of all buffers, with a gap before each group, so that a pointer to the end of one
 // buffer is none into the next group. Nothing is ever written there. Nothing is shared, so nothing is locked.
 
-#include "lib/contents/stand_ins.h"
+#include "lib/contents/inner.h"
 
 #include "lib/contents/driver.h"
 #include "lib/internal/cuda_guard.h"

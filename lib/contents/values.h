@@ -13,30 +13,9 @@
 #ifndef GCAP_LIB_CONTENTS_VALUES_H_
 #define GCAP_LIB_CONTENTS_VALUES_H_
 
-#include <stdbool.h>
 #include <stddef.h>
 
-#include "gcap/graph_values.h"
-#include "gcap/status.h"
-#include "lib/contents/layout.h"
-
-// Aligned as any value: the work reads it here.
-typedef struct gcap_value_bytes {
-  unsigned char at[GCAP_GRAPH_VALUE_MAX_BYTES] __attribute__((aligned(16)));  // those behind the value's own are 0
-} gcap_value_bytes_t;
-
-// A value of a graph.
-typedef struct gcap_changing_value {
-  const char* name;  // not NULL; "" for none
-  size_t bytes;
-  gcap_graph_value_type_t type;
-  bool may_be_unused;      // no argument need carry it
-  gcap_value_bytes_t now;  // of the real capture, then what the executable has
-  // Of a number the bounds, which it may have too. Of BYTES two others that are valid. What the other values are does
-  // not matter.
-  gcap_value_bytes_t low, high;
-  gcap_value_bytes_t stand_ins[GCAP_STAND_IN_SETS];
-} gcap_changing_value_t;
+#include "lib/contents/inner.h"
 
 // One place: `bytes` bytes at `offset` of the node's arguments are those of the value from its byte `from` on.
 typedef struct gcap_value_word {
@@ -45,19 +24,6 @@ typedef struct gcap_value_word {
   size_t offset;
   size_t from, bytes;
 } gcap_value_word_t;
-
-// Checks a value, but for its stand-ins.
-//   INVALID_ARGUMENT  no such type, or not of so many bytes; bounds that are equal, in the wrong order or no numbers; or
-//                     `now` is not within them
-gcap_status_t gcap_value_check(const gcap_changing_value_t* value, size_t index);
-// Whether the value may be these bytes: within its bounds.
-bool gcap_value_may_be(const gcap_changing_value_t* value, const gcap_value_bytes_t* bytes);
-// Writes a value as its type has it: "17", "-0.5", "0x11000000".
-void gcap_value_write(const gcap_changing_value_t* value, const gcap_value_bytes_t* bytes, char* text, size_t capacity);
-
-// Gives each value, which was checked, its stand-ins. In some captures one value rises where another one falls, and no
-// two values are alike in all captures, as far as their bounds allow.
-void gcap_values_choose(gcap_changing_value_t* values, size_t count);
 
 // The arguments of one node in all captures.
 typedef struct gcap_argument_span {

@@ -89,7 +89,7 @@ static gcap_status_t make_lists(trials_t* trials, const gcap_graph_moving_t* mov
 }
 
 static void read_lists(trials_t* trials, const gcap_graph_moving_t* moving) {
-  const gcap_moving_buffer_t* buffers = moving->relocation->buffers;
+  const gcap_moving_buffer_t* buffers = gcap_relocation_buffers(moving->relocation);
   const gcap_layout_t* layout = &moving->layout;
   trials->count = moving->count;
   for (size_t i = 0; i < moving->count; ++i) {
@@ -101,7 +101,7 @@ static void read_lists(trials_t* trials, const gcap_graph_moving_t* moving) {
   }
   trials->num_values = moving->values.count;
   for (size_t i = 0; i < trials->num_values; ++i) {
-    const gcap_changing_value_t* value = &moving->relocation->values[i];
+    const gcap_changing_value_t* value = &gcap_relocation_values(moving->relocation)[i];
     trials->values[i] = (gcap_graph_value_t){.data = value->now.at, .bytes = value->bytes, .type = value->type};
   }
   trials->num_groups = layout->num_groups;

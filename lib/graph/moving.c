@@ -219,22 +219,9 @@ static gcap_status_t check_host_functions(const gcap_graph_moving_t* moving, con
   return NULL;
 }
 
-// Whether a word points into the buffer, or into another one of its group at an address that is the buffer's too.
-static bool is_used(const gcap_graph_moving_t* moving, size_t buffer) {
-  const gcap_relocation_t* relocation = moving->relocation;
-  const size_t group = moving->layout.group_of[buffer];
-  for (size_t i = 0; i < relocation->num_words; ++i) {
-    const gcap_relocation_word_t* word = &relocation->words[i];
-    if (moving->layout.group_of[word->buffer] != group) continue;
-    const uintptr_t address = moving->buffers[word->buffer].address + word->distance;
-    if (address - moving->buffers[buffer].address <= moving->buffers[buffer].bytes) return true;
-  }
-  return false;
-}
-
 static gcap_status_t check_used(const gcap_graph_moving_t* moving) {
   for (size_t i = 0; i < moving->count; ++i) {
-    if (moving->may_be_unused[i] || is_used(moving, i)) continue;
+    if (moving->may_be_unused[i] || gcap_relocation_uses(moving->relocation, &moving->layout, i)) continue;
     return GCAP_STATUS(GCAP_FAILED_PRECONDITION,
                        "no argument points into buffer %zu '%s', so the pointer may come from memory, unless "
                        "may_be_unused says that there is none",
@@ -356,7 +343,7 @@ bool gcap_graph_moving_reaches(gcap_graph_moving_t* moving) {
   }
   if (!gcap_graph_values_reach(&moving->values, moving->relocation)) return false;
   gcap_layout_conflict_t conflict;
-  return gcap_layout_holds(&moving->layout, moving->relocation->buffers, moving->addresses, &conflict);
+  return gcap_layout_holds(&moving->layout, gcap_relocation_buffers(moving->relocation), moving->addresses, &conflict);
 }
 
 gcap_status_t gcap_graph_moving_explain(gcap_graph_moving_t* moving) {
@@ -369,7 +356,8 @@ gcap_status_t gcap_graph_moving_explain(gcap_graph_moving_t* moving) {
   }
   GCAP_RETURN_IF_ERROR(gcap_graph_values_explain(&moving->values, moving->relocation));
   gcap_layout_conflict_t conflict;
-  if (gcap_layout_holds(&moving->layout, moving->relocation->buffers, moving->addresses, &conflict)) return NULL;
+  if (gcap_layout_holds(&moving->layout, gcap_relocation_buffers(moving->relocation), moving->addresses, &conflict))
+    return NULL;
   return GCAP_STATUS(GCAP_FAILED_PRECONDITION, "buffers %zu '%s' and %zu '%s' %s", conflict.a,
                      moving->buffers[conflict.a].name, conflict.b, moving->buffers[conflict.b].name, conflict.what);
 }

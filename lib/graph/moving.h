@@ -89,7 +89,7 @@ static inline bool gcap_graph_moving_stays(const gcap_graph_moving_t* moving) {
 }
 // Where the captured graph's buffer is now.
 static inline uintptr_t gcap_graph_moving_address(const gcap_graph_moving_t* moving, size_t buffer) {
-  return (moving->relocation != NULL ? moving->relocation->buffers : moving->buffers)[buffer].address;
+  return (moving->relocation != NULL ? gcap_relocation_buffers(moving->relocation) : moving->buffers)[buffer].address;
 }
 
 // Checks an address for a buffer of the graph `id`, and notes it with its memory in `targets`.

@@ -108,7 +108,7 @@ gcap_status_t gcap_graph_values_check_same(const gcap_graph_values_t* values, in
 
 static const gcap_value_bytes_t* present(const gcap_graph_values_t* values, const gcap_relocation_t* relocation,
                                          size_t value) {
-  return relocation != NULL ? &relocation->values[value].now : &values->items[value].now;
+  return &(relocation != NULL ? gcap_relocation_values(relocation) : values->items)[value].now;
 }
 
 void gcap_graph_values_aim(gcap_graph_values_t* values, const gcap_relocation_t* relocation,

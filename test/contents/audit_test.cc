@@ -16,7 +16,8 @@
 #include "test/support/expect_status.h"
 
 extern "C" {
-#include "lib/contents/audit.h"
+#include "lib/contents/inner.h"
+#include "lib/contents/memory.h"
 #include "lib/internal/memory_source.h"
 }
 

@@ -13,7 +13,7 @@
 #include "test/support/expect_status.h"
 
 extern "C" {
-#include "lib/contents/stand_ins.h"
+#include "lib/contents/inner.h"
 }
 
 namespace gcap {
