@@ -90,53 +90,98 @@ static bool is_on(const void* address, int device) {
   return allocation != NULL && (allocation->type != cudaMemoryTypeDevice || allocation->device == device);
 }
 
-static cudaError_t judge(const void* dst, int dst_device, const void* src, int src_device, size_t count) {
-  if (!is_device(dst_device) || !is_device(src_device)) return cudaErrorInvalidDevice;
-  if (count == 0) return cudaSuccess;
-  return is_on(dst, dst_device) && is_on(src, src_device) ? cudaSuccess : cudaErrorInvalidValue;
+// A box of bytes from one device to another.
+typedef struct peer_copy {
+  gcap_sim_copy_t box;
+  int dst_device;
+  int src_device;
+} peer_copy_t;
+
+static cudaError_t judge(const peer_copy_t* copy) {
+  if (!is_device(copy->dst_device) || !is_device(copy->src_device)) return cudaErrorInvalidDevice;
+  if (copy->box.width == 0 || copy->box.height == 0) return cudaSuccess;
+  return is_on(copy->box.dst, copy->dst_device) && is_on(copy->box.src, copy->src_device) ? cudaSuccess
+                                                                                          : cudaErrorInvalidValue;
 }
 
-static gcap_sim_copy_t device_to_device(void* dst, const void* src, size_t count) {
-  return (gcap_sim_copy_t){.dst = dst, .src = src, .width = count, .height = 1, .kind = cudaMemcpyDeviceToDevice};
+static peer_copy_t of_bytes(void* dst, int dst_device, const void* src, int src_device, size_t count) {
+  return (peer_copy_t){.box = {.dst = dst, .src = src, .width = count, .height = 1, .kind = cudaMemcpyDeviceToDevice},
+                       .dst_device = dst_device,
+                       .src_device = src_device};
 }
 
 // Comes after all work of the three devices concerned. The real call need not hold the host; this one may, which a
 // program cannot rely on.
-static cudaError_t copy_peer(void* dst, int dst_device, const void* src, int src_device, size_t count) {
-  cudaError_t code = judge(dst, dst_device, src, src_device, count);
+static cudaError_t copy_peer(peer_copy_t* copy) {
+  cudaError_t code = judge(copy);
   if (code != cudaSuccess) return code;
   gcap_sim_stream_t* stream = gcap_sim_stream_get(cudaStreamLegacy);
   code = gcap_sim_gate_ordered(stream);
   if (code != cudaSuccess) return code;
-  gcap_sim_wait_for_device(dst_device);
-  gcap_sim_wait_for_device(src_device);
+  gcap_sim_wait_for_device(copy->dst_device);
+  gcap_sim_wait_for_device(copy->src_device);
   gcap_sim_wait_for_device(stream->device);
-  gcap_sim_copy_t copy = device_to_device(dst, src, count);
-  code = gcap_sim_copy_async(&copy, stream);
+  code = gcap_sim_copy_async(&copy->box, stream);
   if (code == cudaSuccess) gcap_sim_wait_for(gcap_sim_stream_tail_mark(stream));
   return code;
 }
 
 cudaError_t cudaMemcpyPeer(void* dst, int dstDevice, const void* src, int srcDevice, size_t count) {
   cudaError_t code = gcap_sim_enter(GCAP_SIM_API_cudaMemcpyPeer);
-  if (code == cudaSuccess) code = copy_peer(dst, dstDevice, src, srcDevice, count);
+  peer_copy_t copy = of_bytes(dst, dstDevice, src, srcDevice, count);
+  if (code == cudaSuccess) code = copy_peer(&copy);
   return gcap_sim_leave(code);
 }
 
-// Measured: no capture takes it, also when both devices are the same.
-static cudaError_t copy_peer_async(void* dst, int dst_device, const void* src, int src_device, size_t count,
-                                   gcap_sim_stream_t* stream) {
+// Measured of cudaMemcpyPeerAsync: no capture takes it, also when both devices are the same.
+static cudaError_t copy_peer_async(peer_copy_t* copy, gcap_sim_stream_t* stream) {
   cudaError_t code = gcap_sim_gate_ordered(stream);
   if (code == cudaSuccess) code = gcap_sim_gate_not_capturing(stream);
-  if (code == cudaSuccess) code = judge(dst, dst_device, src, src_device, count);
-  if (code != cudaSuccess) return code;
-  gcap_sim_copy_t copy = device_to_device(dst, src, count);
-  return gcap_sim_copy_async(&copy, stream);
+  if (code == cudaSuccess) code = judge(copy);
+  return code == cudaSuccess ? gcap_sim_copy_async(&copy->box, stream) : code;
 }
 
 cudaError_t cudaMemcpyPeerAsync(void* dst, int dstDevice, const void* src, int srcDevice, size_t count,
                                 cudaStream_t stream) {
   cudaError_t code = gcap_sim_enter(GCAP_SIM_API_cudaMemcpyPeerAsync);
-  if (code == cudaSuccess) code = copy_peer_async(dst, dstDevice, src, srcDevice, count, gcap_sim_stream_get(stream));
+  peer_copy_t copy = of_bytes(dst, dstDevice, src, srcDevice, count);
+  if (code == cudaSuccess) code = copy_peer_async(&copy, gcap_sim_stream_get(stream));
+  return gcap_sim_leave(code);
+}
+
+// --- Copies of boxes ------------------------------------------------------------------------------------------------
+
+// Not measured: CUDA documents "a 3D memory copy according to the parameters", and the codes 1 and 101. So the box is
+// judged as that of cudaMemcpy3D, and the devices as those of cudaMemcpyPeer.
+static cudaError_t of_params(const struct cudaMemcpy3DPeerParms* p, peer_copy_t* out_copy) {
+  if (p == NULL) return cudaErrorInvalidValue;
+  const struct cudaMemcpy3DParms box = {.srcArray = p->srcArray,
+                                        .srcPos = p->srcPos,
+                                        .srcPtr = p->srcPtr,
+                                        .dstArray = p->dstArray,
+                                        .dstPos = p->dstPos,
+                                        .dstPtr = p->dstPtr,
+                                        .extent = p->extent,
+                                        .kind = cudaMemcpyDeviceToDevice};
+  cudaError_t code = gcap_sim_judge_copy_params(&box);
+  if (code != cudaSuccess) return code;
+  *out_copy =
+      (peer_copy_t){.box = gcap_sim_copy_of_params(&box), .dst_device = p->dstDevice, .src_device = p->srcDevice};
+  return cudaSuccess;
+}
+
+cudaError_t cudaMemcpy3DPeer(const struct cudaMemcpy3DPeerParms* p) {
+  cudaError_t code = gcap_sim_enter(GCAP_SIM_API_cudaMemcpy3DPeer);
+  peer_copy_t copy;
+  if (code == cudaSuccess) code = of_params(p, &copy);
+  if (code == cudaSuccess) code = copy_peer(&copy);
+  return gcap_sim_leave(code);
+}
+
+cudaError_t cudaMemcpy3DPeerAsync(const struct cudaMemcpy3DPeerParms* p, cudaStream_t stream) {
+  cudaError_t code = gcap_sim_enter(GCAP_SIM_API_cudaMemcpy3DPeerAsync);
+  peer_copy_t copy;
+  if (code == cudaSuccess) code = of_params(p, &copy);
+  if (code == cudaSuccess) code = copy_peer_async(&copy, gcap_sim_stream_get(stream));
   return gcap_sim_leave(code);
 }

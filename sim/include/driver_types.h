@@ -263,6 +263,18 @@ struct cudaMemcpy3DParms {
   enum cudaMemcpyKind kind;
 };
 
+struct cudaMemcpy3DPeerParms {
+  cudaArray_t srcArray;
+  struct cudaPos srcPos;
+  struct cudaPitchedPtr srcPtr;
+  int srcDevice;
+  cudaArray_t dstArray;
+  struct cudaPos dstPos;
+  struct cudaPitchedPtr dstPtr;
+  int dstDevice;
+  struct cudaExtent extent;
+};
+
 struct cudaMemcpyNodeParams {
   int flags;
   int reserved[3];

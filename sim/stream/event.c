@@ -14,7 +14,6 @@
 #include "cuda_runtime_api.h"
 #include "sim/api/api.h"
 #include "sim/api/handle.h"
-#include "sim/base/die.h"
 #include "sim/base/heap.h"
 #include "sim/base/thread.h"
 #include "sim/graph/edges.h"
@@ -55,10 +54,8 @@ void gcap_sim_event_set_mark(gcap_sim_event_t* event, gcap_sim_mark_t* mark) {
 
 static cudaError_t create(cudaEvent_t* out, unsigned int flags) {
   if (out == NULL || (flags & ~(unsigned int)CREATE_FLAGS) != 0) return cudaErrorInvalidValue;
-  if (flags & cudaEventInterprocess) {
-    if (!(flags & cudaEventDisableTiming)) return cudaErrorInvalidValue;
-    gcap_sim_die("%s: events shared between processes are not modelled", gcap_sim_thread()->call);
-  }
+  bool is_timed = (flags & cudaEventDisableTiming) == 0;
+  if ((flags & cudaEventInterprocess) != 0 && is_timed) return cudaErrorInvalidValue;
   gcap_sim_event_t* event = gcap_sim_calloc(1, sizeof(*event));
   event->refs = 1;
   event->flags = flags;

@@ -91,6 +91,29 @@ TEST(DeviceDeathTest, AFunctionThatIsNotDeclaredStopsWithItsName) {
   EXPECT_DEATH(cudaGetExportTable(&table, nullptr), "cudaGetExportTable is not modelled");
 }
 
+// The documented answer of a device without the feature, which the attribute denies too.
+TEST(Device, SharesNothingWithOtherProcesses) {
+  int supported = -1;
+  ASSERT_EQ(cudaSuccess, cudaDeviceGetAttribute(&supported, cudaDevAttrIpcEventSupport, 0));
+  EXPECT_EQ(0, supported);
+  cudaIpcMemHandle_t memory_handle = {};
+  cudaIpcEventHandle_t event_handle = {};
+  void* memory;
+  cudaEvent_t event, opened;
+  ASSERT_EQ(cudaSuccess, cudaMalloc(&memory, 64));
+  ASSERT_EQ(cudaSuccess, cudaEventCreateWithFlags(&event, cudaEventInterprocess | cudaEventDisableTiming));
+  EXPECT_EQ(cudaErrorNotSupported, cudaIpcGetMemHandle(&memory_handle, memory));
+  EXPECT_EQ(cudaErrorNotSupported, cudaGetLastError());
+  EXPECT_EQ(cudaErrorNotSupported, cudaIpcOpenMemHandle(&memory, memory_handle, cudaIpcMemLazyEnablePeerAccess));
+  EXPECT_EQ(cudaErrorNotSupported, cudaIpcCloseMemHandle(memory));
+  EXPECT_EQ(cudaErrorNotSupported, cudaIpcGetEventHandle(&event_handle, event));
+  EXPECT_EQ(cudaErrorNotSupported, cudaIpcOpenEventHandle(&opened, event_handle));
+  cudaGetLastError();
+  EXPECT_EQ(cudaSuccess, cudaEventRecord(event, nullptr)) << "an event of this process like others";
+  EXPECT_EQ(cudaSuccess, cudaEventDestroy(event));
+  EXPECT_EQ(cudaSuccess, cudaFree(memory));
+}
+
 TEST(Device, IsFoundByItsPlaceOnTheBus) {
   char id[32];
   ASSERT_EQ(cudaSuccess, cudaDeviceGetPCIBusId(id, sizeof(id), 0));

@@ -92,6 +92,60 @@ TEST_F(Peer, CopiesNameTheRightDevices) {
   EXPECT_EQ(cudaSuccess, cudaMemcpyPeer(nullptr, 0, nullptr, 1, 0));
 }
 
+// Rows of 4 bytes, 16 apart, two a slice, two slices.
+cudaMemcpy3DPeerParms Box(char* dst, int dst_device, char* src, int src_device) {
+  cudaMemcpy3DPeerParms p = {};
+  p.srcPtr = cudaPitchedPtr{src, 16, 16, 3};
+  p.dstPtr = cudaPitchedPtr{dst, 16, 16, 3};
+  p.dstPos = cudaPos{4, 1, 0};
+  p.srcDevice = src_device;
+  p.dstDevice = dst_device;
+  p.extent = cudaExtent{4, 2, 2};
+  return p;
+}
+
+TEST_F(Peer, BoxesCrossDevices) {
+  for (const bool async : {false, true}) {
+    ASSERT_EQ(cudaSuccess, cudaMemset(memory_[0], 1, kBytes));
+    ASSERT_EQ(cudaSuccess, cudaDeviceSynchronize());
+    cudaMemcpy3DPeerParms p = Box(memory_[0], 0, memory_[1], 1);
+    EXPECT_EQ(cudaSuccess, async ? cudaMemcpy3DPeerAsync(&p, stream_[0]) : cudaMemcpy3DPeer(&p));
+    ASSERT_EQ(cudaSuccess, cudaStreamSynchronize(stream_[0]));
+    char host[128];
+    ASSERT_EQ(cudaSuccess, cudaMemcpy(host, memory_[0], sizeof(host), cudaMemcpyDeviceToHost));
+    for (int i = 0; i < 128; ++i) {
+      const int column = i % 16, row = i / 16 % 3, slice = i / 16 / 3;
+      const bool is_in = column >= 4 && column < 8 && row >= 1 && slice < 2;
+      EXPECT_EQ(is_in ? 2 : 1, host[i]) << i;
+    }
+  }
+}
+
+TEST_F(Peer, BoxesNameTheRightDevicesAndFit) {
+  const auto refused = [&](void (*edit)(cudaMemcpy3DPeerParms*)) {
+    cudaMemcpy3DPeerParms p = Box(memory_[0], 0, memory_[1], 1);
+    edit(&p);
+    const cudaError_t code = cudaMemcpy3DPeer(&p);
+    EXPECT_EQ(code, cudaMemcpy3DPeerAsync(&p, stream_[0]));
+    return code;
+  };
+  EXPECT_EQ(cudaErrorInvalidValue, cudaMemcpy3DPeer(nullptr));
+  EXPECT_EQ(cudaErrorInvalidDevice, refused([](auto* p) { p->srcDevice = 2; }));
+  EXPECT_EQ(cudaErrorInvalidDevice, refused([](auto* p) { p->dstDevice = -1; }));
+  EXPECT_EQ(cudaErrorInvalidValue, refused([](auto* p) { p->dstDevice = 1; })) << "memory of another device";
+  EXPECT_EQ(cudaErrorInvalidValue, refused([](auto* p) { p->dstPos.y = 2; })) << "beyond the slice";
+  EXPECT_EQ(cudaErrorInvalidPitchValue, refused([](auto* p) { p->srcPtr.pitch = 3; }));
+  EXPECT_EQ(cudaSuccess, refused([](auto* p) { p->extent.depth = 0; })) << "nothing to copy";
+}
+
+TEST_F(Peer, NoCaptureTakesABox) {
+  Begin();
+  cudaMemcpy3DPeerParms p = Box(memory_[0], 0, memory_[1], 1);
+  EXPECT_EQ(cudaErrorStreamCaptureUnsupported, cudaMemcpy3DPeerAsync(&p, stream_[0]));
+  cudaGraph_t graph;
+  EXPECT_EQ(cudaErrorStreamCaptureInvalidated, cudaStreamEndCapture(stream_[0], &graph));
+}
+
 TEST_F(Peer, ACaptureTakesAPlainCopyAcrossDevices) {
   Begin();
   EXPECT_EQ(cudaSuccess, cudaMemcpyAsync(memory_[0], memory_[1], 8, cudaMemcpyDefault, stream_[0]));
