@@ -101,6 +101,10 @@ cudaError_t cudaMemPrefetchAsync(const void* devPtr, size_t count, struct cudaMe
                                  cudaStream_t stream GCAP_SIM_DEFAULT(0));
 cudaError_t cudaMemAdvise(const void* devPtr, size_t count, enum cudaMemoryAdvise advice,
                           struct cudaMemLocation location);
+cudaError_t cudaMemRangeGetAttribute(void* data, size_t dataSize, enum cudaMemRangeAttribute attribute,
+                                     const void* devPtr, size_t count);
+cudaError_t cudaMemRangeGetAttributes(void** data, size_t* dataSizes, enum cudaMemRangeAttribute* attributes,
+                                      size_t numAttributes, const void* devPtr, size_t count);
 cudaError_t cudaMalloc3D(struct cudaPitchedPtr* pitchedDevPtr, struct cudaExtent extent);
 cudaError_t cudaMemcpyBatchAsync(void* const* dsts, const void* const* srcs, const size_t* sizes, size_t count,
                                  struct cudaMemcpyAttributes* attrs, size_t* attrsIdxs, size_t numAttrs,

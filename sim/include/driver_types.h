@@ -322,6 +322,17 @@ enum cudaMemoryAdvise {
   cudaMemAdviseUnsetAccessedBy = 6,
 };
 
+enum cudaMemRangeAttribute {
+  cudaMemRangeAttributeReadMostly = 1,
+  cudaMemRangeAttributePreferredLocation = 2,
+  cudaMemRangeAttributeAccessedBy = 3,
+  cudaMemRangeAttributeLastPrefetchLocation = 4,
+  cudaMemRangeAttributePreferredLocationType = 5,
+  cudaMemRangeAttributePreferredLocationId = 6,
+  cudaMemRangeAttributeLastPrefetchLocationType = 7,
+  cudaMemRangeAttributeLastPrefetchLocationId = 8,
+};
+
 enum cudaMemcpyFlags {
   cudaMemcpyFlagDefault = 0x0,
   cudaMemcpyFlagPreferOverlapWithCompute = 0x1,

@@ -129,6 +129,7 @@ static void destroy(gcap_sim_allocation_t* allocation) {
   }
   gcap_sim_memory_release(allocation->memory);
   free(allocation->access);
+  free(allocation->advice);
   free(allocation);
 }
 

@@ -12,6 +12,7 @@
 #include "sim/api/types.h"
 #include "sim/base/span.h"
 #include "sim/check/shadow.h"
+#include "sim/memory/advice.h"
 
 // Callers name an allocation from the call that makes it to the call that frees it: it is claimed. Device work may
 // touch it from the work that maps it to the work that unmaps it: it is live. Both are the same for cudaMalloc. A pool
@@ -42,6 +43,7 @@ struct gcap_sim_allocation {
   struct cudaMemAccessDesc* access;  // of a graph's: what its node was asked for, a block of its own; NULL for none
   size_t num_access;
   bool coming;                // scratch: a launch that is being judged will allocate it
+  gcap_sim_advice_t* advice;  // of managed memory: what was said of its pages
   gcap_sim_memory_t* memory;  // what the checks know of it
 };
 

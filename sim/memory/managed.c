@@ -3,9 +3,12 @@
 // Managed memory: one address for host and devices.
 //
 // The idea: device memory is host memory here, so managed memory is an allocation that both may touch, and no page ever
-// moves: what a program says of places is judged as measured, and forgotten. The host's own accesses are not seen, as
-// with pinned memory. It does not count as the device's memory, of which a GPU too can give out more than it has.
+// moves: what a program says of places is judged as measured, and kept to be asked for alone (range.c). The host's own
+// accesses are not seen, as with pinned memory. It does not count as the device's memory, of which a GPU too can give
+// out more than it has.
 // Locking: the global mutex.
+#include "sim/memory/managed.h"
+
 #include "cuda_runtime_api.h"
 #include "sim/api/api.h"
 #include "sim/base/die.h"
@@ -24,15 +27,15 @@ cudaError_t cudaMallocManaged(void** devPtr, size_t size, unsigned int flags) {
   return gcap_sim_leave(code);
 }
 
-static const gcap_sim_allocation_t* find_managed(const void* address) {
-  const gcap_sim_allocation_t* allocation = gcap_sim_allocation_find(address);
+static gcap_sim_allocation_t* find_managed(const void* address) {
+  gcap_sim_allocation_t* allocation = gcap_sim_allocation_find(address);
   return allocation != NULL && allocation->type == cudaMemoryTypeManaged ? allocation : NULL;
 }
 
-static bool is_managed(const void* address, size_t bytes) {
-  const gcap_sim_allocation_t* allocation = find_managed(address);
-  if (allocation == NULL || bytes == 0) return false;
-  return bytes <= allocation->bytes - (size_t)((uintptr_t)address - (uintptr_t)allocation->base);
+gcap_sim_allocation_t* gcap_sim_managed_find(const void* address, size_t bytes) {
+  gcap_sim_allocation_t* allocation = find_managed(address);
+  if (allocation == NULL || bytes == 0) return NULL;
+  return bytes <= allocation->bytes - (size_t)((uintptr_t)address - (uintptr_t)allocation->base) ? allocation : NULL;
 }
 
 static bool is_of_host(struct cudaMemLocation location) {
@@ -44,10 +47,24 @@ static bool is_device(struct cudaMemLocation location) {
   return location.type == cudaMemLocationTypeDevice && location.id >= 0 && location.id < gcap_sim_device_count();
 }
 
+// With an id where one counts, so that equal places are equal.
+static struct cudaMemLocation kept(struct cudaMemLocation location) {
+  const bool has_id = location.type == cudaMemLocationTypeDevice || location.type == cudaMemLocationTypeHostNuma;
+  return (struct cudaMemLocation){.type = location.type, .id = has_id ? location.id : 0};
+}
+
+static void note_prefetch(gcap_sim_page_advice_t* page, const void* location) {
+  page->prefetched = kept(*(const struct cudaMemLocation*)location);
+}
+
 static cudaError_t prefetch(const void* address, size_t bytes, struct cudaMemLocation location, unsigned int flags) {
-  if (flags != 0 || !is_managed(address, bytes)) return cudaErrorInvalidValue;
-  if (is_of_host(location) || is_device(location)) return cudaSuccess;
-  return location.type == cudaMemLocationTypeDevice ? cudaErrorInvalidDevice : cudaErrorInvalidValue;
+  gcap_sim_allocation_t* allocation = gcap_sim_managed_find(address, bytes);
+  if (flags != 0 || allocation == NULL) return cudaErrorInvalidValue;
+  if (!is_of_host(location) && !is_device(location)) {
+    return location.type == cudaMemLocationTypeDevice ? cudaErrorInvalidDevice : cudaErrorInvalidValue;
+  }
+  gcap_sim_advice_change(&allocation->advice, address, bytes, note_prefetch, &location);
+  return cudaSuccess;
 }
 
 cudaError_t cudaMemPrefetchAsync(const void* devPtr, size_t count, struct cudaMemLocation location, unsigned int flags,
@@ -66,11 +83,43 @@ static bool has_place(enum cudaMemoryAdvise advice) {
          advice == cudaMemAdviseUnsetAccessedBy;
 }
 
+typedef struct said {
+  enum cudaMemoryAdvise advice;
+  struct cudaMemLocation location;
+} said_t;
+
+static void note_accessed_by(gcap_sim_page_advice_t* page, struct cudaMemLocation location, bool is_set) {
+  if (is_of_host(location)) {
+    page->is_accessed_by_host = is_set;
+  } else if (is_set) {
+    page->accessed_by |= 1u << location.id;
+  } else {
+    page->accessed_by &= ~(1u << location.id);
+  }
+}
+
+static void note_advice(gcap_sim_page_advice_t* page, const void* user) {
+  const said_t* said = user;
+  const struct cudaMemLocation nowhere = {.type = cudaMemLocationTypeInvalid};
+  switch (said->advice) {
+    case cudaMemAdviseSetReadMostly: page->is_read_mostly = true; break;
+    case cudaMemAdviseUnsetReadMostly: page->is_read_mostly = false; break;
+    case cudaMemAdviseSetPreferredLocation: page->preferred = kept(said->location); break;
+    case cudaMemAdviseUnsetPreferredLocation: page->preferred = nowhere; break;
+    case cudaMemAdviseSetAccessedBy: note_accessed_by(page, said->location, true); break;
+    case cudaMemAdviseUnsetAccessedBy: note_accessed_by(page, said->location, false); break;
+  }
+}
+
 static cudaError_t advise(const void* address, size_t bytes, enum cudaMemoryAdvise advice,
                           struct cudaMemLocation location) {
   if (advice < cudaMemAdviseSetReadMostly || advice > cudaMemAdviseUnsetAccessedBy) return cudaErrorInvalidValue;
   bool placed = !has_place(advice) || is_of_host(location) || is_device(location);
-  return placed && is_managed(address, bytes) ? cudaSuccess : cudaErrorInvalidValue;
+  gcap_sim_allocation_t* allocation = gcap_sim_managed_find(address, bytes);
+  if (!placed || allocation == NULL) return cudaErrorInvalidValue;
+  const said_t said = {.advice = advice, .location = location};
+  gcap_sim_advice_change(&allocation->advice, address, bytes, note_advice, &said);
+  return cudaSuccess;
 }
 
 cudaError_t cudaMemAdvise(const void* devPtr, size_t count, enum cudaMemoryAdvise advice,
