@@ -186,7 +186,7 @@ static gcap_status_t begin_run(void* self, const gcap_run_t* run, gcap_graph_run
   gcap_run_t own = *run;
   own.stream = gcap_stream_handle(stream);
   if (!runtime->options.enable_cuda_graph) own.id = GCAP_GRAPH_ID_NONE;
-  if (gcap_graph_manager_captures_next(graphs, own.id)) {
+  if (own.capture_only || gcap_graph_manager_captures_next(graphs, own.id)) {
     gcap_graph_memory_prepare(&runtime->graph_memory, stream, own.id);
     gcap_forks_prepare(runtime, gcap_graph_memory_work(own.id));
   }
