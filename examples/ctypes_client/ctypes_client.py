@@ -15,14 +15,14 @@
 #     graph 0 is CAPTURED, with 1 nodes, launched 3 times
 #     a call that CUDA refuses: error 1 of cudaMemsetAsync, which ctypes_client.py made
 #     a field that is not there: gcap_run_t has no field 'idd': expected one of struct_size, id, stream, work, user,
-#       buffers, bindings, num_bindings, synchronize, result, key
+#       buffers, bindings, num_bindings, synchronize, result, key, capture_only, pinned
 
 import ctypes
 import sys
 import textwrap
 from ctypes import byref, c_char_p, c_int, c_size_t, c_void_p
 
-OUTCOMES = ["NOT_DONE", "REPLAYED", "CAPTURED", "EAGER"]  # gcap_run_outcome_t
+OUTCOMES = ["NOT_DONE", "REPLAYED", "CAPTURED", "EAGER", "RECORDED"]  # gcap_run_outcome_t
 EAGER = OUTCOMES.index("EAGER")
 FILL, DEVICE_TO_HOST = 42, 2
 OLDEST_VERSION = 100  # 0.1.0, of which the functions here are

@@ -59,13 +59,35 @@ GCAP_API gcap_status_t gcap_graph_manager_destroy(gcap_graph_manager_t* manager)
 // `work(user, resources)` and ends the run; a run with buffers is rehearsed before its capture. If the capture failed,
 // calls `work` once more, eagerly, unless rerun_failed_capture is false. If another thread captures the id meanwhile,
 // replays that graph. If the driver refuses to move the graph, the run is eager or captured. So the device does the
-// run's work exactly once.
-//   CAPTURE_INVALIDATED  the capture failed, and rerun_failed_capture is false
+// run's work exactly once; with capture_only it does nothing of it.
+//   CAPTURE_INVALIDATED  the capture failed, and rerun_failed_capture is false, or the run is capture_only
 //   CANCELLED            what `work` returned: the run stopped on purpose
 //   FAILED_PRECONDITION  the calling thread is capturing; or as begin_run, end_run and replay
 //   others               as begin_run, end_run and replay, but not ALREADY_EXISTS; or what `work` returned in an eager
 //                        run
 GCAP_API gcap_status_t gcap_graph_manager_run(gcap_graph_manager_t* manager, const gcap_run_t* run) GCAP_NODISCARD;
+
+// The most runs that a warm-up makes of one id, as ONNX Runtime's kMaxGraphCaptureRunAttempts.
+#define GCAP_WARM_UP_MAX_RUNS 8
+
+// Called on the thread of a warm-up after each run that it made: the run's index among `total` runs, and what became of
+// it. No run is open, and no lock is held.
+typedef void (*gcap_warm_up_fn)(void* user, size_t index, size_t total, const gcap_run_result_t* result);
+
+// Runs each of `runs`, an id each, until it has a graph, so that its next run is a replay. In rounds: in each of them
+// every id that has no graph runs once, so that first all run eagerly, and find memory and libraries, and then all are
+// captured. Behind these rounds each run with capture_only is captured. Rounds go by the order of the array: put the
+// largest run first, whose memory the others then find. gcap does not sort: how large a run is is known only from its
+// plan, which is one more capture of each. The work of a run without capture_only is executed several times. A run
+// whose id has a graph is not run. `on_run`, not gcap_run_t.result, says what became of each run; NULL: nobody asks. A
+// failure ends the warm-up, and what was captured stays.
+//   INVALID_ARGUMENT     an id below 0, or no work: nothing was run; the message has the index
+//   FAILED_PRECONDITION  the calling thread is capturing
+//   UNAVAILABLE          an id has no graph after GCAP_WARM_UP_MAX_RUNS rounds, in each of which its run succeeded, or
+//                        lost it to the budget meanwhile; the message has each such id with the reason
+//   others               as gcap_graph_manager_run; the message has the id
+GCAP_API gcap_status_t gcap_graph_manager_warm_up(gcap_graph_manager_t* manager, const gcap_run_t* runs,
+                                                  size_t num_runs, gcap_warm_up_fn on_run, void* user) GCAP_NODISCARD;
 
 // Opens a run. `*out_kind` says how to execute the run. For RUN_CAPTURE and RUN_REHEARSAL the stream is capturing on
 // return, and gcap_capture_current returns the scope. If this thread never ended its last run, that run is aborted
@@ -85,13 +107,15 @@ GCAP_API gcap_status_t gcap_graph_manager_run(gcap_graph_manager_t* manager, con
 //                        bindings although there is a count; a binding with a negative rank, or without a shape; a
 //                        buffer without address or bytes; an alignment that is no power of two up to 2 MiB; an
 //                        address that is no multiple of it; a value without data or others, of a size that its type
-//                        does not have, or not within its bounds; or bounds that are equal or in the wrong order
+//                        does not have, or not within its bounds; bounds that are equal or in the wrong order; or
+//                        capture_only without an id
 //   ALREADY_EXISTS       the id is captured: replay the id
 //   FAILED_PRECONDITION  another thread has a run open; this is a callback of a run's begin or end, or of destroy; or
 //                        the run is to be captured, and the stream is capturing already
 //   RESOURCE_EXHAUSTED   no host memory for the id, the run or the capture
 //   UNIMPLEMENTED        buffers, and the driver is older than CUDA 12.4
-//   CUDA_ERROR           the query for the memory that a buffer is in failed
+//   CUDA_ERROR           the query for the memory that a buffer is in failed; or the driver refused to begin the
+//                        capture of a run with capture_only
 GCAP_API gcap_status_t gcap_graph_manager_begin_run(gcap_graph_manager_t* manager, const gcap_run_t* run,
                                                     gcap_graph_run_kind_t* out_kind,
                                                     void** out_addresses) GCAP_NODISCARD;
@@ -127,8 +151,9 @@ GCAP_API gcap_status_t gcap_graph_manager_end_run(gcap_graph_manager_t* manager,
 //                        names the tensor and both addresses or shapes. GCAP_GRAPH_AUDIT_EACH_REPLAY: the graph works
 //                        on memory that is not its own any more; the message names the node, the argument, what the
 //                        memory was and what it is. Capture the id again, or release it. Nothing was launched
-//   INVALID_ARGUMENT     a stream of another device; bindings as for begin_run; other numbers or sizes of buffers than
-//                        were captured; or buffers as for gcap_graph_manager_bind, which has its other errors too
+//   INVALID_ARGUMENT     capture_only; a stream of another device; bindings as for begin_run; other numbers or sizes of
+//                        buffers than were captured; or buffers as for gcap_graph_manager_bind, which has its other
+//                        errors too
 //   CUDA_ERROR           the launch or the wait failed. On another stream: if the graph was launched but the streams
 //                        could not be ordered, the message says so
 GCAP_API gcap_status_t gcap_graph_manager_replay(gcap_graph_manager_t* manager, const gcap_run_t* run,

@@ -61,7 +61,8 @@ typedef struct gcap_graph_manager_options {
   // Budget: each capture evicts the least recently used graphs until at most this many graphs and bytes are kept. 0,
   // the default: no limit. The graph just captured is never evicted. An evicted graph is freed once its launches have
   // finished; every end_run polls for that and does not wait. The memory of its executable is then there for the next
-  // executables, and stays with the driver. An evicted id is warm: its next run is captured.
+  // executables, and stays with the driver. An evicted id is warm: its next run is captured. A graph that a run pinned
+  // (gcap_run_t.pinned) is counted, and not evicted.
   size_t max_graphs;
   size_t max_bytes;  // sum of gcap_graph_info_t.bytes
   // How many ids without a graph are remembered: ids that warm up or cool down, and evicted ids. One more, and the id

@@ -142,6 +142,7 @@ typedef enum gcap_run_outcome {
   GCAP_RUN_REPLAYED,      // the graph of the id was launched
   GCAP_RUN_CAPTURED,      // the work was captured, and its graph launched
   GCAP_RUN_EAGER,         // the work was issued to the stream: see gcap_run_result_t.why_eager
+  GCAP_RUN_RECORDED,      // of a run with capture_only: the id has a graph, and nothing was launched
 } gcap_run_outcome_t;
 
 // Why a run was eager.
@@ -210,12 +211,23 @@ typedef struct gcap_run {
   gcap_run_result_t* result;  // what became of the run. Default NULL: nobody asks
   // Names the graph instead of `id`, which is then GCAP_GRAPH_ID_NONE. A capture copies it. Default NULL: `id` counts.
   const gcap_graph_key_t* key;
+  // For work that must not be executed now, such as a step that writes to a cache: the id gets a graph, and the device
+  // does nothing of the work. If the id has no graph, the run is a capture, be the id warm or not, and the graph is
+  // uploaded and not launched. So what a capture forbids has to be there before: libraries, kernels that load when they
+  // are first launched, scratch; an eager run of other work of the same kind finds all that. If the capture fails, so
+  // does the run: it is never eager. Replays are refused. Default false.
+  bool capture_only;
+  // The graph that this run captures is not evicted for the manager's budget, which counts it. It stays until it is
+  // released, or captured again by a run without this. If all graphs are pinned, the manager keeps more than the
+  // budget. Default false.
+  bool pinned;
 } gcap_run_t;
 
 // Fills in the defaults.
 static inline void gcap_run_init(gcap_run_t* run) {
   const gcap_run_t defaults = {
-      sizeof(*run), GCAP_GRAPH_ID_NONE, GCAP_RUN_OWN_STREAM, NULL, NULL, NULL, NULL, 0, false, NULL, NULL};
+      sizeof(*run), GCAP_GRAPH_ID_NONE, GCAP_RUN_OWN_STREAM, NULL, NULL, NULL, NULL, 0, false, NULL, NULL, false,
+      false};
   *run = defaults;
 }
 

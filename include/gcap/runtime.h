@@ -106,12 +106,20 @@ GCAP_API gcap_status_t gcap_runtime_graphs(gcap_runtime_t* runtime, gcap_graph_m
 // A whole run in one call, on the calling thread's stream. If the id is captured, replays its graph. Else begins a run,
 // calls `work(user, resources)` with the stream's device current, and ends the run; a run with buffers is rehearsed
 // before its capture. If the capture failed, calls `work` once more, eagerly, unless the option
-// graph.rerun_failed_capture is false. So the device does the run's work exactly once.
-//   CAPTURE_INVALIDATED  the capture failed, and graph.rerun_failed_capture is false
+// graph.rerun_failed_capture is false. So the device does the run's work exactly once; with capture_only it does
+// nothing of it.
+//   CAPTURE_INVALIDATED  the capture failed, and graph.rerun_failed_capture is false, or the run is capture_only
 //   CANCELLED            what `work` returned: the run stopped on purpose
 //   FAILED_PRECONDITION  the calling thread is capturing; or as begin_run, end_run and replay
 //   others               as begin_run, end_run and replay; or what `work` returned in an eager run
 GCAP_API gcap_status_t gcap_runtime_run(gcap_runtime_t* runtime, const gcap_run_t* run) GCAP_NODISCARD;
+
+// Warms up the calling thread's graphs of `runs`, as gcap_graph_manager_warm_up does. A runtime whose table has graphs
+// of its own takes no run with capture_only, and none with pinned.
+//   FAILED_PRECONDITION  the runtime does not capture (enable_cuda_graph); the calling thread is capturing
+//   others               as gcap_graph_manager_warm_up and gcap_runtime_run; or of the table
+GCAP_API gcap_status_t gcap_runtime_warm_up(gcap_runtime_t* runtime, const gcap_run_t* runs, size_t num_runs,
+                                            gcap_warm_up_fn on_run, void* user) GCAP_NODISCARD;
 
 // Plans the calling thread's graphs of `runs`, an id each, as gcap_graph_manager_plan does. A rehearsal has a scratch
 // reservation, as a captured run has; the arena grows by what the largest of them lacks, not by their sum. Graphs that
@@ -128,7 +136,9 @@ GCAP_API gcap_status_t gcap_runtime_plan(gcap_runtime_t* runtime, const gcap_run
 // neither is NULL. Else both may be NULL.
 //   INVALID_ARGUMENT     run->stream is set: a runtime has a stream for each thread
 //   FAILED_PRECONDITION  the table of the runtime does not move buffers, or does not check bindings, which the run has;
-//                        or the run has values, and the runtime is not gcap's own
+//                        the run has values, and the runtime is not gcap's own; capture_only or pinned, and the runtime
+//                        has graphs of its own (gcap_runtime_create_from); or capture_only, and the runtime does not
+//                        capture
 //   RESOURCE_EXHAUSTED   no host memory
 //   others               as gcap_graph_manager_begin_run; or of the table
 GCAP_API gcap_status_t gcap_runtime_begin_run(gcap_runtime_t* runtime, const gcap_run_t* run,

@@ -1,9 +1,9 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
-// From a finished capture to a launched executable. If the id has an executable already, the executable is updated in
-// place, if an update does what it says (compare.h). If it does not, or the driver refuses, the changed node is named,
-// and a new executable is made. Until the launch has succeeded the id keeps all that it had; an executable that was
-// updated in vain returns to the id, to be updated again.
+// From a finished capture to an executable that is launched, or for a run with capture_only uploaded. If the id has an
+// executable already, the executable is updated in place, if an update does what it says (compare.h). If it does not,
+// or the driver refuses, the changed node is named, and a new executable is made. Until the launch has succeeded the id
+// keeps all that it had; an executable that was updated in vain returns to the id, to be updated again.
 //
 // Locking: none. The id is CAPTURING meanwhile, so that nobody else touches its executable, and the new graph is not
 // yet anybody's. The slot learns of the rest when the caller has the mutex.
@@ -99,15 +99,18 @@ static gcap_status_t make_exec(gcap_graph_slot_t* slot, gcap_graph_captured_t* c
   return gcap_status_join(status, gcap_relaxed_pop(mode));
 }
 
-static gcap_status_t launch_first(const gcap_graph_manager_t* manager, const gcap_graph_captured_t* captured) {
-  if (manager->options.upload) {
+// A graph that is not launched now is uploaded, so that its first launch is like the others.
+static gcap_status_t launch_first(const gcap_graph_manager_t* manager, const gcap_graph_captured_t* captured,
+                                  bool is_launched) {
+  if (manager->options.upload || !is_launched) {
     GCAP_RETURN_IF_ERROR(GCAP_CUDA(cudaGraphUpload(captured->exec, captured->stream)));
   }
+  if (!is_launched) return NULL;
   return GCAP_CUDA(cudaGraphLaunch(captured->exec, captured->stream));
 }
 
 static gcap_status_t start(const gcap_graph_manager_t* manager, gcap_graph_slot_t* slot,
-                           gcap_graph_captured_t* captured, gcap_graph_build_t* build) {
+                           gcap_graph_captured_t* captured, bool is_launched, gcap_graph_build_t* build) {
   GCAP_RETURN_IF_ERROR(GCAP_CUDA(cudaStreamGetDevice(captured->stream, &captured->device_id)));
   captured->use.device_id = captured->device_id;
   captured->use.node_bytes = captured->contents.allocated_bytes;
@@ -118,7 +121,7 @@ static gcap_status_t start(const gcap_graph_manager_t* manager, gcap_graph_slot_
   const gcap_graph_cost_watch_t watch = gcap_graph_cost_begin(captured->device_id, captured->use.kernels, may_measure);
   gcap_status_t status = make_exec(slot, captured, build);
   if (status == NULL && captured->moving != NULL) gcap_graph_moving_try(captured->moving, captured->exec);
-  if (status == NULL) status = launch_first(manager, captured);
+  if (status == NULL) status = launch_first(manager, captured, is_launched);
   gcap_graph_cost_end(&watch, captured->exec != NULL && !captured->updated);
   return status;
 }
@@ -189,7 +192,7 @@ gcap_status_t gcap_graph_captured_build(const gcap_graph_manager_t* manager, gca
   if (status == NULL) status = gcap_graph_note_memory(manager, captured);
   if (status == NULL) out_build->change = explain_change(slot, &captured->contents);
   if (status == NULL) status = identify_stream(captured);
-  if (status == NULL) status = start(manager, slot, captured, out_build);
+  if (status == NULL) status = start(manager, slot, captured, !run->capture_only, out_build);
   if (status != NULL) return gcap_status_join(status, undo(slot, captured));
   if (captured->contents.count == 0) {
     gcap_log(GCAP_LOG_WARNING, "graph id %d was captured without a node: was its work issued on another stream?",

@@ -53,7 +53,7 @@ static inline bool gcap_run_is_plain(const gcap_run_t* run) {
 static inline bool gcap_run_is_bare(const gcap_run_t* run) {
   if (run->struct_size != sizeof(*run)) return false;
   return ((uintptr_t)run->buffers | (uintptr_t)run->result | (uintptr_t)run->bindings | run->num_bindings |
-          (uintptr_t)run->key) == 0;
+          (uintptr_t)run->key | run->capture_only) == 0;
 }
 
 // The caller's run in the library's layout, its buffers too: `given` itself, or `copy`. The caller's result is cleared.
@@ -129,6 +129,31 @@ gcap_status_t gcap_run_keep_addresses(gcap_graph_run_kind_t kind, gcap_run_resou
 // Takes the failure of a run whose capture failed, logs that the run is issued again, eagerly, and returns true. False:
 // the run ended otherwise, and the status is the caller's still. gcap_graph_manager_explain has a copy of the failure.
 bool gcap_run_take_failed_capture(int id, gcap_status_t failure);
+
+// --- Runs that launch nothing ----------------------------------------------------------------------------------------
+
+//   INVALID_ARGUMENT  a run with capture_only, and without an id
+gcap_status_t gcap_run_check_capture_only(const gcap_run_t* run) GCAP_NODISCARD;
+//   INVALID_ARGUMENT  a run with capture_only, which is no replay's
+gcap_status_t gcap_run_refuse_replay(const gcap_run_t* run) GCAP_NODISCARD;
+
+// Instead of the replay of a run with capture_only: whether its id has a graph, and so the run is done.
+bool gcap_run_is_recorded(bool is_captured, gcap_run_result_t* result);
+
+// --- Warm-up ---------------------------------------------------------------------------------------------------------
+
+// What a warm-up does with its runs; a graph manager and a runtime have steps of their own.
+typedef struct gcap_warm_up_steps {
+  void* self;                                       // passed to all
+  int (*id_of)(void* self, const gcap_run_t* run);  // of its key: GCAP_GRAPH_ID_NONE as long as it is not known
+  bool (*is_captured)(void* self, int id);
+  gcap_status_t (*run)(void* self, const gcap_run_t* run);
+  gcap_status_t (*explain)(void* self, int id, gcap_graph_question_t question);
+} gcap_warm_up_steps_t;
+
+// Does the warm-up, as gcap_graph_manager_warm_up does.
+gcap_status_t gcap_warm_up_by_steps(const gcap_warm_up_steps_t* steps, const gcap_run_t* runs, size_t num_runs,
+                                    gcap_warm_up_fn on_run, void* user) GCAP_NODISCARD;
 
 // --- Open runs, and the end of a manager -----------------------------------------------------------------------------
 

@@ -78,6 +78,7 @@ typedef struct gcap_graph_slot {
   uint64_t walk;                   // that measured it last
   gcap_why_eager_t why_eager;      // the id's last run
   gcap_graph_known_key_t* key;     // NULL: the id is the caller's own
+  bool is_pinned;                  // the graph is not evicted
 } gcap_graph_slot_t;
 
 // Slots by their last use.
@@ -102,6 +103,8 @@ typedef struct gcap_graph_open_run {
   bool is_rehearsal;
   gcap_why_eager_t why_eager;
   bool tells_of_fixed;  // the first run that is eager because the id's graph cannot be moved
+  bool capture_only;
+  bool pinned;
 } gcap_graph_open_run_t;
 
 struct gcap_graph_manager {
@@ -205,10 +208,11 @@ typedef struct gcap_graph_build {
   gcap_status_t change;          // what differs from the graph before
 } gcap_graph_build_t;
 
-// Makes what is kept of a finished capture and launches it once: `slot`'s executable is updated, or a new one made.
-// Called without the mutex, by the thread of the run, while the id is CAPTURING, so that nobody else touches the slot's
-// executable; of the slot nothing else is changed. Takes `source` and `retained`, and the run's signature. On failure
-// nothing was launched, and what `slot` had it still has. A status beside a captured graph is one of cleaning up.
+// Makes what is kept of a finished capture and launches it once, unless the run is capture_only: `slot`'s executable is
+// updated, or a new one made. Called without the mutex, by the thread of the run, while the id is CAPTURING, so that
+// nobody else touches the slot's executable; of the slot nothing else is changed. Takes `source` and `retained`, and
+// the run's signature. On failure nothing was launched, and what `slot` had it still has. A status beside a captured
+// graph is one of cleaning up.
 gcap_status_t gcap_graph_captured_build(const gcap_graph_manager_t* manager, gcap_graph_slot_t* slot,
                                         gcap_graph_open_run_t* run, cudaGraph_t source, gcap_retained_t* retained,
                                         gcap_graph_build_t* out_build);

@@ -156,10 +156,12 @@ static bool is_over(const gcap_graph_manager_t* manager) {
          (options->max_bytes != 0 && manager->captured_bytes > options->max_bytes);
 }
 
-// The graph that was used longest ago, but for that of `kept_id`. While a run ends no id is being captured.
+// The graph that was used longest ago, but for pinned ones and that of `kept_id`. While a run ends no id is being
+// captured.
 static gcap_graph_slot_t* find_oldest(const gcap_graph_manager_t* manager, int kept_id) {
   gcap_graph_slot_t* slot = manager->captured.oldest;
-  return slot != NULL && slot->id == kept_id ? slot->newer : slot;
+  while (slot != NULL && (slot->id == kept_id || slot->is_pinned)) slot = slot->newer;
+  return slot;
 }
 
 static gcap_graph_captured_t* take_graph(gcap_graph_manager_t* manager, gcap_graph_slot_t* slot) {

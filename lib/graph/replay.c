@@ -226,6 +226,7 @@ static __attribute__((noinline)) gcap_status_t read_and_replay(gcap_graph_manage
                                                                bool* out_replayed) {
   gcap_run_copy_t copy;
   GCAP_RETURN_IF_ERROR(gcap_run_read(run, &copy, &run));
+  GCAP_RETURN_IF_ERROR(gcap_run_refuse_replay(run));
   GCAP_RETURN_IF_ERROR(gcap_check_thread_not_capturing("gcap_graph_manager_replay"));
   gcap_run_result_t result;
   gcap_run_result_init(&result);

@@ -171,6 +171,14 @@ static gcap_status_t find_or_add_slot(gcap_graph_manager_t* manager, const gcap_
   return NULL;
 }
 
+// Makes an id ready for its capture, whatever the policy and a back-off say.
+static void skip_to_capture(gcap_graph_slot_t* slot) {
+  gcap_graph_state_t state = gcap_graph_state_after(slot->info.state, GCAP_GRAPH_STEP_FIRST_RUN);
+  state = gcap_graph_state_after(state, GCAP_GRAPH_STEP_WARM);
+  slot->info.state = gcap_graph_state_after(state, GCAP_GRAPH_STEP_COOLED);
+  slot->cooling_runs = 0;
+}
+
 // Moves an id that does not replay on by one run, and tells whether that run is to be captured.
 static bool plan_run(const gcap_graph_manager_t* manager, gcap_graph_slot_t* slot) {
   gcap_graph_state_t state = gcap_graph_state_after(slot->info.state, GCAP_GRAPH_STEP_FIRST_RUN);
@@ -234,7 +242,9 @@ static gcap_status_t begin_capture(gcap_graph_manager_t* manager, gcap_graph_slo
   const uint64_t begin_ns = gcap_now_ns();
   gcap_status_t status = open_scope_of_run(manager, &capture);
   const bool is_refused = gcap_status_code(status) == GCAP_CUDA_ERROR;
-  if (is_refused) gcap_log(GCAP_LOG_WARNING, "graph id %d runs eagerly: %s", slot->id, gcap_status_message(status));
+  if (is_refused && !run->capture_only) {
+    gcap_log(GCAP_LOG_WARNING, "graph id %d runs eagerly: %s", slot->id, gcap_status_message(status));
+  }
   end_busy(manager);
   run->begin_ns = begin_ns;
   run->capture = capture;
@@ -243,6 +253,7 @@ static gcap_status_t begin_capture(gcap_graph_manager_t* manager, gcap_graph_slo
   slot->info.state = before;
   if (!is_refused) return status;
   cool_down(manager, slot, status);
+  if (run->capture_only) return status;
   run->why_eager = GCAP_EAGER_REFUSED;
   gcap_status_free(status);
   return NULL;
@@ -255,7 +266,7 @@ static gcap_status_t begin_id(gcap_graph_manager_t* manager, const gcap_run_t* g
   gcap_graph_open_run_t* run = &manager->run;
   run->id = (*out_slot)->id;
   if ((*out_slot)->info.state == GCAP_GRAPH_CAPTURED) {
-    if (run->moving != NULL && gcap_graph_is_fixed_for(*out_slot, run->moving)) {
+    if (!run->capture_only && run->moving != NULL && gcap_graph_is_fixed_for(*out_slot, run->moving)) {
       run->tells_of_fixed = !(*out_slot)->graph->told_of_fixed;
       (*out_slot)->graph->told_of_fixed = true;
       run->why_eager = GCAP_EAGER_NOT_MOVABLE;
@@ -263,6 +274,7 @@ static gcap_status_t begin_id(gcap_graph_manager_t* manager, const gcap_run_t* g
     }
     return GCAP_STATUS(GCAP_ALREADY_EXISTS, "graph id %d is captured: replay it, or release it first", run->id);
   }
+  if (run->capture_only) skip_to_capture(*out_slot);
   *out_captures = plan_run(manager, *out_slot);
   if (*out_captures) return NULL;
   run->why_eager = (*out_slot)->info.state == GCAP_GRAPH_COOLING ? GCAP_EAGER_COOLING : GCAP_EAGER_WARMING;
@@ -286,6 +298,8 @@ static gcap_status_t begin_run_locked(gcap_graph_manager_t* manager, const gcap_
   *run = (gcap_graph_open_run_t){.is_open = true, .id = id, .stream = given->stream, .thread = thread};
   run->stream_life = gcap_stream_table_life(given->stream);
   run->moving = moving;
+  run->capture_only = given->capture_only;
+  run->pinned = given->pinned;
   gcap_graph_slot_t* slot = NULL;
   bool captures = false;
   const bool has_id = id != GCAP_GRAPH_ID_NONE || given->key != NULL;
@@ -366,6 +380,7 @@ gcap_status_t gcap_graph_begin(gcap_graph_manager_t* manager, const gcap_run_t* 
                                void** out_addresses) {
   *out_kind = GCAP_GRAPH_RUN_EAGER;
   GCAP_RETURN_IF_ERROR(gcap_graph_check_id(run));
+  GCAP_RETURN_IF_ERROR(gcap_run_check_capture_only(run));
   GCAP_RETURN_IF_ERROR(gcap_graph_bindings_check(run->bindings, run->num_bindings));
   gcap_graph_moving_t* moving = NULL;
   if (run->buffers != NULL) {
@@ -436,7 +451,8 @@ static gcap_status_t commit(gcap_graph_manager_t* manager, gcap_graph_slot_t* sl
   slot->info.state = gcap_graph_state_after(slot->info.state, GCAP_GRAPH_STEP_COMMIT);
   slot->info.nodes = build->nodes;
   ++slot->info.captures;
-  ++slot->info.replays;
+  slot->info.replays += !manager->run.capture_only;
+  slot->is_pinned = manager->run.pinned;
   if (old != NULL && captured->updated) ++slot->info.updates;
   if (old != NULL && !captured->updated) ++slot->info.reinstantiations;
   gcap_status_t status = old != NULL ? gcap_graph_retire(manager, old) : NULL;
@@ -573,8 +589,9 @@ static gcap_status_t close_run(gcap_graph_manager_t* manager, gcap_status_t run_
   } else {
     status = finish_recorded(manager, run_status, &is_complete, out_evicted);
     gcap_status_free(run_status);
-    result->outcome = is_complete ? GCAP_RUN_CAPTURED : GCAP_RUN_NOT_DONE;
-    result->was_issued = is_complete;
+    const gcap_run_outcome_t done = run->capture_only ? GCAP_RUN_RECORDED : GCAP_RUN_CAPTURED;
+    result->outcome = is_complete ? done : GCAP_RUN_NOT_DONE;
+    result->was_issued = is_complete && !run->capture_only;
   }
   status = gcap_status_join(status, drop_moving(manager));
   forget_run(&manager->run);

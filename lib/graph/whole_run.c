@@ -21,6 +21,12 @@ typedef struct whole_run {
 
 static gcap_status_t replay_step(void* self, gcap_run_result_t* result, bool* out_replayed) {
   const whole_run_t* whole = self;
+  if (whole->run->capture_only) {
+    const bool is_captured =
+        gcap_graph_manager_is_captured(whole->manager, gcap_graph_manager_id_of(whole->manager, whole->run));
+    *out_replayed = gcap_run_is_recorded(is_captured, result);
+    return NULL;
+  }
   return gcap_graph_replay(whole->manager, whole->run, result, out_replayed);
 }
 
@@ -62,7 +68,7 @@ static gcap_status_t run_known(gcap_graph_manager_t* manager, const gcap_run_t* 
                                   .replay = replay_step,
                                   .issue = issue_step,
                                   .id = gcap_run_step_id(run),
-                                  .reruns_failed_capture = manager->options.rerun_failed_capture};
+                                  .reruns_failed_capture = manager->options.rerun_failed_capture && !run->capture_only};
   return gcap_run_by_steps(&steps, result);
 }
 

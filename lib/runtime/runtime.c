@@ -185,6 +185,20 @@ static inline gcap_status_t check_follows(const gcap_runtime_t* runtime, const g
   return run->bindings != NULL && !ops->checks_bindings ? cannot_check_bindings() : NULL;
 }
 
+// What a run asks of its graph, and only gcap's own graph manager does.
+static gcap_status_t check_graph_of(const gcap_runtime_t* runtime, const gcap_run_t* run) {
+  if (!run->capture_only && !run->pinned) return NULL;
+  const char* field = run->capture_only ? "capture_only" : "pinned";
+  if (runtime->own == NULL) {
+    return GCAP_STATUS(GCAP_FAILED_PRECONDITION, "graph id %d: the run is %s, and the runtime has graphs of its own",
+                       run->id, field);
+  }
+  if (!run->capture_only || runtime->own->options.enable_cuda_graph) return gcap_run_check_capture_only(run);
+  return GCAP_STATUS(GCAP_FAILED_PRECONDITION,
+                     "graph id %d: the run is capture_only, and the runtime does not capture (enable_cuda_graph)",
+                     run->id);
+}
+
 static gcap_status_t begin(gcap_runtime_t* runtime, const gcap_run_t* run, gcap_graph_run_kind_t* out_kind,
                            void** out_addresses) {
   const gcap_runtime_ops_t* ops = &runtime->ops;
@@ -218,6 +232,7 @@ gcap_status_t gcap_runtime_begin_run(gcap_runtime_t* runtime, const gcap_run_t* 
                        __func__, (void*)run->stream);
   }
   GCAP_RETURN_IF_ERROR(check_follows(runtime, run));
+  GCAP_RETURN_IF_ERROR(check_graph_of(runtime, run));
   return begin(runtime, run, out_kind != NULL ? out_kind : &kind, out_addresses);
 }
 
@@ -257,6 +272,7 @@ static __attribute__((noinline)) gcap_status_t read_and_replay(gcap_runtime_t* r
   const gcap_runtime_ops_t* ops = &runtime->ops;
   gcap_run_copy_t copy;
   GCAP_RETURN_IF_ERROR(gcap_run_read(run, &copy, &run));
+  GCAP_RETURN_IF_ERROR(gcap_run_refuse_replay(run));
   GCAP_RETURN_IF_ERROR(check_follows(runtime, run));
   bool replayed = false;
   if (ops->replay != NULL && (run->buffers == NULL || ops->moves_buffers)) {
@@ -278,6 +294,14 @@ gcap_status_t gcap_runtime_replay(gcap_runtime_t* runtime, const gcap_run_t* run
 }
 
 // --- Graphs of the calling thread -----------------------------------------------------------------------------------
+
+int gcap_runtime_id_of(gcap_runtime_t* runtime, const gcap_run_t* run) {
+  if (run->key == NULL || runtime->own == NULL) return run->id;
+  gcap_graph_manager_t* graphs = NULL;
+  gcap_status_t status = gcap_runtime_graphs(runtime, &graphs);
+  gcap_status_ignore(status);  // a thread without a context has no graph
+  return graphs != NULL ? gcap_graph_manager_id_of(graphs, run) : GCAP_GRAPH_ID_NONE;
+}
 
 bool gcap_runtime_is_captured(gcap_runtime_t* runtime, int graph_id) {
   return runtime->ops.is_captured != NULL && runtime->ops.is_captured(runtime->ops.self, graph_id);

@@ -63,6 +63,11 @@ gcap_status_t gcap_runtime_run_once(gcap_runtime_t* runtime, const gcap_run_t* r
 
 static gcap_status_t replay_step(void* self, gcap_run_result_t* result, bool* out_replayed) {
   whole_run_t* whole = self;
+  if (whole->run.capture_only) {
+    const int id = gcap_runtime_id_of(whole->runtime, &whole->run);
+    *out_replayed = gcap_run_is_recorded(gcap_runtime_is_captured(whole->runtime, id), result);
+    return NULL;
+  }
   if (whole->run.result != NULL) whole->run.result = result;  // nobody asks: the shorter way
   gcap_status_t status = gcap_runtime_replay(whole->runtime, &whole->run, out_replayed);
   if (*out_replayed) result->was_issued = true;
@@ -130,12 +135,12 @@ static gcap_status_t run_in_turn(gcap_runtime_t* runtime, const gcap_run_t* run,
   // The work may not return.
   GCAP_AT_SCOPE_END(end) whole_run_t whole = {.runtime = runtime, .run = *run};
   if (run->buffers != NULL) GCAP_RETURN_IF_ERROR(gcap_graph_buffers_copy_addresses(run->buffers, &whole.addresses));
-  const bool is_own = runtime->own != NULL;
+  const bool reruns = runtime->own == NULL || runtime->own->options.graph.rerun_failed_capture;
   const gcap_run_steps_t steps = {.self = &whole,
                                   .replay = replay_step,
                                   .issue = issue_step,
                                   .id = gcap_run_step_id(run),
-                                  .reruns_failed_capture = !is_own || runtime->own->options.graph.rerun_failed_capture};
+                                  .reruns_failed_capture = reruns && !run->capture_only};
   return gcap_run_by_steps(&steps, result);
 }
 

@@ -51,6 +51,13 @@ gcap_status_t PlanOnce(S* s) {
   return PlanOnRuntime(s->Runtime(), &run, 1, &s->plan);
 }
 
+gcap_status_t WarmUp(S* s) {
+  gcap_run_t run = RunOf(S::kId);
+  run.work = Fill;
+  run.user = s;
+  return gcap_runtime_warm_up(s->Runtime(), &run, 1, nullptr, nullptr);
+}
+
 std::vector<Walk> RunWalks() {
   return {
       WalkOf<S>("gcap_runtime_begin_run", Begin, nullptr, "eager").MakesNoCall().Then<S>(EndOpenRun),
@@ -62,6 +69,7 @@ std::vector<Walk> RunWalks() {
       WalkOf<S>("gcap_runtime_run", RunOnce, Captured, "replay"),
       WalkOf<S>("gcap_runtime_replay", ACT(TryReplay(s->Runtime(), S::kId, true, kOut)), Captured),
       WalkOf<S>("gcap_runtime_plan", PlanOnce),
+      WalkOf<S>("gcap_runtime_warm_up", WarmUp).Recovers(),
       WalkOf<S>(CALL(gcap_runtime_explain, s->Runtime(), S::kId, GCAP_GRAPH_WHY_CAPTURE_FAILED), Captured)
           .MakesNoCall(),
       WalkOf<S>(CALL(gcap_runtime_release, s->Runtime(), S::kId), Captured),

@@ -77,6 +77,14 @@ gcap_status_t Plan(S* s) {
   return PlanPlain(s->manager, s->Handle(), &run, 1, &plan);
 }
 
+gcap_status_t WarmUp(S* s, bool capture_only) {
+  gcap_run_t run = RunOf(S::kId, s->Handle(), /*synchronize=*/true);
+  run.work = [](void* scene, const gcap_run_resources_t* resources) { return Work(scene, resources->cuda_stream); };
+  run.user = s;
+  run.capture_only = capture_only;
+  return gcap_graph_manager_warm_up(s->manager, &run, 1, nullptr, nullptr);
+}
+
 gcap_status_t Destroy(S* s) {
   gcap_graph_manager_t* manager = s->manager;
   s->manager = nullptr;
@@ -138,6 +146,9 @@ std::vector<Walk> RunWalks() {
       WalkOf<S>(CALL(gcap_graph_manager_release, s->manager, S::kId), Captured),
       WalkOf<S>(CALL(gcap_graph_manager_release_all, s->manager), TwoCaptured),
       WalkOf<S>("gcap_graph_manager_plan", Plan),
+      WalkOf<S>("gcap_graph_manager_warm_up", ACT(WarmUp(s, /*capture_only=*/false))).Recovers(),
+      WalkOf<S>("gcap_graph_manager_warm_up", ACT(WarmUp(s, /*capture_only=*/true)), nullptr, "captured only")
+          .RecoversFrom(kMeasurements),
       WalkOf<S>(CALL(gcap_graph_manager_explain, s->manager, S::kId, GCAP_GRAPH_WHY_CAPTURE_FAILED), Captured,
                 "a failure")
           .MakesNoCall(),

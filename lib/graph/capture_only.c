@@ -1,0 +1,22 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// Runs that launch nothing: what such a run may not be, and when it is done. Whoever begins, replays or runs one asks
+// here, a manager as a runtime. Nothing is shared, so there is nothing to lock.
+
+#include "lib/graph/inner.h"
+
+gcap_status_t gcap_run_check_capture_only(const gcap_run_t* run) {
+  if (!run->capture_only || run->id != GCAP_GRAPH_ID_NONE || run->key != NULL) return NULL;
+  return GCAP_STATUS(GCAP_INVALID_ARGUMENT,
+                     "the run is capture_only and its graph id is -1, allowed are ids >= 0, or a key");
+}
+
+gcap_status_t gcap_run_refuse_replay(const gcap_run_t* run) {
+  if (!run->capture_only) return NULL;
+  return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "graph id %d: capture_only is true, allowed in a replay is false", run->id);
+}
+
+bool gcap_run_is_recorded(bool is_captured, gcap_run_result_t* result) {
+  if (is_captured) result->outcome = GCAP_RUN_RECORDED;
+  return is_captured;
+}

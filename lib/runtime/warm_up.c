@@ -1,0 +1,86 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// A warm-up of a runtime's graphs: the order is the graph module's, the runs are those of the runtime, so of any.
+//
+// Locking: each run takes its turn by itself.
+
+#include <stdatomic.h>
+
+#include "lib/graph/inner.h"
+#include "lib/internal/capture_check.h"
+#include "lib/internal/check_argument.h"
+#include "lib/internal/forked.h"
+#include "lib/internal/unwind.h"
+#include "lib/runtime/runtime_internal.h"
+
+static int id_of(void* self, const gcap_run_t* run) { return gcap_runtime_id_of(self, run); }
+
+static bool is_captured(void* self, int id) { return gcap_runtime_is_captured(self, id); }
+
+static gcap_status_t run_step(void* self, const gcap_run_t* run) { return gcap_runtime_run(self, run); }
+
+static gcap_status_t explain(void* self, int id, gcap_graph_question_t question) {
+  return gcap_runtime_explain(self, id, question);
+}
+
+static gcap_status_t check_captures(gcap_runtime_t* runtime) {
+  gcap_runtime_info_t info;
+  gcap_runtime_get_info(runtime, &info);
+  if (info.is_graph_capture_enabled) return NULL;
+  return GCAP_STATUS(GCAP_FAILED_PRECONDITION,
+                     "there will be no graph: the runtime does not capture "
+                     "(enable_cuda_graph)");
+}
+
+static gcap_status_t check_keys(const gcap_runtime_t* runtime, const gcap_run_t* runs, size_t num_runs) {
+  for (size_t i = 0; runtime->own == NULL && i < num_runs; ++i) {
+    gcap_run_copy_t copy;
+    const gcap_run_t* run = NULL;
+    GCAP_RETURN_IF_ERROR(gcap_planned_run_read(runs, i, &copy, &run));
+    if (run->key == NULL) continue;
+    return GCAP_STATUS(GCAP_FAILED_PRECONDITION,
+                       "runs[%zu] has a key, and the runtime has graphs of its own, whose keys nobody else knows: give "
+                       "the run an id",
+                       i);
+  }
+  return NULL;
+}
+
+// Neither the work, which may not return, nor `on_run` ends the runtime.
+typedef struct hold {
+  gcap_runtime_t* runtime;
+  gcap_graph_manager_t* graphs;  // of gcap's own
+} hold_t;
+
+static gcap_status_t begin_hold(hold_t* hold) {
+  if (hold->runtime->own != NULL) GCAP_RETURN_IF_ERROR(gcap_runtime_graphs(hold->runtime, &hold->graphs));
+  if (hold->graphs != NULL) gcap_graph_manager_hold(hold->graphs);
+  atomic_fetch_add(&hold->runtime->num_inside, 1);
+  return NULL;
+}
+
+static void end_hold(hold_t* hold) {
+  atomic_fetch_sub(&hold->runtime->num_inside, 1);
+  if (hold->graphs != NULL) gcap_graph_manager_let_go(hold->graphs);
+}
+
+static gcap_status_t warm_up(gcap_runtime_t* runtime, const gcap_run_t* runs, size_t num_runs, gcap_warm_up_fn on_run,
+                             void* user) {
+  hold_t hold = {.runtime = runtime};
+  GCAP_RETURN_IF_ERROR(begin_hold(&hold));
+  GCAP_AT_SCOPE_END(end_hold) hold_t held = hold;
+  const gcap_warm_up_steps_t steps = {
+      .self = held.runtime, .id_of = id_of, .is_captured = is_captured, .run = run_step, .explain = explain};
+  return gcap_warm_up_by_steps(&steps, runs, num_runs, on_run, user);
+}
+
+gcap_status_t gcap_runtime_warm_up(gcap_runtime_t* runtime, const gcap_run_t* runs, size_t num_runs,
+                                   gcap_warm_up_fn on_run, void* user) {
+  GCAP_RETURN_IF_NULL(runtime);
+  if (num_runs > 0) GCAP_RETURN_IF_NULL(runs);
+  GCAP_RETURN_IF_ERROR(gcap_check_not_forked(__func__));
+  GCAP_RETURN_IF_ERROR(gcap_check_thread_not_capturing(__func__));
+  GCAP_RETURN_IF_ERROR(check_keys(runtime, runs, num_runs));
+  GCAP_RETURN_IF_ERROR(check_captures(runtime));
+  return warm_up(runtime, runs, num_runs, on_run, user);
+}

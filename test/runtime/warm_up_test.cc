@@ -1,0 +1,199 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// Warm-ups of a runtime's graphs, with scratch, and runs of a runtime that are captured and not launched.
+
+#include <string>
+#include <vector>
+
+#include "gcap/runtime_ops.h"
+#include "test/runtime/runtime_fixture.h"
+
+namespace gcap {
+namespace testing {
+namespace {
+
+constexpr size_t kLarge = size_t{1} << 20;
+
+class RuntimeWarmUp : public RuntimeTest {
+ protected:
+  // A copy by way of scratch, as large as the id says.
+  struct Job {
+    DeviceFloats from{Floats{1, 2}}, to{Floats{0, 0}};
+    size_t scratch_bytes = 0;
+
+    static gcap_status_t Issue(void* job, const gcap_run_resources_t* run) {
+      const Job* self = static_cast<Job*>(job);
+      void* scratch = nullptr;
+      return CopyByScratch(*run, self->from, self->to, self->scratch_bytes, &scratch);
+    }
+  };
+
+  void SetUp() override {
+    RuntimeTest::SetUp();
+    gcap_options_init(&options_);
+    options_.enable_cuda_graph = true;
+    options_.graph.min_num_runs_before_capture = 1;
+  }
+
+  static gcap_run_t RunOf(int id, Job* job, size_t scratch_bytes) {
+    job->scratch_bytes = scratch_bytes;
+    gcap_run_t run;
+    gcap_run_init(&run);
+    run.id = id;
+    run.work = Job::Issue;
+    run.user = job;
+    return run;
+  }
+  Outcome WarmUp(const std::vector<gcap_run_t>& runs) {
+    outcomes_.clear();
+    return Outcome(gcap_runtime_warm_up(
+        runtime_, runs.data(), runs.size(),
+        [](void* outcomes, size_t, size_t, const gcap_run_result_t* result) {
+          static_cast<std::vector<gcap_run_outcome_t>*>(outcomes)->push_back(result->outcome);
+        },
+        &outcomes_));
+  }
+  void ExpectReplaysJob(int id, Job* job) {
+    GCAP_EXPECT_OK(gcap_runtime_synchronize(runtime_));
+    ExpectReplays(id, &job->from, job->to, Floats{5, static_cast<float>(id)});
+  }
+
+  gcap_options_t options_;
+  std::vector<gcap_run_outcome_t> outcomes_;
+};
+
+TEST_F(RuntimeWarmUp, EndsInAGraphOfEachId) {
+  Create(options_);
+  Job jobs[2];
+  const Outcome outcome = WarmUp({RunOf(8, &jobs[0], kLarge), RunOf(1, &jobs[1], 100)});
+  EXPECT_TRUE(outcome.ok()) << outcome.message;
+  EXPECT_EQ(outcomes_,
+            (std::vector<gcap_run_outcome_t>{GCAP_RUN_EAGER, GCAP_RUN_EAGER, GCAP_RUN_CAPTURED, GCAP_RUN_CAPTURED}));
+  ExpectReplaysJob(8, &jobs[0]);
+  ExpectReplaysJob(1, &jobs[1]);
+}
+
+// It finds the scratch that an eager run of other work found, and keeps it for its graph.
+TEST_F(RuntimeWarmUp, CapturesOnlyWhatMayNotBeExecuted) {
+  for (const bool shares : {false, true}) {
+    SCOPED_TRACE(shares);
+    options_.share_graph_memory = shares;
+    Create(options_);
+    Job jobs[2];
+    std::vector<gcap_run_t> runs = {RunOf(8, &jobs[0], kLarge), RunOf(1, &jobs[1], kLarge / 4)};
+    runs[1].capture_only = true;
+    const Outcome outcome = WarmUp(runs);
+    EXPECT_TRUE(outcome.ok()) << outcome.message;
+    GCAP_EXPECT_OK(gcap_runtime_synchronize(runtime_));
+    EXPECT_EQ(jobs[1].to.Get(), (Floats{0, 0}));
+    EXPECT_EQ(Info(1).replays, 0u);
+    ExpectReplaysJob(1, &jobs[1]);
+    ExpectReplaysJob(8, &jobs[0]);
+    EXPECT_EQ(Info(1).captures, 1u);
+    Destroy();
+  }
+}
+
+TEST_F(RuntimeWarmUp, ARunThatIsCapturedOnlyIsDoneOnceThereIsAGraph) {
+  Create(options_);
+  Job job;
+  gcap_run_result_t result;
+  gcap_run_result_init(&result);
+  gcap_run_t run = RunOf(1, &job, 0);
+  run.work = [](void* user, const gcap_run_resources_t* resources) {
+    const Job* self = static_cast<Job*>(user);
+    return Copy(*resources, self->from, self->to);
+  };
+  run.capture_only = true;
+  run.result = &result;
+  for (int i = 0; i < 2; ++i) {
+    GCAP_EXPECT_OK(gcap_runtime_run(runtime_, &run));
+    EXPECT_EQ(result.outcome, GCAP_RUN_RECORDED);
+    EXPECT_FALSE(result.was_issued);
+  }
+  EXPECT_EQ(Info(1).captures, 1u);
+  GCAP_EXPECT_FAILS(gcap_runtime_replay(runtime_, &run, nullptr), GCAP_INVALID_ARGUMENT, "capture_only is true");
+  GCAP_EXPECT_OK(gcap_runtime_synchronize(runtime_));
+  EXPECT_EQ(job.to.Get(), (Floats{0, 0}));
+  ExpectReplaysJob(1, &job);
+}
+
+TEST_F(RuntimeWarmUp, ARunThatIsCapturedOnlyIsNotIssuedAgainAfterAFailure) {
+  Create(options_);
+  int issued = 0;
+  gcap_run_t run;
+  gcap_run_init(&run);
+  run.id = 1;
+  run.capture_only = true;
+  run.user = &issued;
+  run.work = [](void* count, const gcap_run_resources_t*) -> gcap_status_t {
+    ++*static_cast<int*>(count);
+    return GCAP_STATUS(GCAP_LIBRARY_ERROR, "no handle yet");
+  };
+  GCAP_EXPECT_FAILS(gcap_runtime_run(runtime_, &run), GCAP_CAPTURE_INVALIDATED, "no handle yet");
+  EXPECT_EQ(issued, 1);
+}
+
+TEST_F(RuntimeWarmUp, IsRefusedWhereNothingIsCaptured) {
+  options_.enable_cuda_graph = false;
+  Create(options_);
+  Job job;
+  gcap_run_t run = RunOf(1, &job, 100);
+  const Outcome outcome = WarmUp({run});
+  EXPECT_EQ(outcome.code, GCAP_FAILED_PRECONDITION);
+  EXPECT_TRUE(outcome.Names("there will be no graph: the runtime does not capture (enable_cuda_graph)"))
+      << outcome.message;
+  run.capture_only = true;
+  GCAP_EXPECT_FAILS(gcap_runtime_run(runtime_, &run), GCAP_FAILED_PRECONDITION,
+                    "graph id 1: the run is capture_only, and the runtime does not capture (enable_cuda_graph)");
+  EXPECT_TRUE(outcomes_.empty());
+  EXPECT_EQ(job.to.Get(), (Floats{0, 0}));
+}
+
+TEST_F(RuntimeWarmUp, ItsCallbackDoesNotEndTheRuntime) {
+  Create(options_);
+  Job job;
+  const gcap_run_t run = RunOf(1, &job, 100);
+  GCAP_EXPECT_OK(gcap_runtime_warm_up(
+      runtime_, &run, 1,
+      [](void* runtime, size_t, size_t, const gcap_run_result_t*) {
+        GCAP_EXPECT_FAILS(gcap_runtime_destroy(static_cast<gcap_runtime_t*>(runtime)), GCAP_FAILED_PRECONDITION, "");
+      },
+      runtime_));
+  ExpectReplaysJob(1, &job);
+}
+
+// A provider's own graphs know neither field, so a run that has one is refused before the table is called.
+TEST_F(RuntimeWarmUp, ATableIsNotAskedForWhatItDoesNotKnow) {
+  gcap_runtime_ops_t ops = {};
+  ops.struct_size = sizeof(ops);
+  ops.get_resources = [](void*, gcap_run_resources_t*) -> gcap_status_t { return nullptr; };
+  ops.synchronize = [](void*) -> gcap_status_t { return nullptr; };
+  ops.begin_run = [](void*, const gcap_run_t*, gcap_graph_run_kind_t*, void**) -> gcap_status_t {
+    ADD_FAILURE() << "the table was asked";
+    return nullptr;
+  };
+  ops.end_run = [](void*, const gcap_run_t*, gcap_status_t run_status) { return run_status; };
+  GCAP_ASSERT_OK(gcap_runtime_create_from(&ops, &runtime_));
+  gcap_run_t run;
+  gcap_run_init(&run);
+  run.id = 1;
+  gcap_graph_run_kind_t kind = GCAP_GRAPH_RUN_EAGER;
+  run.pinned = true;
+  GCAP_EXPECT_FAILS(gcap_runtime_begin_run(runtime_, &run, &kind, nullptr), GCAP_FAILED_PRECONDITION,
+                    "graph id 1: the run is pinned, and the runtime has graphs of its own");
+  run.capture_only = true;
+  GCAP_EXPECT_FAILS(gcap_runtime_begin_run(runtime_, &run, &kind, nullptr), GCAP_FAILED_PRECONDITION,
+                    "graph id 1: the run is capture_only, and the runtime has graphs of its own");
+  // Nor do others know the ids of its keys.
+  const gcap_graph_key_t key = {"a", 1, nullptr};
+  gcap_run_init(&run);
+  run.key = &key;
+  run.work = [](void*, const gcap_run_resources_t*) -> gcap_status_t { return nullptr; };
+  GCAP_EXPECT_FAILS(gcap_runtime_warm_up(runtime_, &run, 1, nullptr, nullptr), GCAP_FAILED_PRECONDITION,
+                    "runs[0] has a key");
+}
+
+}  // namespace
+}  // namespace testing
+}  // namespace gcap
