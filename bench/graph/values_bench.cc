@@ -71,10 +71,11 @@ class Graph {
   void Do(uint32_t step, Call call) {
     const Values now = ValuesOf(step);
     const gcap_graph_value_t values[kCount] = {
-        {"position", &now.position, 4, GCAP_GRAPH_VALUE_UNSIGNED, &kLow.position, &kHigh.position, false},
-        {"length", &now.length, 4, GCAP_GRAPH_VALUE_UNSIGNED, &kLow.length, &kHigh.length, false},
-        {"seed", &now.seed, 8, GCAP_GRAPH_VALUE_UNSIGNED, &kLow.seed, &kHigh.seed, false},
-        {"temperature", &now.temperature, 4, GCAP_GRAPH_VALUE_FLOAT, &kLow.temperature, &kHigh.temperature, false}};
+        {"position", &now.position, 4, GCAP_GRAPH_VALUE_UNSIGNED, &kLow.position, &kHigh.position, false, false},
+        {"length", &now.length, 4, GCAP_GRAPH_VALUE_UNSIGNED, &kLow.length, &kHigh.length, false, false},
+        {"seed", &now.seed, 8, GCAP_GRAPH_VALUE_UNSIGNED, &kLow.seed, &kHigh.seed, false, false},
+        {"temperature", &now.temperature, 4, GCAP_GRAPH_VALUE_FLOAT, &kLow.temperature, &kHigh.temperature, false,
+         false}};
     gcap_graph_buffers_t buffers;
     gcap_graph_buffers_init(&buffers);
     buffers.values = values;

@@ -239,7 +239,7 @@ TEST_F(GraphValues, AByteThatWasAlikeInAllCapturesMakesARunEager) {
   const auto run = [&](uint64_t now) {
     const uint64_t low = 0x15, high = 0x17;
     const std::vector<gcap_graph_value_t> values = {
-        {"addend", &now, sizeof(now), GCAP_GRAPH_VALUE_BYTES, &low, &high, false}};
+        {"addend", &now, sizeof(now), GCAP_GRAPH_VALUE_BYTES, &low, &high, false, false}};
     ASSERT_TRUE(RunWith(With(values), Add()).ok());
     EXPECT_EQ(y_->value(), 3 + static_cast<float>(now & 0xff));
   };
@@ -316,7 +316,7 @@ TEST_F(GraphValues, BadValuesAreNamed) {
   const uint64_t low = 0, high = 255, now = 5, more = 256;
   const auto refusal = [&](const std::function<void(gcap_graph_value_t*)>& spoil) {
     std::vector<gcap_graph_value_t> values = {
-        {"addend", &now, sizeof(now), GCAP_GRAPH_VALUE_UNSIGNED, &low, &high, false}};
+        {"addend", &now, sizeof(now), GCAP_GRAPH_VALUE_UNSIGNED, &low, &high, false, false}};
     spoil(&values[0]);
     const Outcome outcome = RunWith(With(values), Add());
     EXPECT_STREQ(gcap_code_name(outcome.code), "INVALID_ARGUMENT");
