@@ -291,6 +291,26 @@ TEST_F(GraphValues, ARunByHandIsToldWhereItsValuesAre) {
   EXPECT_EQ(y_->value(), 8);
 }
 
+// What was rehearsed with others says nothing of these: their bits may be those that were rehearsed.
+TEST_F(GraphValues, ARunByHandWithOtherValuesIsRehearsedAnew) {
+  int rehearsals = 0;
+  gcap_graph_run_kind_t kind = GCAP_GRAPH_RUN_REHEARSAL;
+  for (uint64_t addend = 5; kind == GCAP_GRAPH_RUN_REHEARSAL && rehearsals < 9; addend = 6) {
+    const Number<uint64_t> number = {addend, 1, 200};
+    const std::vector<gcap_graph_value_t> values = {number.As("addend")};
+    const gcap_graph_buffers_t buffers = With(values);
+    void* address = nullptr;
+    GCAP_ASSERT_OK(BeginPlainOn(manager_, kId, stream_->get(), &buffers, &kind, &address));
+    uint64_t read;
+    std::memcpy(&read, address, sizeof(read));
+    ASSERT_TRUE(End(AddTo(stream_->get(), x_->get(), y_->get(), read)).ok());
+    rehearsals += kind == GCAP_GRAPH_RUN_REHEARSAL;
+  }
+  EXPECT_EQ(rehearsals, 1 + 3);
+  EXPECT_EQ(y_->value(), 9);
+  EXPECT_TRUE(WhyNotMovable().ok());
+}
+
 TEST_F(GraphValues, APlanReadsTheValuesOfTheRun) {
   const Number<uint64_t> number = {5, 0, 255};
   const std::vector<gcap_graph_value_t> values = {number.As("addend")};
