@@ -76,7 +76,7 @@ class Graph {
         {"length", &now.length, 4, GCAP_GRAPH_VALUE_UNSIGNED, &kLow.length, &kHigh.length, false, in_memory_},
         {"seed", &now.seed, 8, GCAP_GRAPH_VALUE_UNSIGNED, &kLow.seed, &kHigh.seed, false, in_memory_},
         {"temperature", &now.temperature, 4, GCAP_GRAPH_VALUE_FLOAT, &kLow.temperature, &kHigh.temperature, false,
-         false}};
+         in_memory_}};
     gcap_graph_buffers_t buffers;
     gcap_graph_buffers_init(&buffers);
     buffers.values = values;
@@ -177,7 +177,7 @@ void RunValues(int nodes, int rounds) {
   cudaStream_t stream = nullptr;
   float* out = nullptr;
   CheckCuda(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
-  CheckCuda(cudaMalloc(&out, sizeof(*out)));
+  CheckCuda(cudaMalloc(reinterpret_cast<void**>(&out), sizeof(*out)));
   {
     Graph graph(stream, nodes, out, /*in_memory=*/false), in_memory(stream, nodes, out, /*in_memory=*/true);
     Bare bare(stream, nodes, out);
