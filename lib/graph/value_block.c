@@ -1,10 +1,11 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
 // A copy from pinned memory reads that memory when the stream comes to the copy, which may be long after the call. So
-// there is a ring of slots, and a slot is written again only when the event behind its copy has passed. The block
-// itself needs no such care: the next copy comes behind the launch that reads the block, on the same stream.
+// there is a ring of slots, and a slot is written again only when the event behind its copy has passed. Where none has,
+// the copy is from pageable memory, which the call has read when it returns: nobody waits. The block itself needs no
+// such care: the next copy comes behind the launch that reads the block, on the same stream.
 //
-// Locking: none; the manager's mutex is held over a write, and over the wait of one.
+// Locking: none; the manager's mutex is held over a write.
 
 #include "lib/graph/value_block.h"
 
@@ -122,13 +123,18 @@ gcap_status_t gcap_graph_value_block_destroy(gcap_graph_value_block_t* block) {
 
 // --- Writes ---------------------------------------------------------------------------------------------------------
 
-// A slot that no copy reads any more. Others capture meanwhile, perhaps in global mode.
-static gcap_status_t take_slot(gcap_graph_value_block_t* block, size_t slot) {
+// Whether no copy reads the slot any more. Others capture meanwhile, perhaps in global mode.
+static gcap_status_t find_is_free(gcap_graph_value_block_t* block, size_t slot, bool* out_is_free) {
+  *out_is_free = true;
   if (block->passed[slot] == NULL) return gcap_event_create(block->device_id, &block->passed[slot]);
   enum cudaStreamCaptureMode mode;
   GCAP_RETURN_IF_ERROR(gcap_relaxed_push(&mode));
-  gcap_status_t status = GCAP_CUDA(cudaEventSynchronize(block->passed[slot]));
+  gcap_status_t status = gcap_event_query(block->passed[slot], out_is_free);
   return gcap_status_join(status, gcap_relaxed_pop(mode));
+}
+
+static gcap_status_t copy(const gcap_graph_value_block_t* block, const void* from, cudaStream_t stream) {
+  return GCAP_CUDA(cudaMemcpyAsync(block->device, from, bytes_of(block), cudaMemcpyHostToDevice, stream));
 }
 
 // The copy is out, and no event is behind it: waiting for it is as good for the slot.
@@ -148,16 +154,21 @@ gcap_status_t gcap_graph_value_block_write(gcap_graph_value_block_t* block, cons
   }
   GCAP_RETURN_IF_ERROR(gcap_check_stream_not_capturing(stream, "a copy of values to the device"));
   const size_t slot = block->next;
-  gcap_value_bytes_t* pinned = block->pinned + slot * block->count;
-  GCAP_RETURN_IF_ERROR(take_slot(block, slot));
-  memcpy(pinned, values, bytes_of(block));
-  GCAP_RETURN_IF_ERROR(
-      GCAP_CUDA(cudaMemcpyAsync(block->device, pinned, bytes_of(block), cudaMemcpyHostToDevice, stream)));
-  block->next = (slot + 1) % GCAP_GRAPH_VALUE_SLOTS;
-  gcap_status_t status = GCAP_CUDA(cudaEventRecord(block->passed[slot], stream));
-  block->is_written = status == NULL;
-  *out_torn = status != NULL;
-  if (status != NULL) return recover(block, stream, status);
+  bool is_free = false;
+  GCAP_RETURN_IF_ERROR(find_is_free(block, slot, &is_free));
+  if (is_free) {
+    gcap_value_bytes_t* pinned = block->pinned + slot * block->count;
+    memcpy(pinned, values, bytes_of(block));
+    GCAP_RETURN_IF_ERROR(copy(block, pinned, stream));
+    block->next = (slot + 1) % GCAP_GRAPH_VALUE_SLOTS;
+    gcap_status_t status = GCAP_CUDA(cudaEventRecord(block->passed[slot], stream));
+    block->is_written = status == NULL;
+    *out_torn = status != NULL;
+    if (status != NULL) return recover(block, stream, status);
+  } else {
+    GCAP_RETURN_IF_ERROR(copy(block, values, stream));
+  }
+  block->is_written = true;
   memcpy(block->written, values, bytes_of(block));
   return NULL;
 }

@@ -7,7 +7,7 @@
 
 #include "lib/contents/inner.h"
 
-// How many copies may be on their way at once. The next one waits for the oldest of them.
+// How many copies from pinned memory may be on their way at once.
 #define GCAP_GRAPH_VALUE_SLOTS 16
 
 // Of a graph: kept as long as the graph, and written from pinned memory. Of an eager run: made and freed in the order
@@ -40,8 +40,8 @@ gcap_status_t gcap_graph_value_block_end_eager(gcap_graph_value_block_t* block, 
 // fine.
 gcap_status_t gcap_graph_value_block_destroy(gcap_graph_value_block_t* block);
 
-// Has what is issued to the stream next find these values in the block of a graph. Does nothing if they are there.
-// Waits only if all slots are on their way. `*out_torn`: the block may have other values than before.
+// Has what is issued to the stream next find these values, in pageable memory, in the block of a graph. Does nothing if
+// they are there. `*out_torn`: the block may have other values than before.
 //   FAILED_PRECONDITION  the stream is capturing; or an earlier copy could not be followed
 //   CUDA_ERROR           the copy could not be issued. Whatever it is, nothing is to be launched
 gcap_status_t gcap_graph_value_block_write(gcap_graph_value_block_t* block, const gcap_value_bytes_t* values,
