@@ -40,19 +40,20 @@ Values ValuesOf(uint32_t step) {
   return {step % 4096, step % 4096 + 1, step * 7919ull, static_cast<float>(step % 200) / 100};
 }
 
-// The kernel, `nodes` times in a row.
+// A kernel, `nodes` times in a row.
+void IssueKernel(cudaStream_t stream, int nodes, const void* kernel, void** args) {
+  for (int i = 0; i < nodes; ++i) CheckCuda(cudaLaunchKernel(kernel, dim3(1), dim3(1), args, 0, stream));
+}
 void Issue(cudaStream_t stream, int nodes, float* out, Values v) {
   void* args[] = {&out, &v.position, &v.length, &v.seed, &v.temperature};
-  for (int i = 0; i < nodes; ++i) {
-    CheckCuda(cudaLaunchKernel(reinterpret_cast<const void*>(gcap_bench_step), dim3(1), dim3(1), args, 0, stream));
-  }
+  IssueKernel(stream, nodes, reinterpret_cast<const void*>(gcap_bench_step), args);
 }
 
 // A graph of gcap's, which each replay gives values.
 class Graph {
  public:
-  Graph(cudaStream_t stream, int nodes, float* out)
-      : stream_(stream), nodes_(nodes), out_(out), manager_(gcap::bench::CreateManager()) {
+  Graph(cudaStream_t stream, int nodes, float* out, bool in_memory)
+      : stream_(stream), nodes_(nodes), out_(out), in_memory_(in_memory), manager_(gcap::bench::CreateManager()) {
     Do(1, [](gcap_graph_manager_t* manager, const gcap_run_t* run) { return gcap_graph_manager_run(manager, run); });
     Check(gcap_graph_manager_explain(manager_, 0, GCAP_GRAPH_WHY_NOT_MOVABLE));
   }
@@ -71,10 +72,11 @@ class Graph {
   void Do(uint32_t step, Call call) {
     const Values now = ValuesOf(step);
     const gcap_graph_value_t values[kCount] = {
-        {"position", &now.position, 4, GCAP_GRAPH_VALUE_UNSIGNED, &kLow.position, &kHigh.position, false},
-        {"length", &now.length, 4, GCAP_GRAPH_VALUE_UNSIGNED, &kLow.length, &kHigh.length, false},
-        {"seed", &now.seed, 8, GCAP_GRAPH_VALUE_UNSIGNED, &kLow.seed, &kHigh.seed, false},
-        {"temperature", &now.temperature, 4, GCAP_GRAPH_VALUE_FLOAT, &kLow.temperature, &kHigh.temperature, false}};
+        {"position", &now.position, 4, GCAP_GRAPH_VALUE_UNSIGNED, &kLow.position, &kHigh.position, false, in_memory_},
+        {"length", &now.length, 4, GCAP_GRAPH_VALUE_UNSIGNED, &kLow.length, &kHigh.length, false, in_memory_},
+        {"seed", &now.seed, 8, GCAP_GRAPH_VALUE_UNSIGNED, &kLow.seed, &kHigh.seed, false, in_memory_},
+        {"temperature", &now.temperature, 4, GCAP_GRAPH_VALUE_FLOAT, &kLow.temperature, &kHigh.temperature, false,
+         in_memory_}};
     gcap_graph_buffers_t buffers;
     gcap_graph_buffers_init(&buffers);
     buffers.values = values;
@@ -90,6 +92,12 @@ class Graph {
   }
   static gcap_status_t Work(void* user, const gcap_run_resources_t* resources) {
     const Graph* self = static_cast<const Graph*>(user);
+    if (self->in_memory_) {
+      void* args[kCount + 1] = {const_cast<float**>(&self->out_)};
+      for (size_t i = 0; i < kCount; ++i) args[1 + i] = const_cast<const void**>(&resources->values[i]);
+      IssueKernel(resources->cuda_stream, self->nodes_, reinterpret_cast<const void*>(gcap_bench_step_in_memory), args);
+      return nullptr;
+    }
     Values v = {};
     std::memcpy(&v.position, resources->values[0], sizeof(v.position));
     std::memcpy(&v.length, resources->values[1], sizeof(v.length));
@@ -102,6 +110,7 @@ class Graph {
   const cudaStream_t stream_;
   const int nodes_;
   float* const out_;
+  const bool in_memory_;
   gcap_graph_manager_t* const manager_;
 };
 
@@ -168,14 +177,15 @@ void RunValues(int nodes, int rounds) {
   cudaStream_t stream = nullptr;
   float* out = nullptr;
   CheckCuda(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
-  CheckCuda(cudaMalloc(&out, sizeof(*out)));
+  CheckCuda(cudaMalloc(reinterpret_cast<void**>(&out), sizeof(*out)));
   {
-    Graph graph(stream, nodes, out);
+    Graph graph(stream, nodes, out, /*in_memory=*/false), in_memory(stream, nodes, out, /*in_memory=*/true);
     Bare bare(stream, nodes, out);
     std::vector<Way> ways;
     ways.push_back({"`cudaGraphLaunch`", [&](uint32_t) { bare.Launch(); }});
     ways.push_back({"replay with the values that are there", [&](uint32_t) { graph.Replay(7); }});
     ways.push_back({"replay with 4 other values", [&](uint32_t step) { graph.Replay(step); }});
+    ways.push_back({"replay with 4 other values in memory", [&](uint32_t step) { in_memory.Replay(step); }});
     ways.push_back({"`cuGraphExecKernelNodeSetParams`, launch", [&](uint32_t step) { bare.SetAndLaunch(step); }});
     ways.push_back({"a copy from pinned memory, launch", [&](uint32_t step) { bare.CopyAndLaunch(step); }});
     for (uint32_t i = 0; i < static_cast<uint32_t>(rounds); ++i) {

@@ -28,6 +28,11 @@
 // one value is at its lower bound where another one is at its upper one, so a sum or a difference of two is seen. Other
 // decisions may not be seen: whether a value is one number between its bounds, or a multiple of one, or whether two
 // flags are both set. They belong into the id, as all decisions of the host that no value says.
+//
+// A value that many nodes read, or that no argument can carry, may be read on the device instead
+// (gcap_graph_value_t.in_memory).
+//
+// A pointer is no value: name what it points to as a buffer (graph_buffers.h), which audits follow, or as one in memory.
 #ifndef GCAP_GRAPH_VALUES_H_
 #define GCAP_GRAPH_VALUES_H_
 
@@ -64,6 +69,11 @@ typedef struct gcap_graph_value {
   const void* low;
   const void* high;
   bool may_be_unused;  // this work may have no argument that carries the value
+  // The work reads the value on the device: gcap_run_resources_t.values has an address there, the same in all runs of a
+  // graph. One copy from pinned memory brings all such values before a launch, whatever reads them, and no node is set.
+  // The work does not see the value on the host, so nothing else follows it, and `low` and `high` do not count. Of a
+  // stream that is capturing, and of a device without memory pools, runs with such values are refused.
+  bool in_memory;
 } gcap_graph_value_t;
 
 #ifdef __cplusplus

@@ -61,9 +61,10 @@ typedef struct gcap_run_resources {
   struct gcap_stream* stream;
   struct gcap_scratch* scratch;
   struct gcap_allocator* allocator;
-  // What each value of gcap_run_t.buffers is in this run, aligned as any type: use these, not those of the struct.
-  // NULL: the run has no values. Array and values live as long as `addresses` does, and a host function of a captured
-  // graph finds the values of the capture, also after replays with others.
+  // What each value of gcap_run_t.buffers is in this run, aligned as any type: use these, not those of the struct. Of
+  // one that is `in_memory` the address on the device. NULL: the run has no values. Array and values live as long as
+  // `addresses` does, and a host function of a captured graph finds the values of the capture, also after replays with
+  // others.
   const void* const* values;
   size_t num_values;
 } gcap_run_resources_t;

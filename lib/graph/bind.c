@@ -8,6 +8,8 @@
 
 #include "lib/graph/bind.h"
 
+#include <string.h>
+
 #include "lib/graph/audit.h"
 #include "lib/internal/cuda_guard.h"
 
@@ -53,8 +55,10 @@ static gcap_status_t move(const gcap_graph_slot_t* slot, bool* out_torn) {
   gcap_graph_captured_t* graph = slot->graph;
   gcap_thread_setting_t previous;
   GCAP_RETURN_IF_ERROR(gcap_thread_enter(graph->device_id, &previous));
-  gcap_status_t status = gcap_relocation_move(graph->moving->relocation, graph->exec, graph->moving->addresses,
-                                              graph->moving->values.wanted, out_torn);
+  const gcap_graph_values_t* values = &graph->moving->values;
+  if (values->count != 0) memcpy(values->moved, values->wanted, values->count * sizeof(*values->moved));
+  gcap_status_t status =
+      gcap_relocation_move(graph->moving->relocation, graph->exec, graph->moving->addresses, values->moved, out_torn);
   gcap_status_t left = gcap_thread_leave(graph->device_id, &previous);
   *out_torn |= status == NULL && left != NULL;
   return gcap_status_join(status, left);

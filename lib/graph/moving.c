@@ -109,7 +109,7 @@ gcap_status_t gcap_graph_moving_destroy(gcap_graph_moving_t* moving) {
   for (size_t set = 0; set < GCAP_STAND_IN_SETS; ++set) gcap_contents_free(&moving->rehearsed[set]);
   gcap_layout_free(&moving->layout);
   gcap_relocation_destroy(moving->relocation);
-  gcap_graph_values_free(&moving->values);
+  status = gcap_status_join(status, gcap_graph_values_end(&moving->values));
   gcap_status_free(moving->refusal);
   gcap_status_free(moving->conflict);
   free(moving->spots);
@@ -135,6 +135,7 @@ static bool is_alike(const gcap_graph_moving_t* a, const gcap_graph_moving_t* b)
 
 gcap_status_t gcap_graph_moving_adopt(gcap_graph_moving_t* moving, gcap_graph_moving_t* earlier) {
   GCAP_RETURN_IF_ERROR(gcap_layout_create(moving->buffers, moving->count, &moving->layout));
+  if (earlier != NULL) gcap_graph_values_adopt(&moving->values, &earlier->values);
   if (earlier == NULL || !is_alike(moving, earlier)) return NULL;
   moving->needs_memory = earlier->needs_memory;
   moving->num_rehearsed = earlier->num_rehearsed;
@@ -150,8 +151,8 @@ gcap_status_t gcap_graph_moving_adopt(gcap_graph_moving_t* moving, gcap_graph_mo
 }
 
 bool gcap_graph_moving_needs_rehearsal(const gcap_graph_moving_t* moving) {
-  if (moving->values.count != 0) return moving->num_rehearsed < GCAP_STAND_IN_SETS;
-  if (moving->num_rehearsed == 0) return true;
+  if (gcap_graph_values_num_rehearsed(&moving->values) != 0) return moving->num_rehearsed < GCAP_STAND_IN_SETS;
+  if (moving->num_rehearsed == 0) return moving->count != 0 || moving->values.count == 0;
   return moving->num_rehearsed == 1 && gcap_stand_ins_need_second(moving->buffers, &moving->layout);
 }
 
@@ -186,8 +187,8 @@ void gcap_graph_moving_place(const gcap_graph_moving_t* moving, bool is_rehearsa
     out_addresses[i] = (void*)(is_rehearsal ? buffer->stand_ins[set] : buffer->address);
   }
   for (size_t i = 0; i < moving->values.count; ++i) {
-    const gcap_changing_value_t* value = &moving->values.items[i];
-    out_addresses[moving->count + i] = (void*)(is_rehearsal ? value->stand_ins[set].at : value->now.at);
+    out_addresses[moving->count + i] =
+        (void*)gcap_graph_values_place(&moving->values, i, is_rehearsal ? set : GCAP_STAND_IN_SETS);
   }
 }
 

@@ -219,6 +219,7 @@ static gcap_status_t take_rehearsed(gcap_graph_open_run_t* run, gcap_graph_slot_
 static gcap_status_t open_scope_of_run(gcap_graph_manager_t* manager, gcap_capture_t** out_capture) {
   gcap_graph_open_run_t* run = &manager->run;
   gcap_graph_moving_t* moving = run->moving;
+  if (moving != NULL) GCAP_RETURN_IF_ERROR(gcap_graph_values_prepare(&moving->values, run->stream));
   run->is_rehearsal = moving != NULL && gcap_graph_moving_needs_rehearsal(moving) &&
                       gcap_graph_moving_open_rehearsal(moving, run->stream);
   gcap_status_t status = open_scope(manager, run->stream, out_capture);
@@ -306,6 +307,9 @@ static gcap_status_t begin_run_locked(gcap_graph_manager_t* manager, const gcap_
   if (!has_id) run->why_eager = GCAP_EAGER_NO_ID;
   gcap_status_t status = has_id ? begin_id(manager, given, &slot, &captures) : NULL;
   if (captures) status = begin_capture(manager, slot, given);
+  if (status == NULL && run->capture == NULL && moving != NULL) {
+    status = gcap_graph_values_begin_eager(&moving->values, run->stream);
+  }
   if (slot != NULL) slot->why_eager = run->why_eager;
   if (status != NULL) {
     run->moving = NULL;
@@ -536,6 +540,12 @@ static gcap_status_t finish_rehearsal(gcap_graph_manager_t* manager, gcap_status
   return NULL;
 }
 
+// Memory of an eager run goes in the order of its stream. Where that was destroyed meanwhile the memory is kept.
+static gcap_status_t end_eager_values(const gcap_graph_open_run_t* run) {
+  if (run->moving == NULL || !gcap_life_goes_on(run->stream_life)) return NULL;
+  return gcap_graph_values_end_eager(&run->moving->values, run->stream);
+}
+
 static void finish_eager(gcap_graph_manager_t* manager, gcap_run_trace_t trace, bool went_well) {
   gcap_graph_slot_t* slot = gcap_graph_find_slot(manager, manager->run.id);
   if (slot == NULL || !went_well) return;
@@ -584,6 +594,7 @@ static gcap_status_t close_run(gcap_graph_manager_t* manager, gcap_status_t run_
     result->outcome = is_complete ? GCAP_RUN_EAGER : GCAP_RUN_NOT_DONE;
     result->why_eager = run->why_eager;
     result->was_issued = true;
+    status = gcap_status_join(status, end_eager_values(run));
   } else if (gcap_status_code(run_status) == GCAP_CANCELLED) {
     give_up(manager);
   } else {

@@ -6,19 +6,43 @@
 
 #include "gcap/run.h"
 #include "lib/contents/inner.h"
+#include "lib/graph/value_block.h"
 
 // Of a gcap_graph_moving_t, with whose buffers they are rehearsed, proved and set.
 typedef struct gcap_graph_values {
   size_t count;
   gcap_changing_value_t* items;  // [count]; of a captured graph: as in its capture
   gcap_value_bytes_t* wanted;    // [count]; what a replay wants
+  gcap_value_bytes_t* moved;     // [count], room for a move, which leaves the old ones there
+  bool* is_in_memory;            // [count]
+  size_t num_in_memory;
+  gcap_graph_value_block_t*
+      block;  // of those in memory, with room for all; NULL: there are none, or it is not made yet
 } gcap_graph_values_t;
 
 // Copies the values, whose names are copied too, checks them, and chooses what they are in rehearsals.
 //   INVALID_ARGUMENT    as gcap_graph_manager_begin_run
 //   RESOURCE_EXHAUSTED  no host memory
 gcap_status_t gcap_graph_values_create(const gcap_graph_buffers_t* given, gcap_graph_values_t* out_values);
-void gcap_graph_values_free(gcap_graph_values_t* values);
+// May free device memory.
+gcap_status_t gcap_graph_values_end(gcap_graph_values_t* values);
+
+// How many of them differ in rehearsals.
+static inline size_t gcap_graph_values_num_rehearsed(const gcap_graph_values_t* values) {
+  return values->count - values->num_in_memory;
+}
+
+// Makes the memory of a run that is to be captured on the stream, if it needs some.
+//   errors of gcap_graph_value_block_create
+gcap_status_t gcap_graph_values_prepare(gcap_graph_values_t* values, cudaStream_t stream);
+// The same for an eager run, and after the run.
+//   errors of gcap_graph_value_block_create_eager
+gcap_status_t gcap_graph_values_begin_eager(gcap_graph_values_t* values, cudaStream_t stream);
+gcap_status_t gcap_graph_values_end_eager(gcap_graph_values_t* values, cudaStream_t stream);
+// Takes over the memory of an earlier rehearsal of the same id.
+void gcap_graph_values_adopt(gcap_graph_values_t* values, gcap_graph_values_t* earlier);
+// Where the work of a run finds a value; `set`: in this rehearsal, GCAP_STAND_IN_SETS for none.
+const void* gcap_graph_values_place(const gcap_graph_values_t* values, size_t value, size_t set);
 
 // Whether what `earlier` were in rehearsals shows what `values` would: all are the same.
 bool gcap_graph_values_are_alike(const gcap_graph_values_t* values, const gcap_graph_values_t* earlier);
@@ -30,12 +54,19 @@ gcap_status_t gcap_graph_values_check_same(const gcap_graph_values_t* values, in
 
 // The next ones are of a captured graph. `relocation`: NULL if it was never to be moved.
 
+// The present value.
+const gcap_value_bytes_t* gcap_graph_values_present(const gcap_graph_values_t* values,
+                                                    const gcap_relocation_t* relocation, size_t value);
+// Has the launch that is issued to the stream next find the values in memory that are wanted, or those of the capture.
+//   errors of gcap_graph_value_block_write
+gcap_status_t gcap_graph_values_write(gcap_graph_values_t* values, cudaStream_t stream, bool* out_torn);
+gcap_status_t gcap_graph_values_write_first(gcap_graph_values_t* values, cudaStream_t stream);
 // Notes what a replay wants. NULL: the present values.
 void gcap_graph_values_aim(gcap_graph_values_t* values, const gcap_relocation_t* relocation,
                            const gcap_graph_value_t* given);
 // The same for a run that has these.
 void gcap_graph_values_aim_at(gcap_graph_values_t* values, const gcap_graph_values_t* run);
-// Whether one is another one than the present one.
+// Whether one that arguments carry is another one than the present one.
 bool gcap_graph_values_move(const gcap_graph_values_t* values, const gcap_relocation_t* relocation);
 // Why a graph that can be moved cannot have them; NULL: it can.
 gcap_status_t gcap_graph_values_explain(const gcap_graph_values_t* values, const gcap_relocation_t* relocation);

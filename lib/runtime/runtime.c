@@ -178,8 +178,10 @@ static gcap_status_t cannot_set_values(void) {
 // What the table would not follow. A run that needs no begin is eager, on the buffers and the values as they are.
 static inline gcap_status_t check_follows(const gcap_runtime_t* runtime, const gcap_run_t* run) {
   const gcap_runtime_ops_t* ops = &runtime->ops;
-  const bool has_values = run->buffers != NULL && run->buffers->num_values > 0;
-  if (has_values && runtime->own == NULL && ops->begin_run != NULL) return cannot_set_values();
+  const size_t num_values = run->buffers != NULL && runtime->own == NULL ? run->buffers->num_values : 0;
+  for (size_t i = 0; i < num_values; ++i) {
+    if (run->buffers->values[i].in_memory || ops->begin_run != NULL) return cannot_set_values();
+  }
   if (run->buffers != NULL && !ops->moves_buffers && ops->begin_run != NULL) return cannot_move();
   if (run->key != NULL && !ops->takes_keys && ops->begin_run != NULL) return cannot_take_keys();
   return run->bindings != NULL && !ops->checks_bindings ? cannot_check_bindings() : NULL;

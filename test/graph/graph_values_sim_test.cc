@@ -4,6 +4,8 @@
 // arguments, grids and branches follow drawn values. The oracle of those is the program on the host.
 
 #include <algorithm>
+#include <cstdio>
+#include <cstdlib>
 #include <random>
 
 #include "gcap_sim.h"
@@ -127,6 +129,115 @@ TEST_F(GraphValuesSim, AGraphThatCannotBeSetBackIsNotLaunched) {
   EXPECT_EQ(State(kId), "CAPTURED");
 }
 
+// --- In memory ------------------------------------------------------------------------------------------------------
+
+// The value is a table: to = from + 1.
+class GraphValuesMemorySim : public GraphValuesSim {
+ protected:
+  struct Table {
+    const float* from;
+    float* to;
+  };
+
+  Outcome RunTo(const Floats& to, Fault* fault = nullptr, bool is_replay = false) {
+    const Table table = {x_->get(), to.get()};
+    const std::vector<gcap_graph_value_t> values = {
+        {"table", &table, sizeof(table), GCAP_GRAPH_VALUE_BYTES, nullptr, nullptr, false, true}};
+    const gcap_graph_buffers_t buffers = With(values);
+    WorkWith work = [](const gcap_run_resources_t* r) {
+      return LaunchKernel(r->cuda_stream, reinterpret_cast<const void*>(gcap_kernel_add_table), r->values[0], kFloats);
+    };
+    gcap_run_t run = RunOf(kId, stream_->get(), /*synchronize=*/true);
+    run.work = IssueWith;
+    run.user = &work;
+    run.buffers = &buffers;
+    const auto call = [&] {
+      return is_replay ? gcap_graph_manager_replay(manager_, &run, nullptr) : gcap_graph_manager_run(manager_, &run);
+    };
+    return fault != nullptr ? fault->During(call) : Outcome(call());
+  }
+};
+
+TEST_F(GraphValuesMemorySim, AReplayWithTheSameValuesIsTheLaunchAlone) {
+  const Floats other(0);
+  ASSERT_TRUE(RunTo(*y_).ok());
+  const auto copies = [&](const Floats& to) {
+    const uint64_t before = gcap_sim_calls("cudaMemcpyAsync");
+    EXPECT_TRUE(RunTo(to, nullptr, /*is_replay=*/true).ok());
+    const uint64_t after = gcap_sim_calls("cudaMemcpyAsync");
+    EXPECT_EQ(to.value(), 4);
+    return after - before;
+  };
+  const uint64_t sets = gcap_sim_calls("cuGraphExecKernelNodeSetParams");
+  EXPECT_EQ(copies(*y_), 0u);
+  EXPECT_EQ(copies(other), 1u);
+  EXPECT_EQ(copies(other), 0u);
+  EXPECT_EQ(gcap_sim_calls("cuGraphExecKernelNodeSetParams"), sets);
+}
+
+TEST_F(GraphValuesMemorySim, WhateverFailsInARunTheOutputIsRightOrTheRunFails) {
+  for (const uint32_t min_runs : {0, 1}) {
+    CreateWith([&](gcap_graph_manager_options_t* options) { options->min_num_runs_before_capture = min_runs; });
+    (void)WalkFaults([&](Fault& fault) {
+      y_->Fill(-1);
+      const LogCatcher log;
+      const Outcome outcome = RunTo(*y_, &fault);
+      EXPECT_TRUE(outcome.ok() || fault.hit()) << outcome.message;
+      stream_->Synchronize();
+      (void)cudaGetLastError();
+      EXPECT_TRUE(!outcome.ok() || y_->value() == 4) << fault.function();
+      GCAP_EXPECT_OK(gcap_graph_manager_release_all(manager_));
+      if (min_runs != 0) CreateWith([](gcap_graph_manager_options_t* o) { o->min_num_runs_before_capture = 1; });
+    });
+  }
+}
+
+// Whatever call of a replay fails, the next one has the values that it asks for, or the graph is captured again.
+TEST_F(GraphValuesMemorySim, WhateverFailsInAReplayTheNextOneIsRight) {
+  const Floats other(0);
+  for (const Reach reach : {Reach::kOneCall, Reach::kAllAfter}) {
+    (void)WalkFaults(
+        [&](Fault& fault) {
+          ASSERT_TRUE(RunTo(*y_).ok());
+          other.Fill(-1);
+          const Outcome outcome = RunTo(other, &fault, /*is_replay=*/true);
+          EXPECT_EQ(outcome.ok(), !fault.hit()) << fault.function() << ": " << outcome.message;
+          stream_->Synchronize();
+          (void)cudaGetLastError();
+          EXPECT_TRUE(!outcome.ok() || other.value() == 4) << fault.function();
+          y_->Fill(-1);
+          other.Fill(-1);
+          if (State(kId) == "CAPTURED" && !outcome.ok()) {  // with the values that it had
+            GCAP_EXPECT_OK(Replay(manager_, kId, true));
+            EXPECT_EQ(y_->value() == 4, other.value() == -1) << fault.function();
+          }
+          for (const Floats* to : {&other, const_cast<const Floats*>(y_.get())}) {
+            to->Fill(-1);
+            const Outcome next = RunTo(*to);
+            ASSERT_TRUE(next.ok()) << fault.function() << ": " << next.message;
+            EXPECT_EQ(to->value(), 4) << fault.function();
+          }
+          GCAP_EXPECT_OK(gcap_graph_manager_release(manager_, kId));
+        },
+        reach);
+  }
+}
+
+// The copy is out, and may be read again: nothing is launched with values of which nobody knows.
+TEST_F(GraphValuesMemorySim, AGraphWhoseCopyCannotBeFollowedIsCapturedAgain) {
+  const Floats other(0);
+  ASSERT_TRUE(RunTo(*y_).ok());
+  gcap_sim_fail_nth("cudaEventRecord", 1, cudaErrorUnknown);
+  const Outcome outcome = RunTo(other, nullptr, /*is_replay=*/true);
+  gcap_sim_clear_faults();
+  EXPECT_STREQ(gcap_code_name(outcome.code), "CUDA_ERROR");
+  EXPECT_TRUE(outcome.Names("graph id 3 did not get its values")) << outcome.message;
+  EXPECT_EQ(State(kId), "STALE");
+  EXPECT_EQ(other.value(), 0);
+  ASSERT_TRUE(RunTo(other).ok());
+  EXPECT_EQ(other.value(), 4);
+}
+
 // --- Drawn programs -------------------------------------------------------------------------------------------------
 
 constexpr int kLow = 0, kHigh = 5000;
@@ -234,18 +345,26 @@ class GraphValuesDrawn : public GraphValues {
   }
 
   std::vector<std::unique_ptr<Floats>> places_;
-  int replays_ = 0, others_ = 0, plain_eager_ = 0;
+  unsigned long replays_ = 0, others_ = 0, plain_eager_ = 0;
 };
 
+unsigned long NumberOf(const char* variable, unsigned long otherwise) {
+  const char* const text = std::getenv(variable);
+  return text != nullptr && *text != '\0' ? std::strtoul(text, nullptr, 10) : otherwise;
+}
+
+// GCAP_SIM_SEED is the first seed, GCAP_TEST_ROUNDS how many follow.
 TEST_F(GraphValuesDrawn, EachRunIsAsTheWorkAlone) {
-  constexpr unsigned kSeeds = 1500;
+  constexpr unsigned long kRounds = 500;
+  const unsigned long first = NumberOf("GCAP_SIM_SEED", 1), rounds = NumberOf("GCAP_TEST_ROUNDS", kRounds);
   for (int i = 0; i < 4; ++i) places_.push_back(std::make_unique<Floats>(0.0f));
-  for (unsigned seed = 1; seed <= kSeeds && !HasFailure(); ++seed) Play(seed);
+  for (unsigned long seed = first; seed < first + rounds && !HasFailure(); ++seed) Play(static_cast<unsigned>(seed));
   places_.clear();
-  std::printf("%d replays, %d others\n", replays_, others_);
-  EXPECT_EQ(plain_eager_, 0) << "what carries a value is found";
-  EXPECT_GT(replays_, static_cast<int>(kSeeds) * 3);
-  EXPECT_GT(others_, static_cast<int>(kSeeds) * 2);
+  std::printf("%lu replays, %lu others\n", replays_, others_);
+  EXPECT_EQ(plain_eager_, 0u) << "what carries a value is found";
+  if (rounds < kRounds) return;
+  EXPECT_GT(replays_, rounds * 3);
+  EXPECT_GT(others_, rounds * 2);
 }
 
 }  // namespace

@@ -239,7 +239,7 @@ TEST_F(GraphValues, AByteThatWasAlikeInAllCapturesMakesARunEager) {
   const auto run = [&](uint64_t now) {
     const uint64_t low = 0x15, high = 0x17;
     const std::vector<gcap_graph_value_t> values = {
-        {"addend", &now, sizeof(now), GCAP_GRAPH_VALUE_BYTES, &low, &high, false}};
+        {"addend", &now, sizeof(now), GCAP_GRAPH_VALUE_BYTES, &low, &high, false, false}};
     ASSERT_TRUE(RunWith(With(values), Add()).ok());
     EXPECT_EQ(y_->value(), 3 + static_cast<float>(now & 0xff));
   };
@@ -291,6 +291,26 @@ TEST_F(GraphValues, ARunByHandIsToldWhereItsValuesAre) {
   EXPECT_EQ(y_->value(), 8);
 }
 
+// What was rehearsed with others says nothing of these: their bits may be those that were rehearsed.
+TEST_F(GraphValues, ARunByHandWithOtherValuesIsRehearsedAnew) {
+  int rehearsals = 0;
+  gcap_graph_run_kind_t kind = GCAP_GRAPH_RUN_REHEARSAL;
+  for (uint64_t addend = 5; kind == GCAP_GRAPH_RUN_REHEARSAL && rehearsals < 9; addend = 6) {
+    const Number<uint64_t> number = {addend, 1, 200};
+    const std::vector<gcap_graph_value_t> values = {number.As("addend")};
+    const gcap_graph_buffers_t buffers = With(values);
+    void* address = nullptr;
+    GCAP_ASSERT_OK(BeginPlainOn(manager_, kId, stream_->get(), &buffers, &kind, &address));
+    uint64_t read;
+    std::memcpy(&read, address, sizeof(read));
+    ASSERT_TRUE(End(AddTo(stream_->get(), x_->get(), y_->get(), read)).ok());
+    rehearsals += kind == GCAP_GRAPH_RUN_REHEARSAL;
+  }
+  EXPECT_EQ(rehearsals, 1 + 3);
+  EXPECT_EQ(y_->value(), 9);
+  EXPECT_TRUE(WhyNotMovable().ok());
+}
+
 TEST_F(GraphValues, APlanReadsTheValuesOfTheRun) {
   const Number<uint64_t> number = {5, 0, 255};
   const std::vector<gcap_graph_value_t> values = {number.As("addend")};
@@ -316,7 +336,7 @@ TEST_F(GraphValues, BadValuesAreNamed) {
   const uint64_t low = 0, high = 255, now = 5, more = 256;
   const auto refusal = [&](const std::function<void(gcap_graph_value_t*)>& spoil) {
     std::vector<gcap_graph_value_t> values = {
-        {"addend", &now, sizeof(now), GCAP_GRAPH_VALUE_UNSIGNED, &low, &high, false}};
+        {"addend", &now, sizeof(now), GCAP_GRAPH_VALUE_UNSIGNED, &low, &high, false, false}};
     spoil(&values[0]);
     const Outcome outcome = RunWith(With(values), Add());
     EXPECT_STREQ(gcap_code_name(outcome.code), "INVALID_ARGUMENT");

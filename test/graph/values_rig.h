@@ -24,7 +24,7 @@ struct Number {
     const gcap_graph_value_type_t type = std::is_floating_point<T>::value ? GCAP_GRAPH_VALUE_FLOAT
                                          : std::is_signed<T>::value       ? GCAP_GRAPH_VALUE_SIGNED
                                                                           : GCAP_GRAPH_VALUE_UNSIGNED;
-    return {name, &now, sizeof(now), type, &low, &high, false};
+    return {name, &now, sizeof(now), type, &low, &high, false, false};
   }
 };
 

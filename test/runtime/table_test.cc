@@ -222,7 +222,7 @@ TEST_F(RuntimeOfTable, CallsReachTheMembersWithTheirArguments) {
   EXPECT_EQ(recorder_.calls,
             Names({"is_concurrent_run_supported", "get_resources", "synchronize", "begin_run", "end_run", "replay",
                    "release", "explain", "copy_tensors", "create_stream", "get_allocator", "fork", "join"}));
-  for (bool answer : {true, false}) {
+  for (bool answer : {true, false, false}) {
     recorder_.answer = answer;
     // Asked for once: a turn must end as it began, whatever the implementer would answer by then.
     EXPECT_TRUE(RuntimeInfo(runtime_).supports_concurrent_runs);
@@ -308,7 +308,7 @@ TEST_F(RuntimeOfTable, WhatTheTableDoesNotFollowIsRefused) {
 // A table that was made before there were values would replay those of the capture.
 TEST_F(RuntimeOfTable, ValuesAreRefusedBeforeTheTableIsCalled) {
   const uint64_t low = 0, high = 9, now = 5;
-  const gcap_graph_value_t value = {"v", &now, sizeof(now), GCAP_GRAPH_VALUE_UNSIGNED, &low, &high, false};
+  const gcap_graph_value_t value = {"v", &now, sizeof(now), GCAP_GRAPH_VALUE_UNSIGNED, &low, &high, false, false};
   gcap_graph_buffers_t buffers;
   gcap_graph_buffers_init(&buffers);
   buffers.values = &value;
