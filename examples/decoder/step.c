@@ -15,17 +15,13 @@
 
 #include <string.h>
 
+#include "gcap/buckets.h"
+
 const size_t kStepBuckets[STEP_NUM_BUCKETS] = {1, 2, 4, 8};
 
 enum { POOL, TOKENS, NUM_BUFFERS };  // of each run
 
-// --- Bucket and key -------------------------------------------------------------------------------------------------
-
-static size_t bucket_of(const batch_t* batch) {
-  size_t i = 0;
-  while (kStepBuckets[i] < (size_t)batch->num_rows) ++i;
-  return kStepBuckets[i];
-}
+// --- Key ------------------------------------------------------------------------------------------------------------
 
 // Whatever the host decides for the work of a step. No padding, which would be a part of the key.
 typedef struct step_key {
@@ -35,7 +31,8 @@ typedef struct step_key {
 } step_key_t;
 
 static step_key_t decide(const batch_t* batch, const cache_t* cache) {
-  return (step_key_t){(int32_t)bucket_of(batch), cache->num_pages, batch_draws(batch)};
+  const size_t rows = gcap_buckets_find(kStepBuckets, STEP_NUM_BUCKETS, (size_t)batch->num_rows);
+  return (step_key_t){(int32_t)rows, cache->num_pages, batch_draws(batch)};
 }
 
 // --- Values ---------------------------------------------------------------------------------------------------------
