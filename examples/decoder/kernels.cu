@@ -19,7 +19,7 @@ static __device__ float sum_of_block(float value) {
 }
 
 __global__ void embed_kernel(embed_params_t p) {
-  const decoder_row_t* row = &p.values->rows[blockIdx.x];
+  const decoder_row_t* row = p.values.rows[blockIdx.x];
   const int i = threadIdx.x;
   float x = 0;
   if (row->position >= 0) x = p.table[decoder_token(row, p.chosen) * DECODER_WIDTH + i];
@@ -35,7 +35,7 @@ __global__ void norm_kernel(norm_params_t p) {
 
 // The first half of the threads rotates a pair of the query each, the second half a pair of the key.
 __global__ void rotate_kernel(rotate_params_t p) {
-  const decoder_row_t* row = &p.values->rows[blockIdx.x];
+  const decoder_row_t* row = p.values.rows[blockIdx.x];
   if (row->position < 0) return;
   const int half = DECODER_HEAD_WIDTH / 2;
   const int is_key = threadIdx.x >= DECODER_WIDTH / 2;
@@ -43,7 +43,7 @@ __global__ void rotate_kernel(rotate_params_t p) {
   float* qkv = p.qkv + blockIdx.x * 3 * DECODER_WIDTH;
   decoder_rotate(qkv + is_key * DECODER_WIDTH + number / half * DECODER_HEAD_WIDTH + pair, pair, row->position);
   __syncthreads();
-  decoder_page_t* page = &p.pages[decoder_page_of(row, row->position)];
+  decoder_page_t* page = &p.pages[decoder_page_of(p.values.pages[blockIdx.x], row->position)];
   const int at = row->position % DECODER_PAGE_TOKENS;
   page->keys[p.layer][at][threadIdx.x] = qkv[DECODER_WIDTH + threadIdx.x];
   page->values[p.layer][at][threadIdx.x] = qkv[2 * DECODER_WIDTH + threadIdx.x];
@@ -52,12 +52,12 @@ __global__ void rotate_kernel(rotate_params_t p) {
 // A thread for each position, then one for each element of the head.
 __global__ void attend_kernel(attend_params_t p) {
   __shared__ float weights[DECODER_MAX_POSITIONS];
-  const decoder_row_t* row = &p.values->rows[blockIdx.x];
+  const decoder_row_t* row = p.values.rows[blockIdx.x];
   const int first = blockIdx.y * DECODER_HEAD_WIDTH, t = threadIdx.x;
   const float* query = p.qkv + blockIdx.x * 3 * DECODER_WIDTH + first;
   float score = -INFINITY;
   if (t <= row->position) {
-    const decoder_page_t* page = &p.pages[decoder_page_of(row, t)];
+    const decoder_page_t* page = &p.pages[decoder_page_of(p.values.pages[blockIdx.x], t)];
     const float* key = &page->keys[p.layer][t % DECODER_PAGE_TOKENS][first];
     score = 0;
     for (int i = 0; i < DECODER_HEAD_WIDTH; ++i) score += query[i] * key[i];
@@ -74,7 +74,7 @@ __global__ void attend_kernel(attend_params_t p) {
   if (t >= DECODER_HEAD_WIDTH) return;
   float y = 0;
   for (int i = 0; i <= row->position; ++i) {
-    const decoder_page_t* page = &p.pages[decoder_page_of(row, i)];
+    const decoder_page_t* page = &p.pages[decoder_page_of(p.values.pages[blockIdx.x], i)];
     y += weights[i] * page->values[p.layer][i % DECODER_PAGE_TOKENS][first + t];
   }
   p.y[blockIdx.x * DECODER_WIDTH + first + t] = row->position >= 0 ? y / sum : 0;
@@ -89,7 +89,7 @@ __global__ void gate_kernel(gate_params_t p) {
 static __device__ void choose(const choose_params_t& p, float temperature) {
   __shared__ float best[DECODER_WORDS];
   __shared__ int words[DECODER_WORDS];
-  const decoder_row_t* row = &p.values->rows[blockIdx.x];
+  const decoder_row_t* row = p.values.rows[blockIdx.x];
   const int word = threadIdx.x;
   if (row->position < 0) return;
   float logit = p.logits[blockIdx.x * DECODER_WORDS + word];
@@ -110,4 +110,4 @@ static __device__ void choose(const choose_params_t& p, float temperature) {
 }
 
 __global__ void choose_kernel(choose_params_t p) { choose(p, 0); }
-__global__ void draw_kernel(choose_params_t p) { choose(p, p.values->rows[blockIdx.x].temperature); }
+__global__ void draw_kernel(choose_params_t p) { choose(p, p.values.rows[blockIdx.x]->temperature); }

@@ -4,10 +4,10 @@
 // sizes of the model, what a step knows of each row, the parameters of each kernel, and what kernel and twin compute
 // alike.
 //
-// A row of a step is one sequence of the batch. What changes from step to step lies in device memory, in a
-// decoder_values_t: the kernels' arguments are the same in each step of a graph, but for the addresses of two buffers.
-// A bucket has more rows than a batch has sequences. Such a row has the position -1: it reads and writes no page, its
-// activations are zeros, and it gives no token.
+// A row of a step is one sequence of the batch. What changes from step to step is in device memory, two values for each
+// row: the kernels' arguments are the same in each step of a graph, but for the addresses of two buffers. A bucket has
+// more rows than a batch has sequences. Such a row has the position -1: it reads and writes no page, its activations
+// are zeros, and it gives no token.
 #ifndef GCAP_EXAMPLES_DECODER_KERNELS_H_
 #define GCAP_EXAMPLES_DECODER_KERNELS_H_
 
@@ -48,20 +48,26 @@ typedef struct decoder_page {
 
 // What a step knows of a row.
 typedef struct decoder_row {
-  int32_t position;                  // of the token that the row reads; -1: the row has no sequence
-  int32_t token;                     // of the prompt; -1: what the sequence's last step chose
-  int32_t slot;                      // where the sequence's last choice is kept
-  uint32_t seed;                     // of the sequence's noise
-  float temperature;                 // how strong the noise is; 0: none
-  int32_t pages[DECODER_MAX_PAGES];  // which pages of the pool the sequence has, in the order of its positions
+  int32_t position;   // of the token that the row reads; -1: the row has no sequence
+  int32_t token;      // of the prompt; -1: what the sequence's last step chose
+  int32_t slot;       // where the sequence's last choice is kept
+  uint32_t seed;      // of the sequence's noise
+  float temperature;  // how strong the noise is; 0: none
 } decoder_row_t;
 
+// Which pages of the pool the sequence of a row has, in the order of its positions.
+typedef struct decoder_pages {
+  int32_t numbers[DECODER_MAX_PAGES];
+} decoder_pages_t;
+
+// Where they are in device memory, for each row of the bucket.
 typedef struct decoder_values {
-  decoder_row_t rows[DECODER_MAX_ROWS];
+  const decoder_row_t* rows[DECODER_MAX_ROWS];
+  const decoder_pages_t* pages[DECODER_MAX_ROWS];
 } decoder_values_t;
 
 typedef struct embed_params {
-  const decoder_values_t* values;
+  decoder_values_t values;
   const int32_t* chosen;  // [DECODER_MAX_ROWS], by slot
   const float* table;     // [words, width]
   float* x;               // [rows, width]
@@ -74,14 +80,14 @@ typedef struct norm_params {
 } norm_params_t;
 
 typedef struct rotate_params {
-  const decoder_values_t* values;
+  decoder_values_t values;
   float* qkv;  // [rows, 3 * width]
   decoder_page_t* pages;
   int64_t layer;
 } rotate_params_t;
 
 typedef struct attend_params {
-  const decoder_values_t* values;
+  decoder_values_t values;
   const float* qkv;  // [rows, 3 * width]
   const decoder_page_t* pages;
   float* y;  // [rows, width]
@@ -94,7 +100,7 @@ typedef struct gate_params {
 } gate_params_t;
 
 typedef struct choose_params {
-  const decoder_values_t* values;
+  decoder_values_t values;
   const float* logits;  // [rows, words]
   int32_t* chosen;      // [DECODER_MAX_ROWS], by slot
   int32_t* tokens;      // [rows], page-locked memory of the host
@@ -128,8 +134,8 @@ DECODER_BODY int32_t decoder_token(const decoder_row_t* row, const int32_t* chos
 }
 
 // The page of a position.
-DECODER_BODY int32_t decoder_page_of(const decoder_row_t* row, int32_t position) {
-  return row->pages[position / DECODER_PAGE_TOKENS];
+DECODER_BODY int32_t decoder_page_of(const decoder_pages_t* pages, int32_t position) {
+  return pages->numbers[position / DECODER_PAGE_TOKENS];
 }
 
 // Rotates the pair (x[0], x[half a head]) of dimension `pair` of its head.

@@ -22,8 +22,8 @@ static void add(list_t* list, const void* address, size_t bytes, bool is_write) 
   ++list->count;
 }
 
-static void add_values(list_t* list, const decoder_values_t* values, uint32_t rows) {
-  add(list, values, rows * sizeof(values->rows[0]), false);
+static void add_rows(list_t* list, const decoder_values_t* values, uint32_t rows) {
+  for (uint32_t r = 0; r < rows; ++r) add(list, values->rows[r], sizeof(*values->rows[r]), false);
 }
 
 // --- embed ----------------------------------------------------------------------------------------------------------
@@ -31,7 +31,7 @@ static void add_values(list_t* list, const decoder_values_t* values, uint32_t ro
 static void embed_run(const gcap_sim_launch_t* launch, void* const* args) {
   const embed_params_t* p = args[0];
   for (uint32_t r = 0; r < launch->grid.x; ++r) {
-    const decoder_row_t* row = &p->values->rows[r];
+    const decoder_row_t* row = p->values.rows[r];
     for (uint32_t i = 0; i < launch->block.x; ++i) {
       float* x = &p->x[r * DECODER_WIDTH + i];
       *x = row->position < 0 ? 0 : p->table[decoder_token(row, p->chosen) * DECODER_WIDTH + (int32_t)i];
@@ -40,9 +40,9 @@ static void embed_run(const gcap_sim_launch_t* launch, void* const* args) {
 }
 
 static void embed_list(const gcap_sim_launch_t* launch, const embed_params_t* p, list_t* list) {
-  add_values(list, p->values, launch->grid.x);
+  add_rows(list, &p->values, launch->grid.x);
   for (uint32_t r = 0; r < launch->grid.x; ++r) {
-    const decoder_row_t* row = &p->values->rows[r];
+    const decoder_row_t* row = p->values.rows[r];
     if (row->position < 0) continue;
     if (row->token < 0) add(list, &p->chosen[row->slot], sizeof(*p->chosen), false);
     add(list, p->table + decoder_token(row, p->chosen) * DECODER_WIDTH, DECODER_WIDTH * sizeof(float), false);
@@ -76,14 +76,14 @@ static void rotate_run(const gcap_sim_launch_t* launch, void* const* args) {
   const rotate_params_t* p = args[0];
   const int32_t half = DECODER_HEAD_WIDTH / 2;
   for (uint32_t r = 0; r < launch->grid.x; ++r) {
-    const decoder_row_t* row = &p->values->rows[r];
+    const decoder_row_t* row = p->values.rows[r];
     if (row->position < 0) continue;
     float* qkv = p->qkv + r * 3 * DECODER_WIDTH;
     for (int32_t i = 0; i < DECODER_WIDTH; ++i) {  // the pairs of all heads of the query, then of the key
       const int32_t pair = i % half;
       decoder_rotate(qkv + i / half * DECODER_HEAD_WIDTH + pair, pair, row->position);
     }
-    decoder_page_t* page = &p->pages[decoder_page_of(row, row->position)];
+    decoder_page_t* page = &p->pages[decoder_page_of(p->values.pages[r], row->position)];
     const int32_t at = row->position % DECODER_PAGE_TOKENS;
     for (uint32_t i = 0; i < launch->block.x; ++i) {
       page->keys[p->layer][at][i] = qkv[DECODER_WIDTH + i];
@@ -94,14 +94,15 @@ static void rotate_run(const gcap_sim_launch_t* launch, void* const* args) {
 
 static void rotate_list(const gcap_sim_launch_t* launch, const rotate_params_t* p, list_t* list) {
   const size_t row_bytes = DECODER_WIDTH * sizeof(float);
-  add_values(list, p->values, launch->grid.x);
+  add_rows(list, &p->values, launch->grid.x);
   for (uint32_t r = 0; r < launch->grid.x; ++r) {
-    const decoder_row_t* row = &p->values->rows[r];
+    const decoder_row_t* row = p->values.rows[r];
     if (row->position < 0) continue;
     float* qkv = p->qkv + r * 3 * DECODER_WIDTH;
     add(list, qkv, 3 * row_bytes, false);
     add(list, qkv, 2 * row_bytes, true);
-    const decoder_page_t* page = &p->pages[decoder_page_of(row, row->position)];
+    add(list, p->values.pages[r], sizeof(*p->values.pages[r]), false);
+    const decoder_page_t* page = &p->pages[decoder_page_of(p->values.pages[r], row->position)];
     const int32_t at = row->position % DECODER_PAGE_TOKENS;
     add(list, page->keys[p->layer][at], row_bytes, true);
     add(list, page->values[p->layer][at], row_bytes, true);
@@ -111,12 +112,12 @@ static void rotate_list(const gcap_sim_launch_t* launch, const rotate_params_t* 
 // --- attend ---------------------------------------------------------------------------------------------------------
 
 static void attend_head(const attend_params_t* p, uint32_t r, uint32_t head) {
-  const decoder_row_t* row = &p->values->rows[r];
+  const decoder_row_t* row = p->values.rows[r];
   const uint32_t first = head * DECODER_HEAD_WIDTH;
   const float* query = p->qkv + r * 3 * DECODER_WIDTH + first;
   float weights[DECODER_MAX_POSITIONS], largest = -INFINITY, sum = 0;
   for (int32_t t = 0; t <= row->position; ++t) {
-    const decoder_page_t* page = &p->pages[decoder_page_of(row, t)];
+    const decoder_page_t* page = &p->pages[decoder_page_of(p->values.pages[r], t)];
     const float* key = &page->keys[p->layer][t % DECODER_PAGE_TOKENS][first];
     float score = 0;
     for (int32_t i = 0; i < DECODER_HEAD_WIDTH; ++i) score += query[i] * key[i];
@@ -127,7 +128,7 @@ static void attend_head(const attend_params_t* p, uint32_t r, uint32_t head) {
   for (int32_t i = 0; i < DECODER_HEAD_WIDTH; ++i) {
     float y = 0;
     for (int32_t t = 0; t <= row->position; ++t) {
-      const decoder_page_t* page = &p->pages[decoder_page_of(row, t)];
+      const decoder_page_t* page = &p->pages[decoder_page_of(p->values.pages[r], t)];
       y += weights[t] * page->values[p->layer][t % DECODER_PAGE_TOKENS][first + (uint32_t)i];
     }
     p->y[r * DECODER_WIDTH + first + (uint32_t)i] = row->position >= 0 ? y / sum : 0;
@@ -142,14 +143,17 @@ static void attend_run(const gcap_sim_launch_t* launch, void* const* args) {
 
 static void attend_list(const gcap_sim_launch_t* launch, const attend_params_t* p, list_t* list) {
   const size_t row_bytes = DECODER_WIDTH * sizeof(float);
-  add_values(list, p->values, launch->grid.x);
+  add_rows(list, &p->values, launch->grid.x);
   for (uint32_t r = 0; r < launch->grid.x; ++r) {
-    const decoder_row_t* row = &p->values->rows[r];
-    if (row->position >= 0) add(list, p->qkv + r * 3 * DECODER_WIDTH, row_bytes, false);
+    const decoder_row_t* row = p->values.rows[r];
+    if (row->position >= 0) {
+      add(list, p->qkv + r * 3 * DECODER_WIDTH, row_bytes, false);
+      add(list, p->values.pages[r], sizeof(*p->values.pages[r]), false);
+    }
     for (int32_t t = 0; t <= row->position; t += DECODER_PAGE_TOKENS) {
       const int32_t left = row->position + 1 - t;
       const size_t bytes = (size_t)(left < DECODER_PAGE_TOKENS ? left : DECODER_PAGE_TOKENS) * row_bytes;
-      const decoder_page_t* page = &p->pages[decoder_page_of(row, t)];
+      const decoder_page_t* page = &p->pages[decoder_page_of(p->values.pages[r], t)];
       add(list, page->keys[p->layer], bytes, false);
       add(list, page->values[p->layer], bytes, false);
     }
@@ -178,7 +182,7 @@ static void gate_list(const gcap_sim_launch_t* launch, const gate_params_t* p, l
 // --- choose, draw ---------------------------------------------------------------------------------------------------
 
 static void choose_row(const choose_params_t* p, uint32_t r, uint32_t words, float temperature) {
-  const decoder_row_t* row = &p->values->rows[r];
+  const decoder_row_t* row = p->values.rows[r];
   if (row->position < 0) return;
   int32_t best = 0;
   float largest = -INFINITY;
@@ -199,13 +203,13 @@ static void choose_run(const gcap_sim_launch_t* launch, void* const* args) {
 
 static void draw_run(const gcap_sim_launch_t* launch, void* const* args) {
   const choose_params_t* p = args[0];
-  for (uint32_t r = 0; r < launch->grid.x; ++r) choose_row(p, r, launch->block.x, p->values->rows[r].temperature);
+  for (uint32_t r = 0; r < launch->grid.x; ++r) choose_row(p, r, launch->block.x, p->values.rows[r]->temperature);
 }
 
 static void choose_list(const gcap_sim_launch_t* launch, const choose_params_t* p, list_t* list) {
-  add_values(list, p->values, launch->grid.x);
+  add_rows(list, &p->values, launch->grid.x);
   for (uint32_t r = 0; r < launch->grid.x; ++r) {
-    const decoder_row_t* row = &p->values->rows[r];
+    const decoder_row_t* row = p->values.rows[r];
     if (row->position < 0) continue;
     add(list, p->logits + r * DECODER_WORDS, DECODER_WORDS * sizeof(float), false);
     add(list, &p->chosen[row->slot], sizeof(*p->chosen), true);

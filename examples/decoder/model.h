@@ -32,7 +32,7 @@ gcap_runtime_t* model_runtime(const model_t* model);
 typedef struct model_pass {
   size_t rows;  // of a bucket
   bool draws;   // tokens are drawn; else chosen without noise
-  const decoder_values_t* values;
+  decoder_values_t values;
   int32_t* chosen;
   decoder_page_t* pages;
   int32_t* tokens;

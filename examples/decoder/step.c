@@ -6,11 +6,11 @@
 //   key      whatever the host decides for the work: the bucket, whether tokens are drawn, which is another kernel, and
 //            the size of the pool, which is a buffer of that size
 //   buffers  the pool and the tokens' place on the host are elsewhere in some steps: they are buffers of the run
-//   values   what changes with each step, as positions, pages and seeds, lies in device memory. A copy from page-locked
-//            memory fills it before the run, outside of the graph
+//   values   what changes with each step, as positions, pages and seeds, is a value of the run that the kernels read in
+//            device memory
 //
-// Two steps are in flight: a lane is what one of them owns on the host. The values of a lane are not written again
-// before the step that copied them is done, and so are its tokens. A step belongs to one thread.
+// Two steps are in flight: a lane is what one of them owns on the host. Its tokens are read before the lane's next step
+// is issued. A step belongs to one thread.
 #include "examples/decoder/step.h"
 
 #include <string.h>
@@ -37,37 +37,63 @@ static step_key_t decide(const batch_t* batch, const cache_t* cache) {
 
 // --- Values ---------------------------------------------------------------------------------------------------------
 
+enum { ROW, PAGES, NUM_ROW_VALUES };  // of each row of the bucket
+
 static decoder_row_t row_of(const sequence_t* sequence) {
-  decoder_row_t row = {
+  return (decoder_row_t){
       .position = sequence->position,
       .token = sequence->position < sequence->num_prompt ? sequence->prompt[sequence->position] : -1,
       .slot = sequence->slot,
       .seed = sequence->seed,
       .temperature = sequence->temperature,
   };
-  memcpy(row.pages, sequence->pages, sizeof(row.pages));
-  return row;
 }
 
-static gcap_status_t write_values(const step_t* step, const step_lane_t* lane, const batch_t* batch) {
+// What the values of a step point to until its run returns.
+typedef struct step_values {
+  decoder_row_t rows[DECODER_MAX_ROWS];
+  decoder_pages_t pages[DECODER_MAX_ROWS];
+  gcap_graph_value_t items[DECODER_MAX_ROWS * NUM_ROW_VALUES];
+} step_values_t;
+
+static void write_values(const batch_t* batch, step_values_t* out_values) {
+  memset(out_values, 0, sizeof(*out_values));
   for (int i = 0; i < DECODER_MAX_ROWS; ++i) {
-    lane->values->rows[i] = i < batch->num_rows ? row_of(batch->rows[i]) : (decoder_row_t){.position = -1};
+    decoder_row_t* row = &out_values->rows[i];
+    decoder_pages_t* pages = &out_values->pages[i];
+    row->position = -1;
+    if (i < batch->num_rows) {
+      *row = row_of(batch->rows[i]);
+      memcpy(pages->numbers, batch->rows[i]->pages, sizeof(pages->numbers));
+    }
+    gcap_graph_value_t* items = &out_values->items[i * NUM_ROW_VALUES];
+    items[ROW] = (gcap_graph_value_t){.name = "row", .data = row, .bytes = sizeof(*row), .in_memory = true};
+    items[PAGES] = (gcap_graph_value_t){.name = "pages", .data = pages, .bytes = sizeof(*pages), .in_memory = true};
   }
-  return GCAP_CUDA(cudaMemcpyAsync(step->values, lane->values, sizeof(*step->values), cudaMemcpyHostToDevice,
-                                   step->resources.cuda_stream));
+}
+
+// Where the kernels find them.
+static decoder_values_t find_values(const gcap_run_resources_t* run) {
+  decoder_values_t values = {0};
+  for (size_t i = 0; i < run->num_values / NUM_ROW_VALUES; ++i) {
+    values.rows[i] = run->values[i * NUM_ROW_VALUES + ROW];
+    values.pages[i] = run->values[i * NUM_ROW_VALUES + PAGES];
+  }
+  return values;
 }
 
 // --- The run --------------------------------------------------------------------------------------------------------
 
 typedef struct work {
   const model_t* model;
-  model_pass_t pass;  // without the buffers
+  model_pass_t pass;  // without buffers and values
 } work_t;
 
 // In the rehearsals before the capture the buffers are addresses with no memory behind.
 static gcap_status_t issue(void* user, const gcap_run_resources_t* run) {
   const work_t* work = user;
   model_pass_t pass = work->pass;
+  pass.values = find_values(run);
   pass.pages = run->addresses[POOL];
   pass.tokens = run->addresses[TOKENS];
   return model_issue(work->model, &pass, run);
@@ -84,15 +110,19 @@ static gcap_status_t run_work(step_t* step, const step_lane_t* lane, const batch
       [POOL] = {"pool", cache->pages, (size_t)cache->num_pages * sizeof(*cache->pages), 256},
       [TOKENS] = {"tokens", lane->tokens, DECODER_MAX_ROWS * sizeof(*lane->tokens), 256},
   };
+  step_values_t values;
+  write_values(batch, &values);
+  const step_key_t decided = decide(batch, cache);
   gcap_graph_buffers_t buffers;
   gcap_graph_buffers_init(&buffers);
   buffers.items = items;
   buffers.count = NUM_BUFFERS;
-  const step_key_t decided = decide(batch, cache);
+  buffers.values = values.items;
+  buffers.num_values = (size_t)decided.rows * NUM_ROW_VALUES;
   const gcap_graph_key_t key = {&decided, sizeof(decided), "decode"};
   work_t work = {
       .model = step->model,
-      .pass = {(size_t)decided.rows, decided.draws, step->values, step->chosen, NULL, NULL},
+      .pass = {.rows = (size_t)decided.rows, .draws = decided.draws, .chosen = step->chosen},
   };
   gcap_run_result_t result;
   gcap_run_result_init(&result);
@@ -134,7 +164,6 @@ static void assign_rows(step_lane_t* lane, const batch_t* batch) {
 gcap_status_t step_run(step_t* step, const batch_t* batch, const cache_t* cache) {
   step_lane_t* lane = &step->lanes[step->number % STEP_IN_FLIGHT];
   GCAP_RETURN_IF_ERROR(collect(lane));
-  GCAP_RETURN_IF_ERROR(write_values(step, lane, batch));
   GCAP_RETURN_IF_ERROR(run_work(step, lane, batch, cache));
   GCAP_RETURN_IF_ERROR(gcap_notification_record(lane->done));
   assign_rows(lane, batch);
@@ -153,7 +182,6 @@ gcap_status_t step_drain(step_t* step) {
 // --- Life -----------------------------------------------------------------------------------------------------------
 
 static gcap_status_t create_lane(const step_t* step, step_lane_t* lane) {
-  GCAP_RETURN_IF_ERROR(gcap_allocator_alloc(step->pinned, sizeof(*lane->values), (void**)&lane->values));
   GCAP_RETURN_IF_ERROR(
       gcap_allocator_alloc(step->pinned, DECODER_MAX_ROWS * sizeof(*lane->tokens), (void**)&lane->tokens));
   return gcap_notification_create(step->resources.stream, &lane->done);
@@ -167,7 +195,6 @@ gcap_status_t step_create(const model_t* model, step_t* out_step) {
   GCAP_RETURN_IF_ERROR(gcap_runtime_get_allocator(runtime, GCAP_MEMORY_PINNED, &out_step->pinned));
   gcap_scratch_t* scratch = out_step->resources.scratch;
   gcap_stream_t* stream = out_step->resources.stream;
-  GCAP_RETURN_IF_ERROR(gcap_scratch_alloc(scratch, sizeof(*out_step->values), stream, (void**)&out_step->values));
   GCAP_RETURN_IF_ERROR(
       gcap_scratch_alloc(scratch, DECODER_MAX_ROWS * sizeof(*out_step->chosen), stream, (void**)&out_step->chosen));
   for (int i = 0; i < STEP_IN_FLIGHT; ++i) GCAP_RETURN_IF_ERROR(create_lane(out_step, &out_step->lanes[i]));
@@ -191,9 +218,7 @@ gcap_status_t step_destroy(step_t* step) {
     gcap_notification_destroy(step->lanes[i].done);
     if (step->pinned == NULL) continue;
     status = gcap_status_join(status, gcap_allocator_free(step->pinned, step->lanes[i].tokens));
-    status = gcap_status_join(status, gcap_allocator_free(step->pinned, step->lanes[i].values));
   }
   if (step->resources.scratch == NULL) return status;
-  status = gcap_status_join(status, gcap_scratch_free(step->resources.scratch, step->chosen));
-  return gcap_status_join(status, gcap_scratch_free(step->resources.scratch, step->values));
+  return gcap_status_join(status, gcap_scratch_free(step->resources.scratch, step->chosen));
 }

@@ -28,8 +28,7 @@ typedef struct step_counts {
 
 // What belongs to a step from its start until its tokens are collected.
 typedef struct step_lane {
-  decoder_values_t* values;  // page-locked
-  int32_t* tokens;           // [DECODER_MAX_ROWS], page-locked
+  int32_t* tokens;  // [DECODER_MAX_ROWS], page-locked
   gcap_notification_t* done;
   bool is_in_flight;
   sequence_t* rows[DECODER_MAX_ROWS];  // who gets the token of a row; NULL: nobody
@@ -40,8 +39,7 @@ typedef struct step {
   const model_t* model;
   gcap_run_resources_t resources;
   gcap_allocator_t* pinned;
-  decoder_values_t* values;  // in device memory: what the kernels read
-  int32_t* chosen;           // in device memory: [DECODER_MAX_ROWS], by slot
+  int32_t* chosen;  // in device memory: [DECODER_MAX_ROWS], by slot
   step_lane_t lanes[STEP_IN_FLIGHT];
   unsigned number;  // of the next step
   step_counts_t counts;
