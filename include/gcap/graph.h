@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "gcap/graph_guards.h"
 #include "gcap/graph_info.h"
 #include "gcap/graph_options.h"
 #include "gcap/run.h"

@@ -82,6 +82,13 @@ gcap_status_t gcap_graph_buffers_read(const gcap_graph_buffers_t* given,
 gcap_status_t gcap_graph_buffers_copy_addresses(const gcap_graph_buffers_t* buffers,
                                                 void*** out_addresses) GCAP_NODISCARD;
 
+// --- The work of a run -----------------------------------------------------------------------------------------------
+
+// Says in which frame this thread calls the work of a run, and gives the frame before, for afterwards: what lies deeper
+// on the stack is gone when the work has returned, which a guard must not look at. NULL: in none.
+const void* gcap_graph_enter_work(const void* frame);
+static inline void gcap_graph_leave_work(const void** outer) { gcap_graph_enter_work(*outer); }
+
 // --- The way of every run --------------------------------------------------------------------------------------------
 
 // A replay, or rehearsals and the run, and once more the run after a failed capture, or all of it after a capture of

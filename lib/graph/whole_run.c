@@ -41,6 +41,8 @@ static gcap_status_t issue_step(void* self, int id, gcap_run_result_t* result, g
   gcap_run_result_init(result);
   GCAP_RETURN_IF_ERROR(gcap_graph_begin(manager, &run, out_kind, whole->addresses));
   GCAP_AT_SCOPE_END(end_run_on_unwind) gcap_graph_manager_t* unfinished = manager;
+  GCAP_AT_SCOPE_END(gcap_graph_leave_work) const void* outer = gcap_graph_enter_work(__builtin_frame_address(0));
+  (void)outer;
   gcap_run_resources_t resources = {.struct_size = sizeof(resources),
                                     .cuda_stream = run.stream,
                                     .addresses = whole->addresses,

@@ -39,6 +39,8 @@ static gcap_status_t issue_on_device(const gcap_runtime_t* runtime, const gcap_r
                                      const gcap_run_resources_t* resources, int previous_device) {
   GCAP_AT_SCOPE_END(end_run_on_unwind)
   unfinished_run_t unfinished = {(gcap_runtime_t*)runtime, gcap_stream_device(resources->stream), previous_device};
+  GCAP_AT_SCOPE_END(gcap_graph_leave_work) const void* outer = gcap_graph_enter_work(__builtin_frame_address(0));
+  (void)outer;
   gcap_status_t status = run->work(run->user, resources);
   unfinished.runtime = NULL;
   return status;
