@@ -266,6 +266,7 @@ TEST_F(GraphVariants, ABindOfOneOfSeveralIsRefused) {
     if (decision == 1) GCAP_EXPECT_OK(gcap_graph_manager_bind(manager_, 0, 0, byte_));
   }
   GCAP_EXPECT_FAILS(gcap_graph_manager_bind(manager_, 0, 0, byte_), GCAP_FAILED_PRECONDITION, "several graphs");
+  GCAP_EXPECT_FAILS(gcap_graph_manager_check_moves(manager_, 0), GCAP_FAILED_PRECONDITION, "several graphs");
 }
 
 TEST_F(GraphVariants, AreForgottenOneByOneWithIdsThatHaveNoGraph) {
