@@ -1,8 +1,8 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
 // Host time of the look-up of a graph: of gcap_graph_manager_is_captured by id, of gcap_graph_manager_find by a key of
-// 48 bytes, and of replays by id and by key, beside each other. On the simulator the replays measure the simulator; the
-// look-ups call no CUDA.
+// 48 bytes, and of replays by id and by key, beside each other; and of replays of a graph with guards, one of several
+// variants, beside one without. On the simulator the replays measure the simulator; the look-ups call no CUDA.
 
 #include <benchmark/benchmark.h>
 #include <cuda_runtime_api.h>
@@ -139,10 +139,109 @@ void BM_ReplayByKey(benchmark::State& state) {
   state.counters["ns"] = ns.Median();
 }
 
+// A step that depends on as many integers. Its variants differ by the last of them.
+class GuardedGraphs {
+ public:
+  GuardedGraphs(int guards, int variants) : values_(static_cast<size_t>(guards)) {
+    gcap_graph_manager_options_t options;
+    gcap_graph_manager_options_init(&options);
+    options.min_num_runs_before_capture = 0;
+    Check(gcap_graph_manager_create(&options, &manager_));
+    CheckCuda(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking));
+    CheckCuda(cudaMalloc(&memory_, 1));
+    for (int variant = 0; variant < variants; ++variant) {
+      Choose(variant);
+      Run();
+    }
+  }
+  ~GuardedGraphs() {
+    Check(gcap_graph_manager_destroy(manager_));
+    CheckCuda(cudaFree(memory_));
+    CheckCuda(cudaStreamDestroy(stream_));
+  }
+  GuardedGraphs(const GuardedGraphs&) = delete;
+  GuardedGraphs& operator=(const GuardedGraphs&) = delete;
+
+  void Choose(int variant) {
+    if (!values_.empty()) values_.back() = variant;
+  }
+  void Replay() const {
+    gcap_run_t run;
+    gcap_run_init(&run);
+    run.id = 0;
+    Check(gcap_graph_manager_replay(manager_, &run, /*out_replayed=*/nullptr));
+  }
+  void Synchronize() const { CheckCuda(cudaStreamSynchronize(stream_)); }
+  uint64_t Captures() const {
+    gcap_graph_info_t info;
+    gcap_graph_manager_get_info(manager_, 0, &info);
+    return info.captures;
+  }
+
+ private:
+  gcap_status_t Issue(cudaStream_t stream) const {
+    for (const int32_t& value : values_) {
+      gcap_graph_guard_t guard;
+      gcap_graph_guard_init(&guard);
+      guard.address = &value;
+      guard.bytes = sizeof(value);
+      guard.low = guard.high = value;
+      GCAP_RETURN_IF_ERROR(GCAP_GRAPH_GUARD(&guard));
+    }
+    return GCAP_CUDA(cudaMemsetAsync(memory_, 1, 1, stream));
+  }
+  void Run() {
+    gcap_run_t run;
+    gcap_run_init(&run);
+    run.id = 0;
+    run.stream = stream_;
+    run.synchronize = true;
+    run.user = this;
+    run.work = [](void* graphs, const gcap_run_resources_t* resources) {
+      return static_cast<const GuardedGraphs*>(graphs)->Issue(resources->cuda_stream);
+    };
+    Check(gcap_graph_manager_run(manager_, &run));
+  }
+
+  std::vector<int32_t> values_;
+  gcap_graph_manager_t* manager_ = nullptr;
+  cudaStream_t stream_ = nullptr;
+  void* memory_ = nullptr;
+};
+
+// Arguments: guards, and variants that take turns.
+void BM_ReplayGuarded(benchmark::State& state) {
+  if (!HasDevice(state)) return;
+  const int variants = static_cast<int>(state.range(1));
+  const GuardedGraphs bare(0, 1);
+  GuardedGraphs guarded(static_cast<int>(state.range(0)), variants);
+  const uint64_t captures = guarded.Captures();
+  gcap::bench::Samples bare_ns, guarded_ns;
+  int turn = 0;
+  for (auto _ : state) {
+    bare_ns.Time([&] { bare.Replay(); });
+    bare.Synchronize();
+    turn = (turn + 1) % variants;
+    guarded.Choose(turn);
+    guarded_ns.Time([&] { guarded.Replay(); });
+    guarded.Synchronize();
+  }
+  if (guarded.Captures() != captures) state.SkipWithError("a variant was captured again");
+  state.counters["bare_ns"] = bare_ns.Median();
+  state.counters["guarded_ns"] = guarded_ns.Median();
+  state.counters["guards_ns"] = guarded_ns.Median() - bare_ns.Median();
+}
+
 BENCHMARK(BM_FindById)->ArgName("graphs")->Arg(1)->Arg(1000);
 BENCHMARK(BM_FindByKey)->ArgName("graphs")->Arg(1)->Arg(1000);
 BENCHMARK(BM_ReplayById)->ArgName("graphs")->Arg(1)->Arg(1000)->Iterations(1024);
 BENCHMARK(BM_ReplayByKey)->ArgName("graphs")->Arg(1)->Arg(1000)->Iterations(1024);
+BENCHMARK(BM_ReplayGuarded)
+    ->ArgNames({"guards", "variants"})
+    ->Args({1, 1})
+    ->Args({8, 1})
+    ->Args({8, 3})
+    ->Iterations(1024);
 
 }  // namespace
 

@@ -1,15 +1,24 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
-// Graphs by key. An engine's step is decided by a struct: here a phase, and the number of sequences of its batch. The
-// struct is the key of the graph, so each pair has a graph of its own and no table of ids is kept beside the manager.
-// A key is compared byte by byte: the struct is cleared before its fields are set. It prints:
+// Graphs by key, and a guard. An engine's step is decided by a struct: here a phase, and the number of sequences of its
+// batch. The struct is the key of the graph, so each pair has a graph of its own and no table of ids is kept beside the
+// manager. A key is compared byte by byte: the struct is cleared before its fields are set.
+//
+// A decision that is not in the key is stated by the work that depends on it: here the window of the attention, which a
+// step takes once the sequences are longer. No replay goes against it, and each side of it is captured once. It prints:
 //
 //     prefill, 2 sequences: is captured, tokens 1 1 0 0
 //     decode, 2 sequences: is captured, tokens 2 2 0 0
 //     decode, 4 sequences: is captured, tokens 2 2 2 2
 //     decode, 2 sequences: replays, tokens 2 2 0 0
 //     decode, 4 sequences: replays, tokens 2 2 2 2
-//     the graph of 'decode' has 2 nodes and was launched 2 times
+//     the sequences are longer than the window
+//     decode, 4 sequences: is captured, tokens 12 12 12 12
+//     decode, 4 sequences: replays, tokens 12 12 12 12
+//     the sequences are shorter again
+//     decode, 4 sequences: replays, tokens 2 2 2 2
+//     passed over: guard 'length' is 5, was 100, and the graph is for 65 to 1000
+//     'decode' has 2 graphs, with 4 nodes, launched 5 times
 //     it is released
 //     decode, 4 sequences: is captured, tokens 2 2 2 2
 
@@ -19,6 +28,8 @@
 #include "gcap/graph.h"
 
 #define MAX_SEQUENCES 4
+#define WINDOW 64
+#define MAX_LENGTH 1000
 
 #define TRY(call)                                            \
   do {                                                       \
@@ -43,14 +54,31 @@ typedef struct engine {
   unsigned char* tokens;  // device memory, a byte for each sequence
   unsigned char seen[MAX_SEQUENCES];
   step_key_t step;  // what the step reads: the same as its key
+  int32_t length;   // of the longest sequence, so far
 } engine_t;
 
-// The work: its sizes and values come from the key, and so may be in the graph.
+// The arm that the length of now takes is right for all lengths on the same side of the window.
+static gcap_status_t choose_arm(const engine_t* engine, bool* out_windowed) {
+  *out_windowed = engine->length > WINDOW;
+  gcap_graph_guard_t guard;
+  gcap_graph_guard_init(&guard);
+  guard.name = "length";
+  guard.address = &engine->length;  // lives as long as the engine, and so as the graph
+  guard.bytes = sizeof(engine->length);
+  guard.low = *out_windowed ? WINDOW + 1 : 0;
+  guard.high = *out_windowed ? MAX_LENGTH : WINDOW;
+  return GCAP_GRAPH_GUARD(&guard);
+}
+
+// The work. What comes from the key may be in the graph; what else decides is stated.
 static gcap_status_t issue_step(void* user, const gcap_run_resources_t* resources) {
   const engine_t* engine = user;
   const size_t count = (size_t)engine->step.num_sequences;
+  bool windowed = false;
+  GCAP_RETURN_IF_ERROR(choose_arm(engine, &windowed));
+  const int token = engine->step.phase + (windowed ? 10 : 0);
   GCAP_RETURN_IF_ERROR(GCAP_CUDA(cudaMemsetAsync(engine->tokens, 0, MAX_SEQUENCES, resources->cuda_stream)));
-  return GCAP_CUDA(cudaMemsetAsync(engine->tokens, engine->step.phase, count, resources->cuda_stream));
+  return GCAP_CUDA(cudaMemsetAsync(engine->tokens, token, count, resources->cuda_stream));
 }
 
 static gcap_graph_key_t key_of(const step_key_t* step) {
@@ -80,14 +108,22 @@ static gcap_status_t run_step(engine_t* engine, phase_t phase, int num_sequences
   return NULL;
 }
 
+// Prints what the message has behind the place of the guard in this file.
+static void show_why(gcap_status_t why) {
+  const char* values = strstr(gcap_status_message(why), ") ");
+  printf("passed over: guard 'length' %s\n", values != NULL ? values + 2 : "holds");
+  gcap_status_free(why);
+}
+
 // What takes an id takes that of a key.
 static gcap_status_t release_step(engine_t* engine) {
   const gcap_graph_key_t key = key_of(&engine->step);
   int id = GCAP_GRAPH_ID_NONE;
   GCAP_RETURN_IF_ERROR(gcap_graph_manager_find(engine->graphs, &key, &id));
+  show_why(gcap_graph_manager_explain(engine->graphs, id, GCAP_GRAPH_WHY_OTHER_VARIANT));
   gcap_graph_info_t info;
   gcap_graph_manager_get_info(engine->graphs, id, &info);
-  printf("the graph of '%s' has %zu nodes and was launched %llu times\n", info.name, info.nodes,
+  printf("'%s' has %zu graphs, with %zu nodes, launched %llu times\n", info.name, info.graphs, info.nodes,
          (unsigned long long)info.replays);
   GCAP_RETURN_IF_ERROR(gcap_graph_manager_release(engine->graphs, id));
   printf("it is released\n");
@@ -100,6 +136,12 @@ static gcap_status_t run_steps(engine_t* engine) {
     GCAP_RETURN_IF_ERROR(run_step(engine, DECODE, 2));
     GCAP_RETURN_IF_ERROR(run_step(engine, DECODE, 4));
   }
+  printf("the sequences are longer than the window\n");
+  engine->length = 100;
+  for (int i = 0; i < 2; ++i) GCAP_RETURN_IF_ERROR(run_step(engine, DECODE, 4));
+  printf("the sequences are shorter again\n");
+  engine->length = 5;
+  GCAP_RETURN_IF_ERROR(run_step(engine, DECODE, 4));
   GCAP_RETURN_IF_ERROR(release_step(engine));
   return run_step(engine, DECODE, 4);
 }

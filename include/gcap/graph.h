@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "gcap/graph_guards.h"
 #include "gcap/graph_info.h"
 #include "gcap/graph_options.h"
 #include "gcap/run.h"
@@ -23,10 +24,10 @@ extern "C" {
 //           refused while a run is open, also an eager one that warms up, and not waited for: the work of the open run
 //           may itself wait for that thread. So threads that share a manager hold a lock of their own over each run; a
 //           runtime has a manager for each thread, and takes turns where they share one.
-// Callbacks: work, on_evict, close steps, releases, `bytes` of gcap_capture_retain and the log sink run without a
-//           lock of the manager, and may call it. FAILED_PRECONDITION: a run that is begun or ended while this thread
-//           begins or ends one of the manager (in on_evict no run is open any more), a release of the id that is being
-//           captured, and destroy in every callback.
+// Callbacks: work, on_evict, close steps, releases, `bytes` of gcap_capture_retain, functions of guards and the log
+//           sink run without a lock of the manager, and may call it. FAILED_PRECONDITION: a run that is begun or ended
+//           while this thread begins or ends one of the manager (in on_evict no run is open any more), a release of the
+//           id that is being captured, and destroy in every callback.
 // Capture:  begin_run, end_run, recapture and the functions that only read are legal while the manager's own
 //           capture is open. Functions that launch, wait or destroy return FAILED_PRECONDITION on a capturing thread.
 // Lifetime: the manager takes plain cudaStream_t handles and needs no gcap_stream_t. A stream that gcap created or

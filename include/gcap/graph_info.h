@@ -35,6 +35,9 @@ typedef struct gcap_graph_manager gcap_graph_manager_t;  // graph.h
 //   STALE      --begin-->          CAPTURING
 //   STALE      --failure-->        COOLING
 //   STALE      --evict-->          READY
+//
+// The graphs of an id that differ by their guards (graph_guards.h) have a state each. That of the id is CAPTURED if a
+// graph replays and none is CAPTURING, else that of the newest.
 typedef enum gcap_graph_state {
   GCAP_GRAPH_COLD = 0,
   GCAP_GRAPH_WARMING,
@@ -74,9 +77,8 @@ typedef struct gcap_graph_info {
   // bench/graph:cost_bench, scaled by what this process saw go on this device, once it has seen some 64 MiB go. Nodes
   // that copy from device to device take as much as kernel nodes, and are not counted. 0 without a graph.
   size_t exec_bytes;
-  // How many ids the manager remembers, and how many of them have a graph. Of GCAP_GRAPH_ID_NONE alone; else 0.
-  size_t ids;
-  size_t graphs;
+  size_t ids;     // of GCAP_GRAPH_ID_NONE: how many ids the manager remembers; else 0
+  size_t graphs;  // of GCAP_GRAPH_ID_NONE: how many graphs there are; else how many of the id, one for each variant
   char name[GCAP_GRAPH_NAME_BYTES];  // of the id's key (gcap_graph_key_t); empty: it has none
 } gcap_graph_info_t;
 
@@ -100,6 +102,9 @@ typedef enum gcap_graph_question {
   // id whose graph before was kept (keep_source, or buffers that move).
   GCAP_GRAPH_WHAT_CHANGED,
   GCAP_GRAPH_WHY_EAGER,  // why the id's last run that was no replay was eager (gcap_why_eager_t)
+  // Why a graph of the id was last passed over: which guard, both values, and the line that states it (graph_guards.h).
+  // Of several graphs that were, the newest.
+  GCAP_GRAPH_WHY_OTHER_VARIANT,
 } gcap_graph_question_t;
 
 // Returns a copy of the failure that answers the question, for messages; the caller owns the copy. NULL if no such

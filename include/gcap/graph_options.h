@@ -78,6 +78,10 @@ typedef struct gcap_graph_manager_options {
   // Optional, for audits: the blocks of an allocator of the application's that keeps memory for its next request.
   gcap_graph_find_block_fn find_block;
   void* find_block_user;
+  // How many graphs an id has at most that differ by their guards (graph_guards.h). One more, and the capture takes the
+  // place of the graph that was used longest ago, whose executable is updated if that can be. 1: each change of a guard
+  // captures anew. 0: no limit. Default 4.
+  size_t max_variants;
 } gcap_graph_manager_options_t;
 
 // Sets the size and the defaults.
@@ -89,6 +93,7 @@ static inline void gcap_graph_manager_options_init(gcap_graph_manager_options_t*
   options->max_runs_before_capture = 6;
   options->rerun_failed_capture = true;
   options->max_ids_without_graph = 16384;
+  options->max_variants = 4;
   gcap_capture_options_init(&options->capture);
 }
 

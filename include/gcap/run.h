@@ -156,6 +156,7 @@ typedef enum gcap_why_eager {
   GCAP_EAGER_NOT_MOVABLE,     // the id's graph cannot be moved, or not to the run's buffers: GCAP_GRAPH_WHY_EAGER
   GCAP_EAGER_REFUSED,         // the driver did not begin a capture
   GCAP_EAGER_CAPTURE_FAILED,  // this run's capture failed, and its work was issued once more
+  GCAP_EAGER_GUARD,           // the function of a guard gave no answer: GCAP_GRAPH_WHY_OTHER_VARIANT
 } gcap_why_eager_t;
 
 // What a run answers besides its status.

@@ -199,6 +199,10 @@ void gcap_capture_set_work(gcap_capture_t* capture, uint64_t work, bool is_rehea
   capture->is_rehearsal = is_rehearsal;
 }
 
+void gcap_capture_set_owner(gcap_capture_t* capture, void* owner) { capture->run = owner; }
+
+void* gcap_capture_owner(const gcap_capture_t* capture) { return capture->run; }
+
 static gcap_status_info_t info_of(gcap_status_t status) {
   gcap_status_info_t info;
   gcap_status_get_info(status, &info);

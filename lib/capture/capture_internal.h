@@ -20,6 +20,7 @@ struct gcap_capture {
   gcap_capture_mode_t mode;
   uint64_t work;  // gcap_capture_set_work
   bool is_rehearsal;
+  void* run;      // gcap_capture_set_owner
   int device_id;  // of the stream; it cannot be asked once the stream captures (rule R24 of the capture rules)
   gcap_capture_members_t members;  // the other streams
   gcap_capture_entry_t* steps;     // newest first

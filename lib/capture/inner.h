@@ -37,6 +37,11 @@ void gcap_retained_each(const gcap_retained_t* retained, void (*visit)(void* con
 // whose scratch is to lie where this one's does.
 void gcap_capture_set_work(gcap_capture_t* capture, uint64_t work, bool is_rehearsal);
 
+// What a graph manager keeps for the run that the scope captures, and what the scope's thread finds there while the
+// work is issued. NULL: the scope is no run's.
+void gcap_capture_set_owner(gcap_capture_t* capture, void* owner);
+void* gcap_capture_owner(const gcap_capture_t* capture);
+
 #ifdef __cplusplus
 }  // extern "C"
 #endif

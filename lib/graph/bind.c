@@ -134,12 +134,21 @@ static gcap_status_t bind_one(gcap_graph_slot_t* slot, size_t buffer, void* addr
   return gcap_graph_apply_bind(slot, &is_refused);
 }
 
+gcap_status_t gcap_graph_check_alone(const gcap_graph_slot_t* slot) {
+  if (!slot->is_variant && slot->variant == NULL) return NULL;
+  return GCAP_STATUS(GCAP_FAILED_PRECONDITION,
+                     "graph id %d has several graphs, one for each set of decisions: give each replay its buffers "
+                     "(gcap_run_t.buffers)",
+                     slot->id);
+}
+
 gcap_status_t gcap_graph_manager_bind(gcap_graph_manager_t* manager, int id, size_t buffer, void* address) {
   GCAP_RETURN_IF_NULL(manager);
   GCAP_RETURN_IF_ERROR(gcap_check_thread_not_capturing(__func__));
   pthread_mutex_lock(&manager->mutex);
   gcap_graph_slot_t* slot = NULL;
   gcap_status_t status = gcap_graph_find_replayable(manager, id, &slot);
+  if (status == NULL) status = gcap_graph_check_alone(slot);
   if (status == NULL) status = bind_one(slot, buffer, address);
   status = gcap_graph_name_failure(slot, status);
   pthread_mutex_unlock(&manager->mutex);

@@ -18,6 +18,9 @@ gcap_status_t gcap_graph_apply_bind(gcap_graph_slot_t* slot, bool* out_is_refuse
 // graph stays where it is from now on, for the reason `refusal`; else it is captured again.
 void gcap_graph_give_up_moving(gcap_graph_slot_t* slot, gcap_status_t refusal);
 
+// Refuses what is to be done with one graph of an id that has several: the others would replay on the addresses before.
+gcap_status_t gcap_graph_check_alone(const gcap_graph_slot_t* slot);
+
 // Whether the captured slot's graph cannot be moved to the buffers of a run that was begun; the reason is kept, for
 // gcap_graph_why_fixed.
 bool gcap_graph_is_fixed_for(gcap_graph_slot_t* slot, const gcap_graph_moving_t* run);

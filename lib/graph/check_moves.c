@@ -218,6 +218,7 @@ static gcap_status_t begin(trials_t* trials) {
   gcap_graph_slot_t* slot = NULL;
   pthread_mutex_lock(&trials->manager->mutex);
   gcap_status_t status = gcap_graph_find_replayable(trials->manager, trials->id, &slot);
+  if (status == NULL) status = gcap_graph_check_alone(slot);
   if (status == NULL) status = read_buffers(trials, slot);
   pthread_mutex_unlock(&trials->manager->mutex);
   if (status == NULL) status = gcap_check_stream_not_capturing(trials->stream, "graph id %d", trials->id);

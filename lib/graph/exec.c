@@ -40,6 +40,7 @@ gcap_status_t gcap_graph_captured_destroy(gcap_graph_captured_t* captured) {
   }
   if (captured->source != NULL) status = gcap_status_join(status, GCAP_CUDA(cudaGraphDestroy(captured->source)));
   gcap_retained_release(captured->retained);
+  gcap_graph_guards_release(captured->guards);
   gcap_life_release(captured->stream_life);
   gcap_graph_notes_destroy(captured->notes);
   status = gcap_status_join(status, gcap_graph_moving_destroy(captured->moving));
@@ -173,6 +174,15 @@ static bool is_movable(const gcap_graph_captured_t* captured) {
   return captured->moving != NULL && !gcap_graph_moving_stays(captured->moving);
 }
 
+// Gives the graph the guards that its work stated: those of its rehearsals, too, and still true.
+static gcap_status_t settle_guards(gcap_graph_open_run_t* run, gcap_graph_captured_t* captured) {
+  const gcap_graph_moving_t* moving = captured->moving;
+  if (moving != NULL && moving->num_rehearsed > 0) {
+    GCAP_RETURN_IF_ERROR(gcap_graph_stated_compare(&moving->stated, &run->stated));
+  }
+  return gcap_graph_guards_create(&run->stated, &captured->guards);
+}
+
 gcap_status_t gcap_graph_captured_build(const gcap_graph_manager_t* manager, gcap_graph_slot_t* slot,
                                         gcap_graph_open_run_t* run, cudaGraph_t source, gcap_retained_t* retained,
                                         gcap_graph_build_t* out_build) {
@@ -191,7 +201,8 @@ gcap_status_t gcap_graph_captured_build(const gcap_graph_manager_t* manager, gca
   const bool may_move = captured->moving != NULL;
   const bool with_arguments =
       may_move || manager->options.keep_source || manager->options.audit != GCAP_GRAPH_AUDIT_OFF;
-  gcap_status_t status = gcap_contents_read(source, with_arguments, &captured->contents);
+  gcap_status_t status = settle_guards(run, captured);
+  if (status == NULL) status = gcap_contents_read(source, with_arguments, &captured->contents);
   if (status == NULL && may_move) status = gcap_graph_moving_relocate(captured->moving, &captured->contents);
   if (status == NULL) status = gcap_graph_note_memory(manager, captured);
   if (status == NULL) out_build->change = explain_change(slot, &captured->contents);

@@ -2,25 +2,27 @@
 //
 // The graph manager: its life, its table of ids, and its getters. Runs are in run.c and whole_run.c, finished captures
 // in exec.c, launches in replay.c, audits in audit.c, buffers that move in moving.c and bind.c, the end of graphs in
-// release.c, states and policies in state.c.
+// release.c, states and policies in state.c, keys in keys.c, decisions in guards.c, and the graphs of one id in
+// variants.c.
 //
-// An id that was run has a slot. The slot holds the id's state, its counters and its graph, if any: the executable, the
-// stream that captured it, and what the capture retained. A graph that a re-capture replaced or the budget evicted is
-// on the list of retired graphs until its launches are done.
+// An id that was run has a slot, or a chain of them, one for each variant. The slot holds the id's state, its counters
+// and its graph, if any: the executable, the stream that captured it, and what the capture retained. A graph that a
+// re-capture replaced or the budget evicted is on the list of retired graphs until its launches are done.
 //
 // Locking: one mutex guards the table, the slots, the open run and the lists. The mutex is held across cudaGraphLaunch,
 // which serializes replays, and over the events behind launches. It is not held while a callback or the log sink runs
-// (work, close steps, releases, `bytes`, on_evict), nor over the begin and the end of a capture or a wait (replay.c has
-// one exception: a wait after a failure). Meanwhile the run is marked as busy, so that nobody else opens or ends one,
-// the id is CAPTURING, so that nobody releases its slot, and `num_inside` says that the manager is used afterwards, so
-// that nobody destroys it. A launch that was issued keeps its executable alive until the event behind the launch was
-// seen.
+// (work, close steps, releases, `bytes`, on_evict, functions of guards), nor over the begin and the end of a capture or
+// a wait (replay.c has one exception: a wait after a failure). Meanwhile the run is marked as busy, so that nobody else
+// opens or ends one, the id is CAPTURING, so that nobody releases its slot, and `num_inside` says that the manager is
+// used afterwards, so that nobody destroys it. A launch that was issued keeps its executable alive until the event
+// behind the launch was seen.
 
 #include <stdlib.h>
 
 #include "lib/graph/inner.h"
 #include "lib/graph/manager.h"
 #include "lib/graph/run.h"
+#include "lib/graph/variants.h"
 #include "lib/internal/cache_line.h"
 #include "lib/internal/forked.h"
 
@@ -126,26 +128,30 @@ bool gcap_graph_manager_is_captured(gcap_graph_manager_t* manager, int id) {
   if (manager == NULL) return false;
   pthread_mutex_lock(&manager->mutex);
   const gcap_graph_slot_t* slot = gcap_graph_find_slot(manager, id);
-  bool captured = slot != NULL && slot->info.state == GCAP_GRAPH_CAPTURED;
+  while (slot != NULL && slot->info.state != GCAP_GRAPH_CAPTURED) slot = slot->variant;
+  const bool captured = slot != NULL;
   pthread_mutex_unlock(&manager->mutex);
   return captured;
 }
 
-// Gives the info of `id` but for what its graph keeps, which is asked without the mutex.
-static gcap_graph_info_t copy_info(gcap_graph_manager_t* manager, int id, gcap_graph_memory_use_t* out_use,
-                                   gcap_retained_t** out_retained) {
-  gcap_graph_info_t info = {0};
+// Gives the info of one slot of `id`, the newest being 0, but for what its graph keeps, which is asked without the
+// mutex. False: there are not as many.
+static bool copy_info(gcap_graph_manager_t* manager, int id, size_t index, gcap_graph_info_t* out_info,
+                      gcap_graph_memory_use_t* out_use, gcap_retained_t** out_retained) {
   pthread_mutex_lock(&manager->mutex);
-  gcap_graph_slot_t* slot = gcap_graph_find_slot(manager, id);
-  if (slot != NULL) info = slot->info;
+  gcap_graph_slot_t* first = gcap_graph_find_slot(manager, id);
+  gcap_graph_slot_t* slot = first;
+  for (size_t i = 0; slot != NULL && i < index; ++i) slot = slot->variant;
+  if (slot != NULL) *out_info = slot->info;
+  out_info->graphs = slot != NULL && slot->graph != NULL;
   if (slot != NULL && slot->graph != NULL) {
     *out_use = slot->graph->use;
     *out_retained = gcap_retained_share(slot->graph->retained);
   }
   if (*out_retained != NULL) gcap_graph_hold_locked(manager);
-  info.captures_next = gcap_graph_captures_next(manager, id, slot);
+  out_info->captures_next = gcap_graph_captures_next(manager, id, first);
   pthread_mutex_unlock(&manager->mutex);
-  return info;
+  return slot != NULL;
 }
 
 static void let_go(gcap_graph_manager_t* manager, gcap_retained_t* retained) {
@@ -154,21 +160,11 @@ static void let_go(gcap_graph_manager_t* manager, gcap_retained_t* retained) {
   gcap_graph_manager_let_go(manager);
 }
 
-static void add_info(gcap_graph_info_t* sum, const gcap_graph_info_t* info) {
-  sum->replays += info->replays;
-  sum->eager_runs += info->eager_runs;
-  sum->captures += info->captures;
-  sum->failures += info->failures;
-  sum->nodes += info->nodes;
-  sum->capture_ns += info->capture_ns;
-  sum->instantiate_ns += info->instantiate_ns;
-  sum->bytes += info->bytes;
-  sum->updates += info->updates;
-  sum->reinstantiations += info->reinstantiations;
-  sum->evictions += info->evictions;
-  sum->kernel_nodes += info->kernel_nodes;
-  sum->exec_bytes += info->exec_bytes;
-  ++sum->ids;
+static void add_slot(gcap_graph_info_t* sum, const gcap_graph_slot_t* slot) {
+  gcap_graph_info_add(sum, &slot->info);
+  sum->capture_ns += slot->info.capture_ns;
+  sum->instantiate_ns += slot->info.instantiate_ns;
+  if (!slot->is_variant) ++sum->ids;
 }
 
 // The sums over all ids. What each graph keeps is asked again first.
@@ -178,23 +174,33 @@ static gcap_graph_info_t sum_up(gcap_graph_manager_t* manager) {
   gcap_graph_hold_locked(manager);
   gcap_graph_slots_measure(manager);
   for (const gcap_graph_slot_t* slot = manager->captured.newest; slot != NULL; slot = slot->older) {
-    add_info(&sum, &slot->info);
+    add_slot(&sum, slot);
   }
-  sum.graphs = sum.ids;
-  for (const gcap_graph_slot_t* slot = manager->idle.newest; slot != NULL; slot = slot->older) {
-    add_info(&sum, &slot->info);
-  }
+  sum.graphs = manager->captured.count;
+  for (const gcap_graph_slot_t* slot = manager->idle.newest; slot != NULL; slot = slot->older) add_slot(&sum, slot);
   gcap_graph_let_go_locked(manager);
   pthread_mutex_unlock(&manager->mutex);
   return sum;
 }
 
 static gcap_graph_info_t info_of(gcap_graph_manager_t* manager, int id) {
-  gcap_graph_memory_use_t use = {0};
-  gcap_retained_t* retained = NULL;
-  gcap_graph_info_t info = copy_info(manager, id, &use, &retained);
-  gcap_graph_measure(&use, retained, &info);
-  let_go(manager, retained);
+  gcap_graph_info_t info = {0};
+  bool is_there = true;
+  for (size_t i = 0; is_there; ++i) {
+    gcap_graph_info_t one = {0};
+    gcap_graph_memory_use_t use = {0};
+    gcap_retained_t* retained = NULL;
+    is_there = copy_info(manager, id, i, &one, &use, &retained);
+    gcap_graph_measure(&use, retained, &one);
+    let_go(manager, retained);
+    if (i == 0) {
+      info = one;
+    } else if (is_there) {
+      gcap_graph_info_add(&info, &one);
+      info.graphs += one.graphs;
+      if (info.state != GCAP_GRAPH_CAPTURING && one.state == GCAP_GRAPH_CAPTURED) info.state = one.state;
+    }
+  }
   return info;
 }
 
@@ -207,8 +213,10 @@ void gcap_graph_manager_read_info(gcap_graph_manager_t* manager, int id, gcap_gr
 }
 
 static size_t add_ids(const gcap_graph_slot_list_t* list, size_t count, int* out_ids, size_t capacity) {
-  for (const gcap_graph_slot_t* slot = list->newest; slot != NULL; slot = slot->older, ++count) {
+  for (const gcap_graph_slot_t* slot = list->newest; slot != NULL; slot = slot->older) {
+    if (slot->is_variant) continue;
     if (count < capacity) out_ids[count] = slot->id;
+    ++count;
   }
   return count;
 }
@@ -248,6 +256,7 @@ const char* gcap_why_eager_name(gcap_why_eager_t why) {
     case GCAP_EAGER_NOT_MOVABLE: return "NOT_MOVABLE";
     case GCAP_EAGER_REFUSED: return "REFUSED";
     case GCAP_EAGER_CAPTURE_FAILED: return "CAPTURE_FAILED";
+    case GCAP_EAGER_GUARD: return "GUARD";
   }
   return "unknown gcap_why_eager_t";
 }
@@ -263,6 +272,7 @@ static gcap_status_t explain_eager(const gcap_graph_slot_t* slot) {
       return GCAP_STATUS(GCAP_UNAVAILABLE, "graph id %d cools down for %llu more runs, after: %s", slot->id,
                          (unsigned long long)slot->cooling_runs, failure);
     case GCAP_EAGER_NOT_MOVABLE: return gcap_graph_why_fixed(slot);
+    case GCAP_EAGER_GUARD: return gcap_graph_why_other(slot);
     case GCAP_EAGER_REFUSED:
     case GCAP_EAGER_CAPTURE_FAILED: return gcap_status_clone(slot->last_failure);
     default: return NULL;
@@ -278,6 +288,7 @@ static gcap_status_t answer(const gcap_graph_slot_t* slot, gcap_graph_question_t
       return slot->graph != NULL && slot->graph->moving != NULL ? gcap_status_clone(slot->graph->moving->refusal)
                                                                 : NULL;
     case GCAP_GRAPH_WHY_EAGER: return explain_eager(slot);
+    case GCAP_GRAPH_WHY_OTHER_VARIANT: return gcap_graph_why_other(slot);
   }
   return NULL;
 }
@@ -285,10 +296,10 @@ static gcap_status_t answer(const gcap_graph_slot_t* slot, gcap_graph_question_t
 gcap_status_t gcap_graph_manager_explain(gcap_graph_manager_t* manager, int id, gcap_graph_question_t question) {
   GCAP_RETURN_IF_NULL(manager);
   GCAP_RETURN_IF_ERROR(gcap_check_not_forked(__func__));
-  if ((unsigned)question > GCAP_GRAPH_WHY_EAGER) {
+  if ((unsigned)question > GCAP_GRAPH_WHY_OTHER_VARIANT) {
     return GCAP_STATUS(GCAP_INVALID_ARGUMENT,
                        "question is %d, allowed are WHY_CAPTURE_FAILED (0), WHY_NOT_UPDATED (1), WHY_NOT_MOVABLE (2), "
-                       "WHAT_CHANGED (3), WHY_EAGER (4)",
+                       "WHAT_CHANGED (3), WHY_EAGER (4), WHY_OTHER_VARIANT (5)",
                        (int)question);
   }
   pthread_mutex_lock(&manager->mutex);

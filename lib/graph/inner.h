@@ -88,6 +88,13 @@ gcap_status_t gcap_graph_buffers_copy_addresses(const gcap_graph_buffers_t* buff
 void gcap_run_give_addresses(const gcap_graph_buffers_t* buffers, void* const* addresses,
                              gcap_run_resources_t* resources);
 
+// --- The work of a run -----------------------------------------------------------------------------------------------
+
+// Says in which frame this thread calls the work of a run, and gives the frame before, for afterwards: what lies deeper
+// on the stack is gone when the work has returned, which a guard must not look at. NULL: in none.
+const void* gcap_graph_enter_work(const void* frame);
+static inline void gcap_graph_leave_work(const void** outer) { gcap_graph_enter_work(*outer); }
+
 // --- The way of every run --------------------------------------------------------------------------------------------
 
 // A replay, or rehearsals and the run, and once more the run after a failed capture, or all of it after a capture of
@@ -146,7 +153,7 @@ bool gcap_run_is_recorded(bool is_captured, gcap_run_result_t* result);
 typedef struct gcap_warm_up_steps {
   void* self;                                       // passed to all
   int (*id_of)(void* self, const gcap_run_t* run);  // of its key: GCAP_GRAPH_ID_NONE as long as it is not known
-  bool (*is_captured)(void* self, int id);
+  bool (*has_graph)(void* self, const gcap_run_t* run);
   gcap_status_t (*run)(void* self, const gcap_run_t* run);
   gcap_status_t (*explain)(void* self, int id, gcap_graph_question_t question);
 } gcap_warm_up_steps_t;
@@ -163,6 +170,10 @@ bool gcap_graph_manager_has_own_run(gcap_graph_manager_t* manager, int* out_id);
 
 // The id of a run, or of its key: GCAP_GRAPH_ID_NONE for a key that is not known. Takes the manager's mutex.
 int gcap_graph_manager_id_of(gcap_graph_manager_t* manager, const gcap_run_t* run);
+
+// Whether the run's id has a graph whose guards hold, as far as that can be seen without a function. Takes the
+// manager's mutex.
+bool gcap_graph_manager_has_graph(gcap_graph_manager_t* manager, const gcap_run_t* run);
 
 // Tells whether a run of `id` that is begun now would be captured. Takes the manager's mutex.
 bool gcap_graph_manager_captures_next(gcap_graph_manager_t* manager, int id);

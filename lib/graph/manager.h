@@ -14,6 +14,7 @@
 #include "lib/capture/inner.h"
 #include "lib/contents/inner.h"
 #include "lib/graph/cost.h"
+#include "lib/graph/guards.h"
 #include "lib/graph/inner.h"
 #include "lib/graph/keys.h"
 #include "lib/graph/moving.h"
@@ -40,10 +41,11 @@ typedef struct gcap_graph_memory_use {
 typedef struct gcap_graph_captured {
   // What a replay reads comes first, in one line of the cache: of a thousand graphs none is there by chance.
   int id;
-  cudaGraphExec_t exec;      // NULL once an update in place handed it on
-  cudaStream_t stream;       // that captured it
-  gcap_life_t* stream_life;  // NULL: not a stream of gcap
-  cudaGraph_t source;        // with the option keep_source, or if the graph can be moved
+  cudaGraphExec_t exec;         // NULL once an update in place handed it on
+  cudaStream_t stream;          // that captured it
+  gcap_life_t* stream_life;     // NULL: not a stream of gcap
+  gcap_graph_guards_t* guards;  // NULL: the graph depends on no decision
+  cudaGraph_t source;           // with the option keep_source, or if the graph can be moved
   gcap_retained_t* retained;
   gcap_graph_signature_t* signature;  // NULL: not signed
   gcap_contents_t contents;           // of what `exec` was made of, or updated to
@@ -65,6 +67,8 @@ typedef struct gcap_graph_captured {
 typedef struct gcap_graph_slot {
   // What a replay reads and writes comes first, up to info.replays.
   int id;
+  bool is_guarded;                        // its graph has guards, or others of the id come behind it
+  bool is_variant;                        // another one is the first of the id
   gcap_graph_captured_t* graph;           // replays while CAPTURED; else waits to be updated
   struct gcap_graph_slot *newer, *older;  // in the list of the slots with a graph, or of those without
   gcap_graph_info_t info;                 // its bytes: as last measured for the budget
@@ -73,12 +77,15 @@ typedef struct gcap_graph_slot {
   gcap_graph_run_history_t history;  // for the STABLE policy
   gcap_status_t last_failure;
   gcap_status_t update_refusal;
-  gcap_status_t change;            // from the graph before; NULL: none, or that was not kept
-  gcap_graph_moving_t* rehearsed;  // for the capture to come; NULL: nothing
-  uint64_t walk;                   // that measured it last
-  gcap_why_eager_t why_eager;      // the id's last run
-  gcap_graph_known_key_t* key;     // NULL: the id is the caller's own
-  bool is_pinned;                  // the graph is not evicted
+  gcap_status_t change;             // from the graph before; NULL: none, or that was not kept
+  gcap_graph_moving_t* rehearsed;   // for the capture to come; NULL: nothing
+  uint64_t walk;                    // that measured it last
+  gcap_why_eager_t why_eager;       // the id's last run
+  gcap_graph_known_key_t* key;      // NULL: the id is the caller's own
+  struct gcap_graph_slot* variant;  // the next older one of the id
+  uint64_t last_use;                // of a graph with guards: when they held last
+  gcap_status_t why_other;  // of the first: why no graph of the id was launched; NULL: one was, or none is there
+  bool is_pinned;           // the graph is not evicted
 } gcap_graph_slot_t;
 
 // Slots by their last use.
@@ -100,7 +107,9 @@ typedef struct gcap_graph_open_run {
   gcap_run_trace_t trace;  // the thread's, when the run began
   gcap_graph_signature_t* signature;
   gcap_graph_moving_t* moving;  // NULL: the run was begun without buffers
+  gcap_graph_stated_list_t stated;
   bool is_rehearsal;
+  bool is_undecided;  // the guards of its captures differ
   gcap_why_eager_t why_eager;
   bool tells_of_fixed;  // the first run that is eager because the id's graph cannot be moved
   bool capture_only;
@@ -121,6 +130,7 @@ struct gcap_graph_manager {
   gcap_graph_slot_list_t idle;      // the others, of which a bounded number is remembered
   uint64_t num_walks;               // over `captured` to measure
   size_t captured_bytes;            // the sum of their info.bytes
+  uint64_t num_uses;                // of graphs with guards
   uint32_t num_inside;              // calls that may run callbacks now, and use the manager afterwards
   gcap_graph_captured_t* retired;   // to be destroyed once their launches are done
   gcap_graph_manager_options_t options;
@@ -164,13 +174,21 @@ static inline gcap_graph_slot_t* gcap_graph_find_slot_of_run(const gcap_graph_ma
 gcap_graph_slot_t* gcap_graph_slot_add(gcap_graph_manager_t* manager, int id);
 // The same of a key that is not known, under an id of its own.
 gcap_graph_slot_t* gcap_graph_slot_add_key(gcap_graph_manager_t* manager, const gcap_graph_key_t* key);
-// Takes a slot out of the table, and frees it.
+// The same of another variant of a warm id, which becomes the first.
+gcap_graph_slot_t* gcap_graph_slot_add_variant(gcap_graph_manager_t* manager, gcap_graph_slot_t* first);
+// Makes a slot the first of its id.
+void gcap_graph_slot_make_first(gcap_graph_manager_t* manager, gcap_graph_slot_t* slot);
+// Takes a slot out of its id, and the id out of the table if it was the last, and frees it.
 void gcap_graph_slot_remove(gcap_graph_manager_t* manager, gcap_graph_slot_t* slot);
 // Notes that the slot is used now. Inline part: a replay under a budget does it.
 void gcap_graph_slot_make_newest(gcap_graph_manager_t* manager, gcap_graph_slot_t* slot);
 static inline void gcap_graph_slot_touch(gcap_graph_manager_t* manager, gcap_graph_slot_t* slot) {
   if (slot->newer != NULL) gcap_graph_slot_make_newest(manager, slot);
 }
+// Takes a slot that lost its graph out of an id that has others, which keep its counters; else leaves it.
+void gcap_graph_slot_merge(gcap_graph_manager_t* manager, gcap_graph_slot_t* slot);
+// Adds the counters of one slot, and what its graph takes, to a sum.
+void gcap_graph_info_add(gcap_graph_info_t* sum, const gcap_graph_info_t* info);
 // Gives the slot a graph, or NULL, and returns the one that it had. May forget an id, as gcap_graph_slot_add, but not
 // this one.
 gcap_graph_captured_t* gcap_graph_slot_set_graph(gcap_graph_manager_t* manager, gcap_graph_slot_t* slot,
@@ -185,7 +203,7 @@ gcap_status_t gcap_graph_not_captured(int id, gcap_graph_state_t state);
 gcap_status_t gcap_graph_name_failure(const gcap_graph_slot_t* slot, gcap_status_t status);
 // The same by the id. Takes the mutex.
 gcap_status_t gcap_graph_name_failure_of(gcap_graph_manager_t* manager, int id, gcap_status_t status);
-// The slot of `id` when it has a graph, in whatever state; else NOT_FOUND.
+// The newest slot of `id` that has a graph, in whatever state; else NOT_FOUND.
 gcap_status_t gcap_graph_find(gcap_graph_manager_t* manager, int id, gcap_graph_slot_t** out_slot);
 // The same for a graph that replays.
 gcap_status_t gcap_graph_find_replayable(gcap_graph_manager_t* manager, int id, gcap_graph_slot_t** out_slot);

@@ -107,6 +107,7 @@ gcap_status_t gcap_graph_moving_destroy(gcap_graph_moving_t* moving) {
   if (moving == NULL) return NULL;
   gcap_status_t status = gcap_stand_ins_destroy(&moving->stand_ins);
   for (size_t set = 0; set < GCAP_STAND_IN_SETS; ++set) gcap_contents_free(&moving->rehearsed[set]);
+  gcap_graph_stated_free(&moving->stated);
   gcap_layout_free(&moving->layout);
   gcap_relocation_destroy(moving->relocation);
   status = gcap_status_join(status, gcap_graph_values_end(&moving->values));
@@ -140,6 +141,8 @@ gcap_status_t gcap_graph_moving_adopt(gcap_graph_moving_t* moving, gcap_graph_mo
   moving->needs_memory = earlier->needs_memory;
   moving->num_rehearsed = earlier->num_rehearsed;
   earlier->num_rehearsed = 0;
+  moving->stated = earlier->stated;
+  earlier->stated = (gcap_graph_stated_list_t){0};
   for (size_t set = 0; set < GCAP_STAND_IN_SETS; ++set) {
     moving->rehearsed[set] = earlier->rehearsed[set];
     earlier->rehearsed[set] = (gcap_contents_t){0};

@@ -7,6 +7,7 @@
 
 #include "gcap/graph.h"
 #include "lib/contents/inner.h"
+#include "lib/graph/guards.h"
 #include "lib/graph/values.h"
 
 // Where a buffer was captured, which tells what may take its place.
@@ -42,9 +43,10 @@ typedef struct gcap_graph_moving {
   // With the buffers at their stand-ins.
   gcap_contents_t rehearsed[GCAP_STAND_IN_SETS];
   size_t num_rehearsed;
-  gcap_relocation_t* relocation;  // of a captured graph; NULL: it was never to be moved
-  gcap_status_t refusal;          // why the graph cannot be moved; NULL: it can
-  gcap_status_t conflict;         // why the last run that was left to its work could not be replayed; NULL: see refusal
+  gcap_graph_stated_list_t stated;  // by the work, in the first rehearsal
+  gcap_relocation_t* relocation;    // of a captured graph; NULL: it was never to be moved
+  gcap_status_t refusal;            // why the graph cannot be moved; NULL: it can
+  gcap_status_t conflict;  // why the last run that was left to its work could not be replayed; NULL: see refusal
   // Where the buffers have been: those of the capture, then the newest others, in a ring. Of a graph that can be moved.
   gcap_graph_spot_t* spots;  // [count + GCAP_GRAPH_MOVED_SPOTS]
   size_t num_spots, next_spot;

@@ -61,7 +61,7 @@ bool gcap_graph_plan_add_captured(gcap_graph_plan_t* plan, gcap_graph_manager_t*
   gcap_graph_info_t info;
   gcap_graph_manager_get_info(manager, id, &info);
   if (info.state != GCAP_GRAPH_CAPTURED) return false;
-  ++plan->graphs;
+  plan->graphs += info.graphs;
   plan->nodes += info.nodes;
   plan->kernel_nodes += info.kernel_nodes;
   plan->exec_bytes += info.exec_bytes;
@@ -79,6 +79,8 @@ static gcap_status_t capture(const gcap_run_t* run, const gcap_run_resources_t* 
                              gcap_retained_t** out_retained) {
   gcap_capture_t* scope = NULL;
   GCAP_RETURN_IF_ERROR(gcap_capture_begin(resources->cuda_stream, options, &scope));
+  GCAP_AT_SCOPE_END(gcap_graph_stated_free) gcap_graph_stated_list_t stated = {0};  // nobody replays
+  gcap_capture_set_owner(scope, &stated);
   GCAP_AT_SCOPE_END(abort_on_unwind) gcap_capture_t* unfinished = scope;
   gcap_status_t status = run->work(run->user, resources);
   unfinished = NULL;

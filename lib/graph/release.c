@@ -156,11 +156,11 @@ static bool is_over(const gcap_graph_manager_t* manager) {
          (options->max_bytes != 0 && manager->captured_bytes > options->max_bytes);
 }
 
-// The graph that was used longest ago, but for pinned ones and that of `kept_id`. While a run ends no id is being
+// The graph that was used longest ago, but for pinned ones and the newest of `kept_id`. While a run ends no id is being
 // captured.
 static gcap_graph_slot_t* find_oldest(const gcap_graph_manager_t* manager, int kept_id) {
   gcap_graph_slot_t* slot = manager->captured.oldest;
-  while (slot != NULL && (slot->id == kept_id || slot->is_pinned)) slot = slot->newer;
+  while (slot != NULL && (slot->is_pinned || (slot->id == kept_id && !slot->is_variant))) slot = slot->newer;
   return slot;
 }
 
@@ -171,6 +171,7 @@ static gcap_graph_captured_t* take_graph(gcap_graph_manager_t* manager, gcap_gra
   ++slot->info.evictions;
   gcap_graph_captured_t* captured = gcap_graph_slot_set_graph(manager, slot, NULL);
   captured->info = info;
+  gcap_graph_slot_merge(manager, slot);
   return captured;
 }
 
@@ -200,28 +201,55 @@ static gcap_status_t check_not_captured_now(const gcap_graph_slot_t* slot) {
                      slot->graph != NULL ? " again" : "");
 }
 
-// Takes the slot of `id` out of the table. `*out_captured` is its graph, if any. On failure nothing has changed.
-static gcap_status_t detach(gcap_graph_manager_t* manager, int id, gcap_graph_captured_t** out_captured) {
+// A graph that may be launched again must not have an event behind an earlier launch.
+static gcap_status_t unmark(gcap_graph_captured_t* captured, gcap_status_t refusal) {
+  if (captured->launched == NULL) return refusal;
+  refusal = gcap_status_join(refusal, GCAP_CUDA(cudaEventDestroy(captured->launched)));
+  captured->launched = NULL;
+  return refusal;
+}
+
+// Marks the graphs of an id, or none of them.
+static gcap_status_t mark_id(const gcap_graph_manager_t* manager, gcap_graph_slot_t* first) {
+  gcap_status_t status = NULL;
+  gcap_graph_slot_t* slot = first;
+  for (; status == NULL && slot != NULL; slot = slot->variant) {
+    status = check_not_captured_now(slot);
+    if (status == NULL && slot->graph != NULL) status = gcap_graph_mark_last_launch(manager, slot->graph);
+  }
+  for (gcap_graph_slot_t* marked = first; status != NULL && marked != slot; marked = marked->variant) {
+    if (marked->graph != NULL) status = unmark(marked->graph, status);
+  }
+  return status;
+}
+
+// Takes the slots of `id` out of the table. `*out_detached` lists the graphs. On failure nothing has changed.
+static gcap_status_t detach(gcap_graph_manager_t* manager, int id, gcap_graph_captured_t** out_detached) {
   gcap_graph_slot_t* slot = gcap_graph_find_slot(manager, id);
   if (slot == NULL)
     return GCAP_STATUS(GCAP_NOT_FOUND, "graph id %d is not known: it was not run, or was forgotten", id);
-  gcap_status_t status = check_not_captured_now(slot);
-  if (status == NULL && slot->graph != NULL) status = gcap_graph_mark_last_launch(manager, slot->graph);
+  gcap_status_t status = mark_id(manager, slot);
   if (status != NULL) return gcap_graph_name_failure(slot, status);
-  *out_captured = slot->graph;
-  gcap_graph_slot_remove(manager, slot);
+  while (slot != NULL) {
+    gcap_graph_slot_t* older = slot->variant;
+    gcap_graph_captured_t* captured = slot->graph;
+    gcap_graph_slot_remove(manager, slot);
+    if (captured != NULL) captured->next = *out_detached;
+    if (captured != NULL) *out_detached = captured;
+    slot = older;
+  }
   return NULL;
 }
 
 gcap_status_t gcap_graph_manager_release(gcap_graph_manager_t* manager, int id) {
   GCAP_RETURN_IF_NULL(manager);
   GCAP_RETURN_IF_ERROR(gcap_check_thread_not_capturing(__func__));
-  gcap_graph_captured_t* captured = NULL;
+  gcap_graph_captured_t* detached = NULL;
   pthread_mutex_lock(&manager->mutex);
-  gcap_status_t status = detach(manager, id, &captured);
+  gcap_status_t status = detach(manager, id, &detached);
   gcap_graph_hold_locked(manager);
   pthread_mutex_unlock(&manager->mutex);
-  if (captured != NULL) status = wait_and_destroy(captured);
+  status = gcap_status_join(status, gcap_graph_end_detached(detached));
   gcap_graph_manager_let_go(manager);
   return status;
 }
@@ -238,10 +266,7 @@ static gcap_status_t mark_or_refuse(const gcap_graph_manager_t* manager, gcap_gr
 // Those in slots may be launched again: an event behind an earlier launch must not stay.
 static gcap_status_t unmark_slots(gcap_graph_manager_t* manager, gcap_status_t refusal) {
   for (gcap_graph_slot_t* slot = manager->captured.newest; slot != NULL; slot = slot->older) {
-    gcap_graph_captured_t* captured = slot->graph;
-    if (captured->launched == NULL) continue;
-    refusal = gcap_status_join(refusal, GCAP_CUDA(cudaEventDestroy(captured->launched)));
-    captured->launched = NULL;
+    refusal = unmark(slot->graph, refusal);
   }
   return refusal;
 }

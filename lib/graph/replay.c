@@ -12,6 +12,7 @@
 #include "lib/graph/bind.h"
 #include "lib/graph/inner.h"
 #include "lib/graph/manager.h"
+#include "lib/graph/variants.h"
 #include "lib/internal/cuda_event.h"
 #include "lib/internal/stream_table.h"
 #include "lib/internal/synchronize.h"
@@ -191,6 +192,26 @@ static void tell_of_refusal(gcap_status_t refusal) {
   gcap_status_free(refusal);
 }
 
+// Chooses the graph of an id that has guards. `*out_slot`: the slot of the graph; or the first of the id, which has
+// none for now, or NULL. `*out_is_passed`: there is a graph, whose guards do not hold.
+static gcap_status_t choose(gcap_graph_manager_t* manager, const gcap_run_t* run, gcap_graph_slot_t** out_slot,
+                            bool* out_is_passed) {
+  gcap_graph_choice_t choice;
+  gcap_status_t status = gcap_graph_choose(manager, run, &choice);
+  *out_slot = choice.held != NULL ? choice.held : gcap_graph_find_slot_of_run(manager, run);
+  *out_is_passed = choice.held == NULL && (status != NULL || choice.has_graph);
+  return status;
+}
+
+// The answer to a replay of an id whose graphs were passed over.
+static gcap_status_t passed(gcap_graph_manager_t* manager, const gcap_run_t* run) {
+  pthread_mutex_lock(&manager->mutex);
+  const gcap_graph_slot_t* slot = gcap_graph_find_slot_of_run(manager, run);
+  gcap_status_t why = slot != NULL ? gcap_graph_name_failure(slot, gcap_graph_why_other(slot)) : NULL;
+  pthread_mutex_unlock(&manager->mutex);
+  return why != NULL ? why : GCAP_STATUS(GCAP_NOT_FOUND, "graph id %d is not captured any more", run->id);
+}
+
 static gcap_status_t not_captured(const gcap_run_t* run, gcap_graph_state_t state) {
   if (run->key == NULL) return gcap_graph_not_captured(run->id, state);
   return GCAP_STATUS(GCAP_NOT_FOUND, "graph key '%s' is not captured: it is %s",
@@ -206,9 +227,11 @@ static inline gcap_status_t replay(gcap_graph_manager_t* manager, const gcap_run
   pthread_mutex_lock(&manager->mutex);
   gcap_graph_slot_t* slot = gcap_graph_find_slot_of_run(manager, run);
   if (result != NULL && slot != NULL) result->id = slot->id;
-  found_t found = {.state = slot != NULL ? slot->info.state : GCAP_GRAPH_COLD};
-  gcap_status_t status = NULL;
-  if (found.state == GCAP_GRAPH_CAPTURED) {
+  found_t found = {0};
+  bool is_passed = false;
+  gcap_status_t status = slot != NULL && slot->is_guarded ? choose(manager, run, &slot, &is_passed) : NULL;
+  found.state = slot != NULL && !is_passed ? slot->info.state : GCAP_GRAPH_COLD;
+  if (status == NULL && found.state == GCAP_GRAPH_CAPTURED) {
     const uint64_t replays = slot->info.replays;
     if (stream == GCAP_RUN_OWN_STREAM) stream = slot->graph->stream;
     status = try_to_launch(manager, run, buffers, out_replayed != NULL, slot, stream, &found);
@@ -218,6 +241,7 @@ static inline gcap_status_t replay(gcap_graph_manager_t* manager, const gcap_run
   pthread_mutex_unlock(&manager->mutex);
   if (buffers != NULL) tell_of_refusal(found.refusal);
   if (status != NULL) return status;
+  if (is_passed) return out_replayed != NULL ? NULL : passed(manager, run);
   if (found.state != GCAP_GRAPH_CAPTURED || found.is_left) {
     return out_replayed != NULL ? NULL : not_captured(run, found.state);
   }
@@ -255,14 +279,16 @@ gcap_status_t gcap_graph_manager_replay(gcap_graph_manager_t* manager, const gca
   cudaStream_t stream = run->stream;
   pthread_mutex_lock(&manager->mutex);
   gcap_graph_slot_t* slot = gcap_graph_find_slot(manager, run->id);
-  const gcap_graph_state_t state = slot != NULL ? slot->info.state : GCAP_GRAPH_COLD;
-  gcap_status_t status = NULL;
-  if (state == GCAP_GRAPH_CAPTURED) {
+  bool is_passed = false;
+  gcap_status_t status = slot != NULL && slot->is_guarded ? choose(manager, run, &slot, &is_passed) : NULL;
+  const gcap_graph_state_t state = slot != NULL && !is_passed ? slot->info.state : GCAP_GRAPH_COLD;
+  if (status == NULL && state == GCAP_GRAPH_CAPTURED) {
     if (stream == GCAP_RUN_OWN_STREAM) stream = slot->graph->stream;
     status = stream == slot->graph->stream ? launch(manager, slot) : gcap_graph_launch_on(manager, slot, stream);
   }
   pthread_mutex_unlock(&manager->mutex);
   if (status != NULL) return status;
+  if (is_passed) return out_replayed != NULL ? NULL : passed(manager, run);
   if (state != GCAP_GRAPH_CAPTURED) return out_replayed != NULL ? NULL : gcap_graph_not_captured(run->id, state);
   if (out_replayed != NULL) *out_replayed = true;
   return run->synchronize ? gcap_synchronize_stream(stream) : NULL;

@@ -18,6 +18,7 @@
 #include "lib/capture/inner.h"
 #include "lib/graph/bind.h"
 #include "lib/graph/inner.h"
+#include "lib/graph/variants.h"
 #include "lib/internal/forked.h"
 #include "lib/internal/stream_table.h"
 #include "lib/internal/synchronize.h"
@@ -37,6 +38,7 @@ static void note_scope_closed(void* user, bool committed) {
 static gcap_status_t open_scope(gcap_graph_manager_t* manager, cudaStream_t stream, gcap_capture_t** out_capture) {
   GCAP_RETURN_IF_ERROR(gcap_capture_begin(stream, &manager->options.capture, out_capture));
   gcap_capture_set_work(*out_capture, gcap_graph_key_of(manager->run.id), manager->run.is_rehearsal);
+  gcap_capture_set_owner(*out_capture, &manager->run.stated);
   gcap_status_t status = gcap_capture_on_close(*out_capture, note_scope_closed, manager);
   if (status == NULL) return NULL;
   gcap_capture_abort(*out_capture);
@@ -53,6 +55,7 @@ static void forget_run(gcap_graph_open_run_t* run) {
   gcap_life_release(run->thread);
   gcap_life_release(run->stream_life);
   free(run->signature);
+  gcap_graph_stated_free(&run->stated);
   gcap_status_ignore(gcap_graph_moving_destroy(run->moving));  // its stand-ins are gone already
   *run = (gcap_graph_open_run_t){0};
 }
@@ -115,6 +118,7 @@ gcap_status_t gcap_graph_run_close_abandoned(gcap_graph_manager_t* manager) {
   GCAP_RETURN_IF_ERROR(gcap_graph_run_check_abandoned(manager));
   const bool is_own_capture = gcap_graph_run_is_own_capture(manager);
   // Who closes it owns it: a run of a thread that has exited is nobody's, and only one may take it.
+  if (run->thread == gcap_thread_life() && run->capture == NULL) gcap_graph_eager_run_ends();
   gcap_life_release(run->thread);
   run->thread = gcap_life_retain(gcap_thread_life());
   begin_busy(manager);
@@ -260,12 +264,35 @@ static gcap_status_t begin_capture(gcap_graph_manager_t* manager, gcap_graph_slo
   return NULL;
 }
 
+// Finds the graph of the run's id whose guards hold, or the slot of its next capture. Functions of guards are asked
+// with the run busy, and may release the id.
+static gcap_status_t begin_guarded(gcap_graph_manager_t* manager, const gcap_run_t* given,
+                                   gcap_graph_slot_t** out_slot) {
+  gcap_graph_open_run_t* run = &manager->run;
+  gcap_graph_choice_t choice;
+  run->is_busy = true;
+  gcap_status_t status = gcap_graph_choose(manager, given, &choice);
+  run->is_busy = false;
+  if (status == NULL) status = find_or_add_slot(manager, given, out_slot);
+  if (status != NULL) return status;
+  run->id = (*out_slot)->id;
+  if (choice.held != NULL) *out_slot = choice.held;
+  if (choice.held != NULL || !choice.has_graph) return NULL;
+  if (choice.has_failed) run->why_eager = GCAP_EAGER_GUARD;
+  if (choice.has_failed) return NULL;
+  gcap_graph_slot_t* slot = gcap_graph_slot_to_capture(manager, *out_slot);
+  if (slot != NULL) *out_slot = slot;
+  return slot != NULL ? NULL : GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory for graph id %d", run->id);
+}
+
 // Finds the slot of the run's id, and tells whether the run is to be captured.
 static gcap_status_t begin_id(gcap_graph_manager_t* manager, const gcap_run_t* given, gcap_graph_slot_t** out_slot,
                               bool* out_captures) {
   GCAP_RETURN_IF_ERROR(find_or_add_slot(manager, given, out_slot));
   gcap_graph_open_run_t* run = &manager->run;
   run->id = (*out_slot)->id;
+  if ((*out_slot)->is_guarded) GCAP_RETURN_IF_ERROR(begin_guarded(manager, given, out_slot));
+  if (run->why_eager != GCAP_EAGER_NOT) return NULL;
   if ((*out_slot)->info.state == GCAP_GRAPH_CAPTURED) {
     if (!run->capture_only && run->moving != NULL && gcap_graph_is_fixed_for(*out_slot, run->moving)) {
       run->tells_of_fixed = !(*out_slot)->graph->told_of_fixed;
@@ -316,6 +343,7 @@ static gcap_status_t begin_run_locked(gcap_graph_manager_t* manager, const gcap_
     forget_run(run);
     return gcap_graph_name_failure(slot, status);
   }
+  if (run->capture == NULL) gcap_graph_eager_run_begins();
   run->trace = gcap_graph_trace_begin();
   *out_kind = kind_of(run);
   return NULL;
@@ -383,6 +411,7 @@ static gcap_status_t begin_and_place(gcap_graph_manager_t* manager, const gcap_r
 gcap_status_t gcap_graph_begin(gcap_graph_manager_t* manager, const gcap_run_t* run, gcap_graph_run_kind_t* out_kind,
                                void** out_addresses) {
   *out_kind = GCAP_GRAPH_RUN_EAGER;
+  GCAP_RETURN_IF_ERROR(gcap_graph_refuse_in_guard("the begin of a run"));
   GCAP_RETURN_IF_ERROR(gcap_graph_check_id(run));
   GCAP_RETURN_IF_ERROR(gcap_run_check_capture_only(run));
   GCAP_RETURN_IF_ERROR(gcap_graph_bindings_check(run->bindings, run->num_bindings));
@@ -409,9 +438,13 @@ gcap_status_t gcap_graph_manager_begin_run(gcap_graph_manager_t* manager, const 
   return gcap_graph_begin(manager, run, out_kind, out_addresses);
 }
 
-bool gcap_graph_captures_next(const gcap_graph_manager_t* manager, int id, const gcap_graph_slot_t* slot) {
+bool gcap_graph_captures_next(const gcap_graph_manager_t* manager, int id, gcap_graph_slot_t* slot) {
   if (id == GCAP_GRAPH_ID_NONE) return false;
   gcap_graph_slot_t rehearsed = {0};
+  if (slot != NULL && slot->is_guarded) {
+    if (gcap_graph_may_hold(slot)) return false;
+    if (slot->info.state == GCAP_GRAPH_CAPTURED) return true;
+  }
   if (slot != NULL) rehearsed = *slot;
   return plan_run(manager, &rehearsed);
 }
@@ -423,6 +456,13 @@ int gcap_graph_manager_id_of(gcap_graph_manager_t* manager, const gcap_run_t* ru
   const int id = slot != NULL ? slot->id : GCAP_GRAPH_ID_NONE;
   pthread_mutex_unlock(&manager->mutex);
   return id;
+}
+
+bool gcap_graph_manager_has_graph(gcap_graph_manager_t* manager, const gcap_run_t* run) {
+  pthread_mutex_lock(&manager->mutex);
+  const bool has_graph = gcap_graph_may_hold(gcap_graph_find_slot_of_run(manager, run));
+  pthread_mutex_unlock(&manager->mutex);
+  return has_graph;
 }
 
 bool gcap_graph_manager_captures_next(gcap_graph_manager_t* manager, int id) {
@@ -438,8 +478,10 @@ gcap_status_t gcap_graph_manager_recapture(gcap_graph_manager_t* manager, int id
   pthread_mutex_lock(&manager->mutex);
   gcap_graph_slot_t* slot = NULL;
   gcap_status_t status = gcap_graph_find(manager, id, &slot);
-  if (status == NULL) slot->info.state = gcap_graph_state_after(slot->info.state, GCAP_GRAPH_STEP_RECAPTURE);
   status = gcap_graph_name_failure(slot, status);
+  for (; status == NULL && slot != NULL; slot = slot->variant) {
+    slot->info.state = gcap_graph_state_after(slot->info.state, GCAP_GRAPH_STEP_RECAPTURE);
+  }
   pthread_mutex_unlock(&manager->mutex);
   return status;
 }
@@ -451,6 +493,7 @@ static gcap_status_t commit(gcap_graph_manager_t* manager, gcap_graph_slot_t* sl
                             gcap_graph_captured_t** out_evicted) {
   gcap_graph_captured_t* captured = build->captured;
   gcap_graph_captured_t* old = gcap_graph_slot_set_graph(manager, slot, captured);
+  slot->last_use = ++manager->num_uses;
   slot->failures_in_a_row = 0;
   slot->info.state = gcap_graph_state_after(slot->info.state, GCAP_GRAPH_STEP_COMMIT);
   slot->info.nodes = build->nodes;
@@ -503,6 +546,20 @@ static gcap_status_t finish_capture(gcap_graph_manager_t* manager, gcap_status_t
   return status;
 }
 
+// Keeps what the work stated in the first rehearsal; another one must state the same.
+static gcap_status_t keep_stated(gcap_graph_open_run_t* run) {
+  gcap_graph_moving_t* moving = run->moving;
+  if (moving->num_rehearsed == 0) {
+    gcap_graph_stated_free(&moving->stated);
+    moving->stated = run->stated;
+    run->stated = (gcap_graph_stated_list_t){0};
+    return NULL;
+  }
+  gcap_status_t undecided = gcap_graph_stated_compare(&moving->stated, &run->stated);
+  run->is_undecided = undecided != NULL;
+  return undecided;
+}
+
 // Keeps what a rehearsal recorded for the capture to come. Called without the mutex.
 static gcap_status_t keep_rehearsed(gcap_graph_open_run_t* run, gcap_status_t run_status) {
   cudaGraph_t graph = NULL;
@@ -510,7 +567,9 @@ static gcap_status_t keep_rehearsed(gcap_graph_open_run_t* run, gcap_status_t ru
   gcap_capture_fail_once(run->capture, run_status);
   gcap_status_t status = gcap_capture_end(run->capture, &graph, &retained);
   if (status != NULL) return gcap_status_join(status, gcap_stand_ins_destroy(&run->moving->stand_ins));
+  gcap_status_t undecided = keep_stated(run);
   status = gcap_graph_moving_end_rehearsal(run->moving, graph);
+  if (undecided != NULL) status = gcap_status_join(undecided, status);
   status = gcap_status_join(status, GCAP_CUDA(cudaGraphDestroy(graph)));
   gcap_retained_release(retained);
   return status;
@@ -522,7 +581,7 @@ static gcap_status_t finish_rehearsal(gcap_graph_manager_t* manager, gcap_status
   gcap_graph_slot_t* slot = gcap_graph_find_slot(manager, run->id);  // it stays, since it is CAPTURING
   pthread_mutex_unlock(&manager->mutex);
   gcap_status_t status = keep_rehearsed(run, run_status);
-  const bool is_last = run->moving->needs_memory;
+  const bool is_last = run->moving->needs_memory || run->is_undecided;
   if (status != NULL && !is_last) {
     gcap_log(GCAP_LOG_INFO, "graph id %d is rehearsed again, with memory: %s", run->id, gcap_status_message(status));
   }
@@ -589,6 +648,7 @@ static gcap_status_t close_run(gcap_graph_manager_t* manager, gcap_status_t run_
   gcap_status_t status = run_status;
   bool is_complete = false;
   if (run->capture == NULL) {
+    gcap_graph_eager_run_ends();
     is_complete = run_status == NULL;
     finish_eager(manager, trace, is_complete);
     result->outcome = is_complete ? GCAP_RUN_EAGER : GCAP_RUN_NOT_DONE;

@@ -6,6 +6,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "lib/graph/manager.h"
 #include "lib/internal/cache_line.h"
@@ -28,11 +29,13 @@ gcap_status_t gcap_graph_name_failure_of(gcap_graph_manager_t* manager, int id, 
 }
 
 static gcap_status_t find_if(gcap_graph_manager_t* manager, int id, bool must_replay, gcap_graph_slot_t** out_slot) {
-  gcap_graph_slot_t* slot = gcap_graph_find_slot(manager, id);
-  *out_slot = slot;
-  const gcap_graph_state_t state = slot != NULL ? slot->info.state : GCAP_GRAPH_COLD;
-  if (slot != NULL && (must_replay ? state == GCAP_GRAPH_CAPTURED : slot->graph != NULL)) return NULL;
-  return gcap_graph_not_captured(id, state);
+  gcap_graph_slot_t* first = gcap_graph_find_slot(manager, id);
+  for (gcap_graph_slot_t* slot = first; slot != NULL; slot = slot->variant) {
+    *out_slot = slot;
+    if (must_replay ? slot->info.state == GCAP_GRAPH_CAPTURED : slot->graph != NULL) return NULL;
+  }
+  *out_slot = first;
+  return gcap_graph_not_captured(id, first != NULL ? first->info.state : GCAP_GRAPH_COLD);
 }
 
 gcap_status_t gcap_graph_find(gcap_graph_manager_t* manager, int id, gcap_graph_slot_t** out_slot) {
@@ -111,6 +114,88 @@ gcap_graph_slot_t* gcap_graph_slot_add_key(gcap_graph_manager_t* manager, const 
   return slot;
 }
 
+// --- Variants -------------------------------------------------------------------------------------------------------
+
+static void note_guarded(gcap_graph_slot_t* slot) {
+  slot->is_guarded = slot->variant != NULL || (slot->graph != NULL && slot->graph->guards != NULL);
+}
+
+// Lets the table and the key lead to the slot.
+static void lead_to(gcap_graph_manager_t* manager, gcap_graph_slot_t* slot) {
+  gcap_graph_slot_cell_t* cell = gcap_hash_table_find(&manager->slots, gcap_graph_key_of(slot->id));
+  cell->slot = slot;
+  if (slot->key != NULL) slot->key->slot = slot;
+  slot->is_variant = false;
+}
+
+// Takes the slot out of its chain. The id keeps its place in the table while it has another slot.
+static void unchain(gcap_graph_manager_t* manager, gcap_graph_slot_t* slot) {
+  gcap_graph_slot_t* newer = gcap_graph_find_slot(manager, slot->id);
+  if (newer == slot) {
+    if (slot->variant != NULL) lead_to(manager, slot->variant);
+    return;
+  }
+  while (newer->variant != slot) newer = newer->variant;
+  newer->variant = slot->variant;
+  note_guarded(newer);
+}
+
+// Puts a slot that is in no chain before the first of its id.
+static void put_first(gcap_graph_manager_t* manager, gcap_graph_slot_t* slot, gcap_graph_slot_t* first) {
+  slot->variant = first;
+  first->is_variant = true;
+  slot->why_eager = first->why_eager;
+  slot->why_other = first->why_other;
+  first->why_other = NULL;
+  lead_to(manager, slot);
+  note_guarded(slot);
+}
+
+void gcap_graph_slot_make_first(gcap_graph_manager_t* manager, gcap_graph_slot_t* slot) {
+  gcap_graph_slot_t* first = gcap_graph_find_slot(manager, slot->id);
+  if (first == slot) return;
+  unchain(manager, slot);
+  put_first(manager, slot, first);
+}
+
+gcap_graph_slot_t* gcap_graph_slot_add_variant(gcap_graph_manager_t* manager, gcap_graph_slot_t* first) {
+  gcap_graph_slot_t* slot = gcap_calloc_line(sizeof(*slot));
+  if (slot == NULL) return NULL;
+  slot->id = first->id;
+  slot->key = first->key;
+  memcpy(slot->info.name, first->info.name, sizeof(slot->info.name));
+  slot->info.state =
+      gcap_graph_state_after(gcap_graph_state_after(GCAP_GRAPH_COLD, GCAP_GRAPH_STEP_FIRST_RUN), GCAP_GRAPH_STEP_WARM);
+  put_first(manager, slot, first);
+  list_add_newest(&manager->idle, slot);
+  forget_idle(manager);
+  return slot;
+}
+
+void gcap_graph_info_add(gcap_graph_info_t* sum, const gcap_graph_info_t* info) {
+  sum->replays += info->replays;
+  sum->eager_runs += info->eager_runs;
+  sum->captures += info->captures;
+  sum->failures += info->failures;
+  sum->nodes += info->nodes;
+  sum->bytes += info->bytes;
+  sum->updates += info->updates;
+  sum->reinstantiations += info->reinstantiations;
+  sum->evictions += info->evictions;
+  sum->kernel_nodes += info->kernel_nodes;
+  sum->exec_bytes += info->exec_bytes;
+}
+
+void gcap_graph_slot_merge(gcap_graph_manager_t* manager, gcap_graph_slot_t* slot) {
+  gcap_graph_slot_t* other = gcap_graph_find_slot(manager, slot->id);
+  if (other == slot) other = slot->variant;
+  if (other == NULL) return;
+  gcap_graph_info_add(&other->info, &slot->info);
+  gcap_graph_slot_remove(manager, slot);
+}
+
+// --- Graphs ---------------------------------------------------------------------------------------------------------
+
 static void set_bytes(gcap_graph_manager_t* manager, gcap_graph_slot_t* slot, size_t bytes) {
   manager->captured_bytes += bytes - slot->info.bytes;
   slot->info.bytes = bytes;
@@ -119,11 +204,16 @@ static void set_bytes(gcap_graph_manager_t* manager, gcap_graph_slot_t* slot, si
 void gcap_graph_slot_remove(gcap_graph_manager_t* manager, gcap_graph_slot_t* slot) {
   list_remove(manager, slot);
   set_bytes(manager, slot, 0);
-  gcap_hash_table_remove(&manager->slots, gcap_hash_table_find(&manager->slots, gcap_graph_key_of(slot->id)));
-  gcap_graph_keys_remove(&manager->keys, slot->key);
+  unchain(manager, slot);
+  gcap_graph_slot_cell_t* cell = gcap_hash_table_find(&manager->slots, gcap_graph_key_of(slot->id));
+  if (cell->slot == slot) {
+    gcap_hash_table_remove(&manager->slots, cell);
+    gcap_graph_keys_remove(&manager->keys, slot->key);
+  }
   gcap_status_free(slot->last_failure);
   gcap_status_free(slot->update_refusal);
   gcap_status_free(slot->change);
+  gcap_status_free(slot->why_other);
   gcap_status_ignore(gcap_graph_moving_destroy(slot->rehearsed));  // its stand-ins are gone already
   free(slot);
 }
@@ -134,6 +224,7 @@ gcap_graph_captured_t* gcap_graph_slot_set_graph(gcap_graph_manager_t* manager, 
   list_remove(manager, slot);
   if (graph == NULL) set_bytes(manager, slot, 0);
   slot->graph = graph;
+  note_guarded(slot);
   list_add_newest(list_of(manager, slot), slot);
   forget_idle(manager);
   return old;
@@ -152,7 +243,8 @@ static gcap_graph_slot_t* measure(gcap_graph_manager_t* manager, gcap_graph_slot
   gcap_retained_release(retained);
   pthread_mutex_lock(&manager->mutex);
   slot = gcap_graph_find_slot(manager, id);
-  if (slot == NULL || slot->graph != graph) return manager->captured.newest;  // it was released
+  while (slot != NULL && slot->graph != graph) slot = slot->variant;
+  if (slot == NULL) return manager->captured.newest;  // it was released
   set_bytes(manager, slot, measured.bytes);
   return slot->older;
 }

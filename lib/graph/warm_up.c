@@ -35,9 +35,7 @@ static gcap_status_t run_one(const warm_up_t* w, size_t index, const gcap_run_t*
                               w->steps->id_of(w->steps->self, given));
 }
 
-static bool has_graph(const warm_up_t* w, const gcap_run_t* run) {
-  return w->steps->is_captured(w->steps->self, w->steps->id_of(w->steps->self, run));
-}
+static bool has_graph(const warm_up_t* w, const gcap_run_t* run) { return w->steps->has_graph(w->steps->self, run); }
 
 // Runs once each id that has no graph, of the runs that are capture_only or of the others. `*out_left`: how many of
 // them have none.
@@ -100,7 +98,7 @@ gcap_status_t gcap_warm_up_by_steps(const gcap_warm_up_steps_t* steps, const gca
 
 static int id_of(void* self, const gcap_run_t* run) { return gcap_graph_manager_id_of(self, run); }
 
-static bool is_captured(void* self, int id) { return gcap_graph_manager_is_captured(self, id); }
+static bool manager_has_graph(void* self, const gcap_run_t* run) { return gcap_graph_manager_has_graph(self, run); }
 
 static gcap_status_t run_step(void* self, const gcap_run_t* run) { return gcap_graph_manager_run(self, run); }
 
@@ -120,6 +118,6 @@ gcap_status_t gcap_graph_manager_warm_up(gcap_graph_manager_t* manager, const gc
   GCAP_AT_SCOPE_END(let_go) gcap_graph_manager_t* held = manager;
   gcap_graph_manager_hold(held);
   const gcap_warm_up_steps_t steps = {
-      .self = manager, .id_of = id_of, .is_captured = is_captured, .run = run_step, .explain = explain};
+      .self = manager, .id_of = id_of, .has_graph = manager_has_graph, .run = run_step, .explain = explain};
   return gcap_warm_up_by_steps(&steps, runs, num_runs, on_run, user);
 }

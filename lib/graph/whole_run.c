@@ -22,9 +22,7 @@ typedef struct whole_run {
 static gcap_status_t replay_step(void* self, gcap_run_result_t* result, bool* out_replayed) {
   const whole_run_t* whole = self;
   if (whole->run->capture_only) {
-    const bool is_captured =
-        gcap_graph_manager_is_captured(whole->manager, gcap_graph_manager_id_of(whole->manager, whole->run));
-    *out_replayed = gcap_run_is_recorded(is_captured, result);
+    *out_replayed = gcap_run_is_recorded(gcap_graph_manager_has_graph(whole->manager, whole->run), result);
     return NULL;
   }
   return gcap_graph_replay(whole->manager, whole->run, result, out_replayed);
@@ -47,6 +45,8 @@ static gcap_status_t issue_step(void* self, int id, gcap_run_result_t* result, g
   gcap_run_result_init(result);
   GCAP_RETURN_IF_ERROR(gcap_graph_begin(manager, &run, out_kind, whole->addresses));
   GCAP_AT_SCOPE_END(end_run_on_unwind) gcap_graph_manager_t* unfinished = manager;
+  GCAP_AT_SCOPE_END(gcap_graph_leave_work) const void* outer = gcap_graph_enter_work(__builtin_frame_address(0));
+  (void)outer;
   gcap_run_resources_t resources = {.struct_size = sizeof(resources), .cuda_stream = run.stream};
   gcap_run_give_addresses(run.buffers, whole->addresses, &resources);
   gcap_status_t status = gcap_run_keep_addresses(*out_kind, &resources);

@@ -297,12 +297,23 @@ gcap_status_t gcap_runtime_replay(gcap_runtime_t* runtime, const gcap_run_t* run
 
 // --- Graphs of the calling thread -----------------------------------------------------------------------------------
 
-int gcap_runtime_id_of(gcap_runtime_t* runtime, const gcap_run_t* run) {
-  if (run->key == NULL || runtime->own == NULL) return run->id;
+// NULL: a runtime of a table, or a thread without a context, which has no graph.
+static gcap_graph_manager_t* own_graphs(gcap_runtime_t* runtime) {
   gcap_graph_manager_t* graphs = NULL;
+  if (runtime->own == NULL) return NULL;
   gcap_status_t status = gcap_runtime_graphs(runtime, &graphs);
-  gcap_status_ignore(status);  // a thread without a context has no graph
-  return graphs != NULL ? gcap_graph_manager_id_of(graphs, run) : GCAP_GRAPH_ID_NONE;
+  gcap_status_ignore(status);
+  return graphs;
+}
+
+int gcap_runtime_id_of(gcap_runtime_t* runtime, const gcap_run_t* run) {
+  gcap_graph_manager_t* graphs = own_graphs(runtime);
+  return graphs != NULL ? gcap_graph_manager_id_of(graphs, run) : run->id;
+}
+
+bool gcap_runtime_has_graph(gcap_runtime_t* runtime, const gcap_run_t* run) {
+  gcap_graph_manager_t* graphs = own_graphs(runtime);
+  return graphs != NULL ? gcap_graph_manager_has_graph(graphs, run) : gcap_runtime_is_captured(runtime, run->id);
 }
 
 bool gcap_runtime_is_captured(gcap_runtime_t* runtime, int graph_id) {

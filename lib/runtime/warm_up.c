@@ -15,7 +15,7 @@
 
 static int id_of(void* self, const gcap_run_t* run) { return gcap_runtime_id_of(self, run); }
 
-static bool is_captured(void* self, int id) { return gcap_runtime_is_captured(self, id); }
+static bool has_graph(void* self, const gcap_run_t* run) { return gcap_runtime_has_graph(self, run); }
 
 static gcap_status_t run_step(void* self, const gcap_run_t* run) { return gcap_runtime_run(self, run); }
 
@@ -70,7 +70,7 @@ static gcap_status_t warm_up(gcap_runtime_t* runtime, const gcap_run_t* runs, si
   GCAP_RETURN_IF_ERROR(begin_hold(&hold));
   GCAP_AT_SCOPE_END(end_hold) hold_t held = hold;
   const gcap_warm_up_steps_t steps = {
-      .self = held.runtime, .id_of = id_of, .is_captured = is_captured, .run = run_step, .explain = explain};
+      .self = held.runtime, .id_of = id_of, .has_graph = has_graph, .run = run_step, .explain = explain};
   return gcap_warm_up_by_steps(&steps, runs, num_runs, on_run, user);
 }
 

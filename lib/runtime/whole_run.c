@@ -39,6 +39,8 @@ static gcap_status_t issue_on_device(const gcap_runtime_t* runtime, const gcap_r
                                      const gcap_run_resources_t* resources, int previous_device) {
   GCAP_AT_SCOPE_END(end_run_on_unwind)
   unfinished_run_t unfinished = {(gcap_runtime_t*)runtime, gcap_stream_device(resources->stream), previous_device};
+  GCAP_AT_SCOPE_END(gcap_graph_leave_work) const void* outer = gcap_graph_enter_work(__builtin_frame_address(0));
+  (void)outer;
   gcap_status_t status = run->work(run->user, resources);
   unfinished.runtime = NULL;
   return status;
@@ -64,8 +66,7 @@ gcap_status_t gcap_runtime_run_once(gcap_runtime_t* runtime, const gcap_run_t* r
 static gcap_status_t replay_step(void* self, gcap_run_result_t* result, bool* out_replayed) {
   whole_run_t* whole = self;
   if (whole->run.capture_only) {
-    const int id = gcap_runtime_id_of(whole->runtime, &whole->run);
-    *out_replayed = gcap_run_is_recorded(gcap_runtime_is_captured(whole->runtime, id), result);
+    *out_replayed = gcap_run_is_recorded(gcap_runtime_has_graph(whole->runtime, &whole->run), result);
     return NULL;
   }
   if (whole->run.result != NULL) whole->run.result = result;  // nobody asks: the shorter way

@@ -40,6 +40,21 @@ gcap_status_t Find(S* s) {
   int id = 0;
   return gcap_graph_manager_find(s->manager, &kKey, &id);
 }
+// A decision that the work states, and one that was another when the graph was captured.
+gcap_graph_guard_t GuardOf(const int* decision) {
+  gcap_graph_guard_t guard;
+  gcap_graph_guard_init(&guard);
+  guard.name = "decision";
+  guard.kind = GCAP_GRAPH_GUARD_BYTES;
+  guard.address = decision;
+  guard.bytes = sizeof(*decision);
+  return guard;
+}
+int g_decision = 0;
+gcap_status_t State(S*) {
+  const gcap_graph_guard_t guard = GuardOf(&g_decision);
+  return GCAP_GRAPH_GUARD(&guard);
+}
 void Stale(S* s) {
   s->CaptureRun(S::kId);
   GCAP_EXPECT_OK(gcap_graph_manager_recapture(s->manager, S::kId));
@@ -70,6 +85,20 @@ gcap_status_t RunKeyed(S* s) {
   return gcap_graph_manager_run(s->manager, &run);
 }
 void CapturedKey(S* s) { GCAP_EXPECT_OK(RunKeyed(s)); }
+gcap_status_t RunGuarded(S* s) {
+  const PlainWork work = [](void* scene, cudaStream_t stream) {
+    GCAP_RETURN_IF_ERROR(State(static_cast<S*>(scene)));
+    return Work(scene, stream);
+  };
+  return RunPlain(s->manager, S::kId, s->Handle(), work, s, true);
+}
+void CapturedForOther(S* s) {
+  for (g_decision = 1; g_decision < 3; ++g_decision) GCAP_EXPECT_OK(RunGuarded(s));
+}
+void CapturedForThese(S* s) {
+  CapturedForOther(s);
+  g_decision = 1;
+}
 gcap_status_t Plan(S* s) {
   const PlannedPlain run = {S::kId, Work, s};
   gcap_graph_plan_t plan;
@@ -142,6 +171,10 @@ std::vector<Walk> RunWalks() {
       WalkOf<S>("gcap_graph_manager_run", RunKeyed, nullptr, "capture of a key").Recovers(),
       WalkOf<S>("gcap_graph_manager_replay", ReplayKeyed, CapturedKey, "by key"),
       WalkOf<S>("gcap_graph_manager_find", Find, CapturedKey).MakesNoCall(),
+      WalkOf<S>("gcap_graph_guard", State, OpenRun).MakesNoCall().Then<S>(EndRun),
+      WalkOf<S>("gcap_graph_manager_run", RunGuarded, CapturedForOther, "capture of a variant").Recovers(),
+      WalkOf<S>("gcap_graph_manager_run", RunGuarded, CapturedForThese, "replay of a variant"),
+      WalkOf<S>(CALL(gcap_graph_manager_release, s->manager, S::kId), CapturedForOther, "variants"),
       WalkOf<S>(CALL(gcap_graph_manager_recapture, s->manager, S::kId), Captured).MakesNoCall(),
       WalkOf<S>(CALL(gcap_graph_manager_release, s->manager, S::kId), Captured),
       WalkOf<S>(CALL(gcap_graph_manager_release_all, s->manager), TwoCaptured),

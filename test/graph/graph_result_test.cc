@@ -228,7 +228,7 @@ TEST_F(GraphResult, IdsAreListedAndSummedUp) {
 
 TEST_F(GraphResult, AQuestionThatDoesNotExistIsRefused) {
   Create(0);
-  for (int question : {-1, GCAP_GRAPH_WHY_EAGER + 1}) {
+  for (int question : {-1, GCAP_GRAPH_WHY_OTHER_VARIANT + 1}) {
     GCAP_EXPECT_FAILS(gcap_graph_manager_explain(manager_, 0, static_cast<gcap_graph_question_t>(question)),
                       GCAP_INVALID_ARGUMENT, "question is " + std::to_string(question));
   }

@@ -1,0 +1,32 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// variants.h: the graphs of one id, which differ by their guards. Called with the manager's mutex held.
+#ifndef GCAP_LIB_GRAPH_VARIANTS_H_
+#define GCAP_LIB_GRAPH_VARIANTS_H_
+
+#include "lib/graph/manager.h"
+
+// What the guards of an id's graphs say.
+typedef struct gcap_graph_choice {
+  gcap_graph_slot_t* held;  // replays, and all its guards hold; NULL: there is none
+  bool has_graph;           // one replays, whatever its guards say
+  bool has_failed;          // a function of a guard gave no answer
+} gcap_graph_choice_t;
+
+// Chooses the graph of a run's id, newest first. Drops the mutex around functions of guards: the slot that the caller
+// had may be gone afterwards. If there is no graph to launch, the id keeps why.
+//   FAILED_PRECONDITION  a function of a guard was to be asked by one, or left a capture open
+gcap_status_t gcap_graph_choose(gcap_graph_manager_t* manager, const gcap_run_t* run,
+                                gcap_graph_choice_t* out_choice) GCAP_NODISCARD;
+
+// The slot that the next capture of an id is to fill whose graphs do not hold, as the id's first: one that has no graph
+// to lose, or a new one, or that of the graph that was used longest ago. NULL when there is no memory.
+gcap_graph_slot_t* gcap_graph_slot_to_capture(gcap_graph_manager_t* manager, gcap_graph_slot_t* first);
+
+// Whether the guards of one of the id's graphs hold, as far as that can be seen without a function.
+bool gcap_graph_may_hold(gcap_graph_slot_t* first);
+
+// Why the newest graph was passed over when the id's were looked at last; NULL: it was not.
+gcap_status_t gcap_graph_why_other(const gcap_graph_slot_t* first);
+
+#endif  // GCAP_LIB_GRAPH_VARIANTS_H_
