@@ -23,7 +23,9 @@ static bool is_of_one_axis(const gcap_model_t* model, const gcap_node_t* node) {
   const gcap_value_t* x = &model->values[node->inputs[0]];
   const int64_t axis = gcap_node_int(node, "axis", 1);
   if (!gcap_node_has(node, "axis") && x->rank != 2) return false;
-  for (int64_t i = (axis < 0 ? axis + x->rank : axis) + 1; i < x->rank; ++i) {
+  const int64_t first = axis < 0 ? axis + x->rank : axis;
+  if (first < 0) return false;  // not of this rank
+  for (int64_t i = first + 1; i < x->rank; ++i) {
     if (x->shape[i] != 1) return false;
   }
   return true;

@@ -21,7 +21,8 @@ extern "C" {
 #define GCAP_ORT_ANY_LATER_OPSET 0
 
 // An operator that the EP has kernels for. Which of its nodes the EP runs, gcap_ep_supports says: types, ranks,
-// attributes.
+// attributes. Where ONNX Runtime knows no rank, the EP has to support the node at each, and gcap_ep_infer_shapes has to
+// refuse outputs of another rank than the inputs give.
 typedef struct gcap_ort_op {
   const char* op_type;  // "Conv"
   const char* domain;   // NULL: ONNX's own
