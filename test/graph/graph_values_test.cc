@@ -291,6 +291,26 @@ TEST_F(GraphValues, ARunByHandIsToldWhereItsValuesAre) {
   EXPECT_EQ(y_->value(), 8);
 }
 
+TEST_F(GraphValues, ARunWithAKeyHasValuesToo) {
+  WorkWith work = Add();
+  const gcap_graph_key_t key = {"step", 4, "decode"};
+  for (const uint64_t addend : {5, 9, 0}) {
+    const Number<uint64_t> number = {addend, 0, 255};
+    const std::vector<gcap_graph_value_t> values = {number.As("addend")};
+    const gcap_graph_buffers_t buffers = With(values);
+    gcap_run_result_init(&result_);
+    gcap_run_t run = RunOf(GCAP_GRAPH_ID_NONE, stream_->get(), /*synchronize=*/true);
+    run.key = &key;
+    run.work = IssueWith;
+    run.user = &work;
+    run.buffers = &buffers;
+    run.result = &result_;
+    GCAP_ASSERT_OK(gcap_graph_manager_run(manager_, &run));
+    EXPECT_EQ(y_->value(), 3 + static_cast<float>(addend));
+    EXPECT_EQ(result_.outcome, addend == 5 ? GCAP_RUN_CAPTURED : GCAP_RUN_REPLAYED);
+  }
+}
+
 // What was rehearsed with others says nothing of these: their bits may be those that were rehearsed.
 TEST_F(GraphValues, ARunByHandWithOtherValuesIsRehearsedAnew) {
   int rehearsals = 0;
