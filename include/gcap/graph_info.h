@@ -23,13 +23,13 @@ typedef struct gcap_graph_manager gcap_graph_manager_t;  // graph.h
 // and max_ids_without_graph, which forget the id: its state is then COLD.
 //
 //   COLD       --first run-->      WARMING
-//   WARMING    --warm-->           READY      as the policy says
+//   WARMING    --warm-->           READY      as the policy says, or for a run with capture_only
 //   READY      --begin-->          CAPTURING
 //   READY      --failure-->        COOLING    the driver would not begin a capture
 //   CAPTURING  --commit-->         CAPTURED
 //   CAPTURING  --failure-->        COOLING    some runs stay eager
 //   CAPTURING  --give up-->        READY      never ended, cancelled, or a rehearsal
-//   COOLING    --cooled-->         READY
+//   COOLING    --cooled-->         READY      after those runs, or for a run with capture_only
 //   CAPTURED   --recapture-->      STALE
 //   CAPTURED   --evict-->          READY
 //   STALE      --begin-->          CAPTURING
@@ -60,7 +60,7 @@ typedef struct gcap_graph_info {
   gcap_graph_state_t state;
   // gcap_graph_manager_begin_run would capture the next run. So do now what a capture forbids.
   bool captures_next;
-  uint64_t replays;           // launches, including the first one after each capture
+  uint64_t replays;           // launches, including the first one after each capture, unless the run is capture_only
   uint64_t eager_runs;        // that succeeded
   uint64_t captures;          // that succeeded
   uint64_t failures;          // captures that failed

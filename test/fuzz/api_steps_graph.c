@@ -63,7 +63,7 @@ static bool draw_handle(cudaStream_t* out_handle, int* out_slot) {
   return true;
 }
 
-// A run of a drawn id, which may wait, have bindings, and ask what became of it.
+// A run of a drawn id, which may wait, have bindings, and ask what became of it. One id is pinned, one captured only.
 static gcap_run_t draw_run(cudaStream_t stream) {
   static const int64_t shape[] = {2, 3};
   static const gcap_graph_binding_t good[] = {{"x", &fuzz_world, 2, shape}, {NULL, &fuzz_world, 0, NULL}};
@@ -81,6 +81,9 @@ static gcap_run_t draw_run(cudaStream_t stream) {
     run.num_bindings = fuzz_draw(3);
   }
   if (fuzz_draw(2)) run.result = &result;
+  // Without a draw, so that older inputs still mean what they meant.
+  run.pinned = run.id == 4;
+  run.capture_only = run.id == 5 && fuzz_world.steps % 2 == 0;
   return run;
 }
 

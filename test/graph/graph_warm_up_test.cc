@@ -4,6 +4,7 @@
 
 #include <cstring>
 #include <list>
+#include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
@@ -373,6 +374,19 @@ TEST_F(GraphWarmUp, ItsCallbackUsesTheManagerAndDoesNotEndIt) {
         GCAP_EXPECT_FAILS(gcap_graph_manager_destroy(self), GCAP_FAILED_PRECONDITION, "");
       },
       manager_));
+}
+
+// And the manager may end: the warm-up does not hold it any more.
+TEST_F(GraphWarmUp, AnExceptionOfTheWorkReachesTheCaller) {
+  Create(0);
+  gcap_run_t run = RunOfStep(1);
+  run.work = [](void*, const gcap_run_resources_t*) -> gcap_status_t { throw std::runtime_error("a shape is wrong"); };
+  for (const bool capture_only : {false, true}) {
+    run.capture_only = capture_only;
+    EXPECT_THROW(Outcome(gcap_graph_manager_warm_up(manager_, &run, 1, nullptr, nullptr)), std::runtime_error);
+  }
+  GCAP_EXPECT_OK(gcap_graph_manager_destroy(manager_));
+  manager_ = nullptr;
 }
 
 TEST_F(GraphWarmUp, IsRefusedOnAThreadThatCaptures) {

@@ -2,6 +2,7 @@
 //
 // Warm-ups of a runtime's graphs, with scratch, and runs of a runtime that are captured and not launched.
 
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -160,6 +161,17 @@ TEST_F(RuntimeWarmUp, ItsCallbackDoesNotEndTheRuntime) {
         GCAP_EXPECT_FAILS(gcap_runtime_destroy(static_cast<gcap_runtime_t*>(runtime)), GCAP_FAILED_PRECONDITION, "");
       },
       runtime_));
+  ExpectReplaysJob(1, &job);
+}
+
+TEST_F(RuntimeWarmUp, AnExceptionOfTheWorkReachesTheCaller) {
+  Create(options_);
+  Job job;
+  gcap_run_t run = RunOf(1, &job, 100);
+  run.work = [](void*, const gcap_run_resources_t*) -> gcap_status_t { throw std::runtime_error("a shape is wrong"); };
+  EXPECT_THROW(Outcome(gcap_runtime_warm_up(runtime_, &run, 1, nullptr, nullptr)), std::runtime_error);
+  run.work = Job::Issue;
+  EXPECT_TRUE(WarmUp({run}).ok());
   ExpectReplaysJob(1, &job);
 }
 
