@@ -9,9 +9,11 @@
 
 #include <string.h>
 
+#define APART 1  // a byte more, so that no other memory begins where the pool ends: a graph could not tell them apart
+
 // Gives the pool another block of `num_pages` pages.
 static gcap_status_t resize(cache_t* cache, int num_pages) {
-  const size_t bytes = (size_t)num_pages * sizeof(*cache->pages);
+  const size_t bytes = (size_t)num_pages * sizeof(*cache->pages) + APART;
   const size_t used_bytes = (size_t)cache->num_used * sizeof(*cache->pages);
   cudaStream_t stream = gcap_stream_handle(cache->stream);
   decoder_page_t* pages = NULL;

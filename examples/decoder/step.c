@@ -3,8 +3,8 @@
 // A step as a run of gcap. All that the engine has to tell gcap about a step is in this file:
 //
 //   bucket   a step has the rows of the smallest bucket that holds its batch
-//   key      whatever the host decides for the work: the bucket, whether tokens are drawn, which is another kernel, and
-//            the size of the pool, which is a buffer of that size
+//   key      what the host decides before the work: the bucket, and the size of the pool, which is a buffer of that size
+//   guard    what the work decides by itself: whether tokens are drawn, which is another kernel
 //   buffers  the pool and the tokens' place on the host are elsewhere in some steps: they are buffers of the run
 //   values   what changes with each step, as positions, pages and seeds, is a value of the run that the kernels read in
 //            device memory
@@ -16,6 +16,7 @@
 #include <string.h>
 
 #include "gcap/buckets.h"
+#include "gcap/graph_guards.h"
 
 const size_t kStepBuckets[STEP_NUM_BUCKETS] = {1, 2, 4, 8};
 
@@ -23,16 +24,15 @@ enum { POOL, TOKENS, NUM_BUFFERS };  // of each run
 
 // --- Key ------------------------------------------------------------------------------------------------------------
 
-// Whatever the host decides for the work of a step. No padding, which would be a part of the key.
+// No padding, which would be a part of the key.
 typedef struct step_key {
   int32_t rows;        // of the bucket
   int32_t pool_pages;  // the size of a buffer
-  int32_t draws;       // which kernel chooses the tokens
 } step_key_t;
 
 static step_key_t decide(const batch_t* batch, const cache_t* cache) {
   const size_t rows = gcap_buckets_find(kStepBuckets, STEP_NUM_BUCKETS, (size_t)batch->num_rows);
-  return (step_key_t){(int32_t)rows, cache->num_pages, batch_draws(batch)};
+  return (step_key_t){(int32_t)rows, cache->num_pages};
 }
 
 // --- Values ---------------------------------------------------------------------------------------------------------
@@ -85,18 +85,31 @@ static decoder_values_t find_values(const gcap_run_resources_t* run) {
 // --- The run --------------------------------------------------------------------------------------------------------
 
 typedef struct work {
-  const model_t* model;
+  const step_t* step;
   model_pass_t pass;  // without buffers and values
 } work_t;
+
+// Whether tokens are drawn, which the work decides by what the batch is. A graph has the kernel of its capture.
+static gcap_status_t decide_draws(const step_t* step, bool* out_draws) {
+  gcap_graph_guard_t guard;
+  gcap_graph_guard_init(&guard);
+  guard.name = "draws";
+  guard.address = &step->draws;  // lives longer than the graphs
+  guard.bytes = sizeof(step->draws);
+  guard.low = guard.high = step->draws;
+  *out_draws = step->draws != 0;
+  return GCAP_GRAPH_GUARD(&guard);
+}
 
 // In the rehearsals before the capture the buffers are addresses with no memory behind.
 static gcap_status_t issue(void* user, const gcap_run_resources_t* run) {
   const work_t* work = user;
   model_pass_t pass = work->pass;
+  GCAP_RETURN_IF_ERROR(decide_draws(work->step, &pass.draws));
   pass.values = find_values(run);
   pass.pages = run->addresses[POOL];
   pass.tokens = run->addresses[TOKENS];
-  return model_issue(work->model, &pass, run);
+  return model_issue(work->step->model, &pass, run);
 }
 
 static void count(step_counts_t* counts, gcap_run_outcome_t outcome) {
@@ -120,9 +133,10 @@ static gcap_status_t run_work(step_t* step, const step_lane_t* lane, const batch
   buffers.values = values.items;
   buffers.num_values = (size_t)decided.rows * NUM_ROW_VALUES;
   const gcap_graph_key_t key = {&decided, sizeof(decided), "decode"};
+  step->draws = batch_draws(batch);
   work_t work = {
-      .model = step->model,
-      .pass = {.rows = (size_t)decided.rows, .draws = decided.draws, .chosen = step->chosen},
+      .step = step,
+      .pass = {.rows = (size_t)decided.rows, .chosen = step->chosen},
   };
   gcap_run_result_t result;
   gcap_run_result_init(&result);

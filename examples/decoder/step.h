@@ -41,6 +41,7 @@ typedef struct step {
   gcap_allocator_t* pinned;
   int32_t* chosen;  // in device memory: [DECODER_MAX_ROWS], by slot
   step_lane_t lanes[STEP_IN_FLIGHT];
+  int32_t draws;    // a sequence of the next step's batch does
   unsigned number;  // of the next step
   step_counts_t counts;
 } step_t;

@@ -1,8 +1,9 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
 // examples/decoder: every token is that of the eager run, whatever joins, leaves and moves, and each combination of a
-// bucket, a size of the pool and a choice of tokens is captured once. What a run should be is worked out here by a
-// small model of the schedule and of a manager's budget, from what batch.h, cache.h and graph_options.h say of them.
+// bucket, a size of the pool and a kernel that chooses tokens is captured once. What a run should be is worked out here
+// by a small model of the schedule and of a manager's budget, from what batch.h, cache.h and graph_options.h say of
+// them.
 
 #include <list>
 #include <set>
@@ -19,9 +20,9 @@ namespace {
 class Serve : public DeviceTest {};
 
 // What the graph of a step depends on: rows, pages of the pool, and whether tokens are drawn.
-using Key = std::tuple<int, int, bool>;
+using Graph = std::tuple<int, int, bool>;
 
-// The steps of one thread, as their keys.
+// The steps of one thread, as their graphs.
 class Schedule {
  public:
   Schedule(const serve_options_t& options, int thread) {
@@ -38,12 +39,12 @@ class Schedule {
       }
       if (live_.empty() && next == waiting.size()) break;
       if (live_.empty()) continue;
-      keys_.push_back(NextKey());
+      graphs_.push_back(NextGraph());
       for (sequence_t& sequence : live_) ++sequence.position;
     }
   }
 
-  const std::vector<Key>& keys() const { return keys_; }
+  const std::vector<Graph>& graphs() const { return graphs_; }
 
  private:
   static int Positions(const sequence_t& s) { return s.num_prompt + s.num_wanted - 1; }
@@ -55,7 +56,7 @@ class Schedule {
     return live_.size() < 8 && pages <= 32;
   }
 
-  Key NextKey() {
+  Graph NextGraph() {
     int rows = 1, pages = 0;
     bool draws = false;
     while (rows < static_cast<int>(live_.size())) rows *= 2;
@@ -64,30 +65,31 @@ class Schedule {
       draws |= live.temperature > 0;
     }
     while (pool_ < pages) pool_ *= 2;
-    return Key(rows, pool_, draws);
+    return Graph(rows, pool_, draws);
   }
 
   std::list<sequence_t> live_;
   int pool_ = 8;
-  std::vector<Key> keys_;
+  std::vector<Graph> graphs_;
 };
 
-// What a manager makes of runs with these keys: the first run of a key is eager, later ones are captured or replayed,
-// and the least recently used graph goes when there are more than `max_graphs`.
-step_counts_t RunsOf(const std::vector<Key>& keys, size_t max_graphs) {
+// What a manager makes of these runs. The first run of a key, which is rows and pages, is eager. A later one is
+// replayed where the key has a graph whose guard holds, and else captured. The least recently used graph goes when
+// there are more than `max_graphs`.
+step_counts_t RunsOf(const std::vector<Graph>& steps, size_t max_graphs) {
   step_counts_t runs = {};
-  std::set<Key> warm;
-  std::list<Key> graphs;  // the most recently used first
-  for (const Key& key : keys) {
-    const auto found = std::find(graphs.begin(), graphs.end(), key);
-    if (warm.insert(key).second) {
+  std::set<std::pair<int, int>> warm;
+  std::list<Graph> graphs;  // the most recently used first
+  for (const Graph& graph : steps) {
+    const auto found = std::find(graphs.begin(), graphs.end(), graph);
+    if (warm.insert({std::get<0>(graph), std::get<1>(graph)}).second) {
       ++runs.eager;
     } else if (found != graphs.end()) {
       ++runs.replayed;
       graphs.splice(graphs.begin(), graphs, found);
     } else {
       ++runs.captured;
-      graphs.push_front(key);
+      graphs.push_front(graph);
       if (max_graphs == 0 || graphs.size() <= max_graphs) continue;
       ++runs.evicted;
       graphs.pop_back();
@@ -106,7 +108,7 @@ void ExpectRuns(const step_counts_t& runs, const step_counts_t& expected) {
 step_counts_t ExpectedRuns(const serve_options_t& options) {
   step_counts_t sum = {};
   for (int thread = 0; thread < options.num_threads; ++thread) {
-    const step_counts_t runs = RunsOf(Schedule(options, thread).keys(), options.max_graphs);
+    const step_counts_t runs = RunsOf(Schedule(options, thread).graphs(), options.max_graphs);
     sum.eager += runs.eager;
     sum.captured += runs.captured;
     sum.replayed += runs.replayed;
@@ -172,11 +174,30 @@ TEST_F(Serve, TokensOfASequenceAreManyDifferentOnes) {
   EXPECT_LT(num_drawing, static_cast<int>(captured.sequences.size()));
 }
 
+// Memory that begins where a buffer ends cannot be told from the buffer's end, and would fix the graph.
+TEST_F(Serve, NothingBeginsWhereThePoolEnds) {
+  gcap_runtime_t* runtime = nullptr;
+  gcap_run_resources_t resources;
+  cache_t cache;
+  void* next[4] = {};
+  GCAP_ASSERT_OK(gcap_runtime_create(nullptr, &runtime));
+  GCAP_ASSERT_OK(gcap_runtime_get_resources(runtime, &resources));
+  GCAP_ASSERT_OK(cache_create(&resources, &cache));
+  const void* const end = cache.pages + cache.num_pages;
+  for (void*& block : next) {
+    GCAP_ASSERT_OK(gcap_scratch_alloc(resources.scratch, 256, resources.stream, &block));
+    EXPECT_NE(block, end);
+  }
+  for (void* block : next) GCAP_EXPECT_OK(gcap_scratch_free(resources.scratch, block));
+  GCAP_EXPECT_OK(cache_destroy(&cache));
+  GCAP_EXPECT_OK(gcap_runtime_destroy(runtime));
+}
+
 TEST_F(Serve, StepsAreCutOff) {
   serve_options_t options = DecodeOptions();
   options.num_steps = 20;
   const Decoded captured(options);
-  EXPECT_EQ(captured.report.steps, static_cast<int>(Schedule(options, 0).keys().size()));
+  EXPECT_EQ(captured.report.steps, static_cast<int>(Schedule(options, 0).graphs().size()));
   ExpectRuns(captured.report.runs, ExpectedRuns(options));
 }
 

@@ -26,6 +26,18 @@ class GraphVariants : public GuardedTest {
     decision_ = decision;
     return RunGuarded(id, {Integer("decision", decision_, decision, decision)}, decision);
   }
+  // The same for a run with fields of its own. Counts how often the work is issued.
+  gcap_run_outcome_t RunFor(gcap_run_t run, int decision, int* issued) {
+    decision_ = decision;
+    const gcap_graph_guard_t guard = Integer("decision", decision_, decision, decision);
+    const Outcome outcome = RunWork(run, [&](cudaStream_t stream) {
+      ++*issued;
+      GCAP_RETURN_IF_ERROR(GCAP_GRAPH_GUARD(&guard));
+      return Fill(stream, decision);
+    });
+    EXPECT_TRUE(outcome.ok()) << outcome.message;
+    return result_.outcome;
+  }
   // Each of the decisions: as many runs, of which all must replay.
   void ExpectAllReplay(int id, const std::vector<int>& decisions) {
     for (const int decision : decisions) EXPECT_EQ(RunFor(id, decision), GCAP_RUN_REPLAYED) << decision;
@@ -87,6 +99,30 @@ TEST_F(GraphVariants, BeyondTheMostTakeTheOldestsPlace) {
   ExpectAllReplay(0, {1, 3, 4});
   EXPECT_EQ(RunFor(0, 2), GCAP_RUN_CAPTURED);  // in the place of 1
   ExpectAllReplay(0, {2, 3, 4});
+}
+
+TEST_F(GraphVariants, APinnedOneKeepsItsPlace) {
+  options_.max_variants = 2;
+  CreateKeyed();
+  gcap_run_t pinned = RunBy(nullptr, 0);
+  pinned.pinned = true;
+  int issued = 0;
+  EXPECT_EQ(RunFor(pinned, 1, &issued), GCAP_RUN_CAPTURED);
+  for (const int decision : {2, 3, 4}) EXPECT_EQ(RunFor(0, decision), GCAP_RUN_CAPTURED);
+  ExpectAllReplay(0, {1, 4});
+}
+
+// Whether there is a graph for a run is whether one's guards hold, not whether the id has any.
+TEST_F(GraphVariants, ARunThatIsCapturedOnlyAddsTheOneThatIsMissing) {
+  CreateKeyed();
+  gcap_run_t run = RunBy(nullptr, 0);
+  run.capture_only = true;
+  int issued = 0;
+  for (const int decision : {1, 2, 1, 2}) EXPECT_EQ(RunFor(run, decision, &issued), GCAP_RUN_RECORDED);
+  EXPECT_EQ(issued, 2);
+  EXPECT_EQ(Info(0).graphs, 2u);
+  EXPECT_EQ(Info(0).replays, 0u);
+  ExpectAllReplay(0, {1, 2});
 }
 
 TEST_F(GraphVariants, WithoutALimitAreAsManyAsDecisions) {
