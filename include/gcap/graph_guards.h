@@ -75,8 +75,9 @@ static inline void gcap_graph_guard_init(gcap_graph_guard_t* guard) {
 //                        of a guard states one
 //   RESOURCE_EXHAUSTED   no host memory
 //   others               what `ask` returned
-GCAP_API gcap_status_t gcap_graph_guard(const gcap_graph_guard_t* guard, const char* file, int line) GCAP_NODISCARD;
-#define GCAP_GRAPH_GUARD(guard) gcap_graph_guard(guard, __FILE__, __LINE__)
+GCAP_API gcap_status_t gcap_graph_guard_state(const gcap_graph_guard_t* guard, const char* file,
+                                              int line) GCAP_NODISCARD;
+#define GCAP_GRAPH_GUARD(guard) gcap_graph_guard_state(guard, __FILE__, __LINE__)
 
 #ifdef __cplusplus
 }  // extern "C"

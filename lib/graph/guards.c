@@ -211,7 +211,7 @@ static gcap_status_t state(const gcap_graph_guard_t* guard, const char* file, in
   gcap_graph_guard_t known;
   gcap_graph_guard_init(&known);
   GCAP_RETURN_IF_ERROR(gcap_sized_read(&guard_type, guard, &known));
-  GCAP_RETURN_IF_ERROR(gcap_graph_refuse_in_guard("gcap_graph_guard"));
+  GCAP_RETURN_IF_ERROR(gcap_graph_refuse_in_guard("gcap_graph_guard_state"));
   GCAP_RETURN_IF_ERROR(check(&known));
   if (file == NULL) file = "";
   gcap_graph_stated_list_t* list = capture != NULL ? gcap_capture_owner(capture) : NULL;
@@ -222,7 +222,7 @@ static gcap_status_t state(const gcap_graph_guard_t* guard, const char* file, in
       capture != NULL ? "in a capture that is no run of a graph manager" : "outside of the runs of a graph manager");
 }
 
-gcap_status_t gcap_graph_guard(const gcap_graph_guard_t* guard, const char* file, int line) {
+gcap_status_t gcap_graph_guard_state(const gcap_graph_guard_t* guard, const char* file, int line) {
   GCAP_RETURN_IF_ERROR(gcap_check_not_forked(__func__));
   gcap_capture_t* capture = gcap_capture_current();
   gcap_status_t status = state(guard, file, line, capture);

@@ -171,7 +171,7 @@ std::vector<Walk> RunWalks() {
       WalkOf<S>("gcap_graph_manager_run", RunKeyed, nullptr, "capture of a key").Recovers(),
       WalkOf<S>("gcap_graph_manager_replay", ReplayKeyed, CapturedKey, "by key"),
       WalkOf<S>("gcap_graph_manager_find", Find, CapturedKey).MakesNoCall(),
-      WalkOf<S>("gcap_graph_guard", State, OpenRun).MakesNoCall().Then<S>(EndRun),
+      WalkOf<S>("gcap_graph_guard_state", State, OpenRun).MakesNoCall().Then<S>(EndRun),
       WalkOf<S>("gcap_graph_manager_run", RunGuarded, CapturedForOther, "capture of a variant").Recovers(),
       WalkOf<S>("gcap_graph_manager_run", RunGuarded, CapturedForThese, "replay of a variant"),
       WalkOf<S>(CALL(gcap_graph_manager_release, s->manager, S::kId), CapturedForOther, "variants"),
