@@ -290,8 +290,7 @@ TEST_F(GraphWarmUp, KeysGetTheirGraphsAsIdsDo) {
   for (size_t i = 0; i < runs.size(); ++i) runs[i].key = &keys[i];
   const Outcome outcome = WarmUp(runs);
   EXPECT_TRUE(outcome.ok()) << outcome.message;
-  EXPECT_EQ(told_,
-            (std::vector<Told>{{1, 2, GCAP_RUN_EAGER}, {1, 2, GCAP_RUN_CAPTURED}, {0, 2, GCAP_RUN_RECORDED}}));
+  EXPECT_EQ(told_, (std::vector<Told>{{1, 2, GCAP_RUN_EAGER}, {1, 2, GCAP_RUN_CAPTURED}, {0, 2, GCAP_RUN_RECORDED}}));
   EXPECT_EQ(StepOf(runs[0]).count.value(), 0);
   told_.clear();
   EXPECT_TRUE(WarmUp(runs).ok());
