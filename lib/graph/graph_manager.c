@@ -143,7 +143,7 @@ static gcap_graph_info_t copy_info(gcap_graph_manager_t* manager, int id, gcap_g
     *out_retained = gcap_retained_share(slot->graph->retained);
   }
   if (*out_retained != NULL) gcap_graph_hold_locked(manager);
-  info.captures_next = gcap_graph_captures_next(manager, id, slot);
+  info.captures_next = gcap_graph_captures_next(manager, slot);
   pthread_mutex_unlock(&manager->mutex);
   return info;
 }

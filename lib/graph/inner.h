@@ -139,7 +139,7 @@ bool gcap_graph_manager_has_own_run(gcap_graph_manager_t* manager, int* out_id);
 // The id of a run, or of its key: GCAP_GRAPH_ID_NONE for a key that is not known. Takes the manager's mutex.
 int gcap_graph_manager_id_of(gcap_graph_manager_t* manager, const gcap_run_t* run);
 
-// Tells whether a run of `id` that is begun now would be captured. Takes the manager's mutex.
+// Tells whether a run of `id`, not GCAP_GRAPH_ID_NONE, that is begun now would be captured. Takes the manager's mutex.
 bool gcap_graph_manager_captures_next(gcap_graph_manager_t* manager, int id);
 
 // The refusal that gcap_graph_manager_destroy would answer now; NULL: it would end the manager. Changes nothing. Takes
