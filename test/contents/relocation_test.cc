@@ -382,9 +382,12 @@ TEST(Relocation, AnAddressInWhatACopyReadsOnTheHostIsNamed) {
   };
   for (const cudaMemcpyKind kind : {cudaMemcpyHostToDevice, cudaMemcpyDefault}) EXPECT_EQ(words(kind), "");
   const uint64_t pointer = kB + 24;
-  std::memcpy(reinterpret_cast<char*>(table) + 5, &pointer, sizeof(pointer));
-  for (const cudaMemcpyKind kind : {cudaMemcpyHostToDevice, cudaMemcpyDefault}) {
-    EXPECT_NAMES(words(kind), "memcpy: it copies from the host an address in buffer 1 'b'");
+  for (const size_t at : {0, 24, 5}) {
+    std::memset(table, 0, sizeof(table));
+    std::memcpy(reinterpret_cast<char*>(table) + at, &pointer, sizeof(pointer));
+    for (const cudaMemcpyKind kind : {cudaMemcpyHostToDevice, cudaMemcpyDefault}) {
+      EXPECT_NAMES(words(kind), "memcpy: it copies from the host an address in buffer 1 'b'");
+    }
   }
   copy.extent.width = 12;  // what is not copied does not count
   EXPECT_EQ(words(cudaMemcpyHostToDevice), "");
