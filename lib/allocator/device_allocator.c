@@ -4,6 +4,7 @@
 
 #include "lib/allocator/driver_allocator.h"
 #include "lib/internal/check_argument.h"
+#include "lib/internal/forked.h"
 
 static cudaError_t device_alloc(size_t bytes, void** out_ptr) { return cudaMalloc(out_ptr, bytes); }
 
@@ -20,6 +21,7 @@ gcap_status_t gcap_device_allocator_create(int device_id, gcap_allocator_t** out
   };
   GCAP_RETURN_IF_NULL(out_allocator);
   *out_allocator = NULL;
+  GCAP_RETURN_IF_ERROR(gcap_check_not_forked(__func__));
   GCAP_RETURN_IF_ERROR(gcap_check_device(device_id));
   return gcap_driver_allocator_create(&calls, device_id, out_allocator);
 }

@@ -24,7 +24,6 @@
 #include "lib/internal/capture_check.h"
 #include "lib/internal/check_argument.h"
 #include "lib/internal/cuda_guard.h"
-#include "lib/internal/forked.h"
 #include "lib/internal/run_trace.h"
 #include "lib/internal/sized.h"
 #include "lib/internal/stream_table.h"
@@ -258,7 +257,6 @@ gcap_status_t gcap_pool_allocator_create(const gcap_pool_allocator_options_t* op
                                          gcap_allocator_t** out_allocator) {
   GCAP_RETURN_IF_NULL(out_allocator);
   *out_allocator = NULL;
-  GCAP_RETURN_IF_ERROR(gcap_check_not_forked(__func__));
   GCAP_RETURN_IF_NULL(options);
   gcap_pool_allocator_options_t known;
   GCAP_RETURN_IF_ERROR(gcap_pool_allocator_options_read(options, &known));

@@ -438,8 +438,7 @@ gcap_status_t gcap_graph_manager_begin_run(gcap_graph_manager_t* manager, const 
   return gcap_graph_begin(manager, run, out_kind, out_addresses);
 }
 
-bool gcap_graph_captures_next(const gcap_graph_manager_t* manager, int id, gcap_graph_slot_t* slot) {
-  if (id == GCAP_GRAPH_ID_NONE) return false;
+bool gcap_graph_captures_next(const gcap_graph_manager_t* manager, gcap_graph_slot_t* slot) {
   gcap_graph_slot_t rehearsed = {0};
   if (slot != NULL && slot->is_guarded) {
     if (gcap_graph_may_hold(slot)) return false;
@@ -467,7 +466,7 @@ bool gcap_graph_manager_has_graph(gcap_graph_manager_t* manager, const gcap_run_
 
 bool gcap_graph_manager_captures_next(gcap_graph_manager_t* manager, int id) {
   pthread_mutex_lock(&manager->mutex);
-  const bool captures = gcap_graph_captures_next(manager, id, gcap_graph_find_slot(manager, id));
+  const bool captures = gcap_graph_captures_next(manager, gcap_graph_find_slot(manager, id));
   pthread_mutex_unlock(&manager->mutex);
   return captures;
 }

@@ -3,6 +3,8 @@
 // Trace files: their lines are in the order of the events' numbers, whoever writes them, and a file that cannot be made
 // or finished is named.
 
+#include <pthread.h>
+
 #include <cstdint>
 #include <cstdlib>
 #include <fstream>
@@ -62,6 +64,18 @@ TEST(TraceFile, ALineIsInTheFileAtOnce) {
   const gcap_allocator_event_t event = Alloc(1);
   gcap_trace_file_on_event(file, &event);
   EXPECT_EQ(ContentOf(TracePath()), "a 1 8 0\n");
+  GCAP_EXPECT_OK(gcap_trace_file_destroy(file));
+}
+
+// While a line is written, it may not.
+TEST(TraceFile, AThreadMayBeCancelledAfterALine) {
+  gcap_trace_file_t* file = nullptr;
+  GCAP_ASSERT_OK(gcap_trace_file_create(TracePath().c_str(), &file));
+  const gcap_allocator_event_t event = Alloc(1);
+  gcap_trace_file_on_event(file, &event);
+  int state = PTHREAD_CANCEL_DISABLE;
+  pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, &state);
+  EXPECT_EQ(state, PTHREAD_CANCEL_ENABLE);
   GCAP_EXPECT_OK(gcap_trace_file_destroy(file));
 }
 

@@ -249,6 +249,7 @@ TEST_F(CaptureCalls, ThatReportedNothingArePlacedBetweenThoseThatWereNoted) {
         const Outcome outcome = End(capture);
         EXPECT_EQ(outcome.cuda_error, cudaErrorStreamCaptureUnsupported);
         EXPECT_TRUE(outcome.Names("an unreported call failed: cudaErrorStreamCaptureUnsupported")) << outcome.message;
+        EXPECT_TRUE(outcome.Names("a call that was not noted (see GCAP_CAPTURE_NOTE) broke it")) << outcome.message;
         EXPECT_FALSE(outcome.Names("capture.c")) << outcome.message;
         EXPECT_EQ(outcome.Names("the last good one at " __FILE__ ":" + std::to_string(line)), noted_before)
             << outcome.message;

@@ -331,6 +331,32 @@ TEST(AuditTexts, AKeeperIsNamedByItsWholeLabel) {
   }
 }
 
+TEST(AuditTexts, TheKeeperOfAnAddressIsNamedByItsWholeLabel) {
+  Claimed scratch = {};
+  scratch.source.find = Claimed::Find;
+  scratch.claim.start = 0x7000;
+  scratch.claim.bytes = 64;
+  scratch.claim.keeper = 1;
+  gcap_memory_source_add(&scratch.source);
+  char text[256];
+  for (const std::string name : {"", "b", "id 3"}) {
+    snprintf(scratch.claim.name, sizeof(scratch.claim.name), "%s", name.c_str());
+    gcap_memory_write_keeper(0x7008, text, sizeof(text));
+    EXPECT_EQ(text, ", the address of scratch that " + (name.empty() ? "the graph" : name) + " keeps");
+  }
+  gcap_memory_source_remove(&scratch.source);
+}
+
+// The driver knows an arena's memory whatever becomes of its pieces.
+TEST(AuditTexts, APieceOfScratchThatIsFreeIsNobodys) {
+  gcap_memory_t memory = {};
+  memory.type = 2;
+  memory.has_claim = true;
+  EXPECT_TRUE(gcap_memory_is_nobodys(&memory));
+  memory.claim.hand_out = 1;
+  EXPECT_FALSE(gcap_memory_is_nobodys(&memory));
+}
+
 }  // namespace
 }  // namespace testing
 }  // namespace gcap

@@ -152,13 +152,16 @@ TEST(DiffOfMadeContents, TellsArgumentsOfAnotherShapeByTheirBytes) {
   EXPECT_EQ(told, "arguments: 8 bytes -> 12 bytes");
 }
 
-// Another type the driver refuses by itself.
+// Another type, or another number of nodes, the driver refuses by itself.
 TEST(DiffOfMadeContents, AnUpdateThatChangesAnAttributeIsRefusedByItsName) {
   Contents before({{{Pack(uint64_t{1})}}}), after({{{Pack(uint64_t{2})}}});
   GCAP_EXPECT_OK(gcap_contents_check_update(before.get(), after.get()));
   after.get()->nodes[0].sync_domain = 1;
   GCAP_EXPECT_FAILS(gcap_contents_check_update(before.get(), after.get()), GCAP_CUDA_ERROR,
                     "memory synchronization domain 0 -> 1");
+  Contents more({{{Pack(uint64_t{2})}}, {{Pack(uint64_t{2})}}});
+  more.get()->nodes[0].sync_domain = 1;
+  GCAP_EXPECT_OK(gcap_contents_check_update(before.get(), more.get()));
   after.get()->nodes[0].type = cudaGraphNodeTypeEmpty;
   GCAP_EXPECT_OK(gcap_contents_check_update(before.get(), after.get()));
 }

@@ -345,6 +345,26 @@ TEST(Relocation, AnAddressInABufferThatDoesNotMoveIsNamed) {
   }
 }
 
+// Also of as many as fill the list that has them.
+TEST(Relocation, ABufferIsClearOfEachAddressThatStays) {
+  constexpr uint64_t kFirst = 0x600000000000, kApart = 0x10000;
+  for (size_t count = 0; count <= 17; ++count) {
+    SCOPED_TRACE(count);
+    std::vector<Bytes> real = {Pack(kA)}, stand_in = {Pack(kA2)};
+    for (size_t i = count; i > 0; --i) {
+      for (std::vector<Bytes>* arguments : {&real, &stand_in}) arguments->push_back(Pack(kFirst + (i - 1) * kApart));
+    }
+    Relocation found({{real}}, {{stand_in}});
+    ASSERT_TRUE(found.ok) << found.message;
+    for (size_t i = 0; i <= count; ++i) {
+      const uint64_t stays = kFirst + i * kApart;
+      EXPECT_EQ(gcap_relocation_is_clear(found.relocation, 0, stays - kBytes / 2), i == count);
+      EXPECT_TRUE(gcap_relocation_is_clear(found.relocation, 0, stays + 1));
+      EXPECT_TRUE(gcap_relocation_is_clear(found.relocation, 0, stays - kBytes));
+    }
+  }
+}
+
 TEST(Relocation, TheRangeOfACopyOrAFillThatDoesNotMoveIsNamed) {
   struct cudaMemsetParams fill = {};
   fill.dst = reinterpret_cast<void*>(kA - 64);
@@ -382,9 +402,12 @@ TEST(Relocation, AnAddressInWhatACopyReadsOnTheHostIsNamed) {
   };
   for (const cudaMemcpyKind kind : {cudaMemcpyHostToDevice, cudaMemcpyDefault}) EXPECT_EQ(words(kind), "");
   const uint64_t pointer = kB + 24;
-  std::memcpy(reinterpret_cast<char*>(table) + 5, &pointer, sizeof(pointer));
-  for (const cudaMemcpyKind kind : {cudaMemcpyHostToDevice, cudaMemcpyDefault}) {
-    EXPECT_NAMES(words(kind), "memcpy: it copies from the host an address in buffer 1 'b'");
+  for (const size_t at : {0, 24, 5}) {
+    std::memset(table, 0, sizeof(table));
+    std::memcpy(reinterpret_cast<char*>(table) + at, &pointer, sizeof(pointer));
+    for (const cudaMemcpyKind kind : {cudaMemcpyHostToDevice, cudaMemcpyDefault}) {
+      EXPECT_NAMES(words(kind), "memcpy: it copies from the host an address in buffer 1 'b'");
+    }
   }
   copy.extent.width = 12;  // what is not copied does not count
   EXPECT_EQ(words(cudaMemcpyHostToDevice), "");

@@ -5,6 +5,7 @@
 
 #include <cstdlib>
 #include <random>
+#include <string>
 #include <vector>
 
 #include "gtest/gtest.h"
@@ -21,6 +22,32 @@ namespace testing {
 namespace {
 
 constexpr uintptr_t kVaried = 0x10000;  // bits of addresses are varied below
+
+// --- Layouts --------------------------------------------------------------------------------------------------------
+
+// Buffers that were apart at the capture may lie anywhere, apart. One that moves and several are checked otherwise.
+TEST(Layout, BuffersThatWereApartStayApart) {
+  const std::vector<gcap_moving_buffer_t> buffers = {
+      {"a", 0x10000, 0x100, 256, {}}, {"b", 0x20000, 0x100, 256, {}}, {"c", 0x30000, 0x100, 256, {}}};
+  gcap_layout_t layout = {};
+  GCAP_ASSERT_OK(gcap_layout_create(buffers.data(), buffers.size(), &layout));
+  const auto said = [&](const std::vector<uintptr_t>& addresses) -> std::string {
+    gcap_layout_conflict_t conflict = {};
+    if (gcap_layout_holds(&layout, buffers.data(), addresses.data(), &conflict)) return "";
+    return std::to_string(conflict.a) + " and " + std::to_string(conflict.b) + " " + conflict.what;
+  };
+  EXPECT_EQ(said({0, 0, 0}), "");
+  EXPECT_EQ(said({0x40000, 0, 0}), "");
+  EXPECT_EQ(said({0x40000, 0x50000, 0}), "");
+  for (const uintptr_t moved : {0, 0x40000}) {
+    EXPECT_EQ(said({moved, 0x300ff, 0}), "2 and 1 share bytes here, and do not in the capture");
+    EXPECT_EQ(said({moved, 0x30100, 0}), "2 and 1 touch here, and do not in the capture");
+    EXPECT_EQ(said({moved, 0x30101, 0}), "");
+  }
+  gcap_layout_free(&layout);
+}
+
+// --- Stand-ins ------------------------------------------------------------------------------------------------------
 
 class StandIns : public DeviceTest {
  protected:

@@ -111,6 +111,17 @@ TEST_F(GraphBudget, OfBytesTakesAsManyAsItMust) {
   stream_->Synchronize();
 }
 
+TEST_F(GraphBudget, OfBytesDoesNotCountGraphsThatWereReleased) {
+  options_.max_bytes = 100 * kMany;
+  CreateWithOptions();
+  Capture(0, 80 * kMany);
+  GCAP_EXPECT_OK(gcap_graph_manager_release(manager_, 0));
+  Capture(1, 30 * kMany);
+  Capture(2, 30 * kMany);
+  EXPECT_TRUE(evicted_.empty());
+  stream_->Synchronize();
+}
+
 TEST_F(GraphBudget, NeverTakesTheGraphJustCaptured) {
   options_.max_bytes = 10;
   CreateWithOptions();

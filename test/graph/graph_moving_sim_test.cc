@@ -3,6 +3,7 @@
 // Binds whose calls fail, one by one and then the way back too; and binds of several threads.
 
 #include <atomic>
+#include <memory>
 #include <thread>
 
 #include "gcap/graph_buffers.h"
@@ -199,6 +200,30 @@ TEST_F(GraphMovingSim, ANodeThatTheDriverDoesNotChangeFixesTheGraph) {
     ASSERT_TRUE(RunThrice(second_).ok());
     EXPECT_EQ(second_[3]->value(), static_cast<float>(nth + 3));
     GCAP_EXPECT_OK(gcap_graph_manager_release(manager_, kId));
+  }
+}
+
+// What a copy reads on the host is compared with what the rehearsals' copies read. Whichever question after memory
+// fails, no graph comes of the run that moves.
+TEST_F(GraphMovingSim, ACopyWhoseSourceTheDriverDoesNotTellIsInNoGraphThatMoves) {
+  const char* const question = "cuPointerGetAttributes";
+  const auto value = std::make_unique<float>(5.0f);
+  const WorkOn work = [&](cudaStream_t stream, void* const* at) {
+    GCAP_RETURN_IF_ERROR(
+        GCAP_CUDA(cudaMemcpyAsync(at[0], value.get(), sizeof(*value), cudaMemcpyHostToDevice, stream)));
+    return AddTo(stream, at[0], at[1], 1);
+  };
+  bool is_hit = true;
+  for (int nth = 1; is_hit; ++nth) {
+    SCOPED_TRACE(nth);
+    const Floats input(0), output(0);
+    const uint64_t before = gcap_sim_calls(question);
+    gcap_sim_fail_nth(question, static_cast<uint64_t>(nth), cudaErrorUnknown);
+    const Outcome outcome = RunOn(input, output, work, /*id=*/nth);
+    gcap_sim_clear_faults();
+    is_hit = gcap_sim_calls(question) - before >= static_cast<uint64_t>(nth);
+    EXPECT_TRUE(outcome.ok() || is_hit) << outcome.message;
+    EXPECT_EQ(State(nth) == "CAPTURED" && WhyNotMovable(nth).ok(), !is_hit);
   }
 }
 

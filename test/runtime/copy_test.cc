@@ -300,12 +300,13 @@ TEST_F(RuntimeCopy, WithoutAStreamOfTheCaptureIsRefusedAndFailsTheCapture) {
 TEST_F(RuntimeCopy, OfPageableMemoryIsRefusedInAForeignCapture) {
   Create(GraphOptions());
   gcap_stream_t* const stream = NewStream();
-  Floats host = {1, 2};
+  unsigned char host = 1;  // a byte is enough
   DeviceFloats x({0, 0});
   const cudaStream_t handle = gcap_stream_handle(stream);
   ASSERT_EQ(cudaStreamBeginCapture(handle, cudaStreamCaptureModeThreadLocal), cudaSuccess);
-  GCAP_EXPECT_FAILS(CopyOne(Tensor(host.data(), 2), kHost, Tensor(x.get(), 2), kDevice, stream),
-                    GCAP_FAILED_PRECONDITION, "src is pageable host memory");
+  const gcap_tensor_t src = gcap::testing::Tensor(&host, {1}, GCAP_DTYPE_BOOL);
+  const gcap_tensor_t dst = gcap::testing::Tensor(x.get(), {1}, GCAP_DTYPE_BOOL);
+  GCAP_EXPECT_FAILS(CopyOne(src, kHost, dst, kDevice, stream), GCAP_FAILED_PRECONDITION, "src is pageable host memory");
   cudaGraph_t graph = nullptr;
   EXPECT_EQ(cudaStreamEndCapture(handle, &graph), cudaSuccess);
   EXPECT_EQ(cudaGraphDestroy(graph), cudaSuccess);

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "gcap/runtime.h"
+#include "gcap_sim.h"
 #include "gtest/gtest.h"
 #include "test/ep/test_ep.h"
 #include "test/support/expect_status.h"
@@ -104,6 +105,19 @@ TEST_F(RuntimeDevices, ACapturedCopyBetweenDevicesIsRepeatedByReplays) {
   const gcap_graph_info_t info = GraphInfo(runtimes_[0], 0);
   EXPECT_EQ(info.captures, 1u);
   EXPECT_EQ(info.replays, 3u);
+}
+
+// As CUDA finds memory of pools too: also where the stream cannot be asked whether it captures.
+TEST_F(RuntimeDevices, ACopyBetweenDevicesOnTheDefaultStreamNamesBoth) {
+  gcap_stream_t* stream = nullptr;
+  GCAP_ASSERT_OK(gcap_stream_wrap(nullptr, GCAP_STREAM_USER, GCAP_STREAM_FLAG_ALLOW_DEFAULT_STREAM, 0, &stream));
+  const uint64_t before = gcap_sim_calls("cudaMemcpyPeerAsync");
+  Set(0, 6);
+  GCAP_EXPECT_OK(Copy(runtimes_[0], On(0), kFirst, On(1), kSecond, stream));
+  EXPECT_EQ(gcap_sim_calls("cudaMemcpyPeerAsync"), before + 1);
+  GCAP_EXPECT_OK(gcap_stream_synchronize(stream));
+  EXPECT_EQ(Get(1), std::vector<float>(kCount, 6));
+  GCAP_EXPECT_OK(gcap_stream_destroy(stream));
 }
 
 // Whichever device a thread has current, the work of a run has the runtime's, and the thread has its own again.

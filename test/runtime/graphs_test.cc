@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "gcap/capture.h"
+#include "gcap/graph_buffers.h"
 #include "gcap/graph_plan.h"
 #include "gcap/kit/ep_ops.h"
 #include "gtest/gtest.h"
@@ -168,6 +169,29 @@ TEST_F(EpGraphs, PlanIsWhatTheyWillKeep) {
     EXPECT_EQ(Plan().bytes, plan.bytes) << "and of those that are captured it is what they keep";
     GCAP_EXPECT_OK(gcap_scratch_validate(gcap_runtime_scratch(runtime_)));
   }
+}
+
+TEST_F(EpGraphs, PlanOfARunOnBuffersGivesTheWorkTheirAddresses) {
+  Create(GraphOptions(1));
+  const DeviceFloats x(Floats(64));
+  const gcap_graph_buffer_t item = {"x", x.get(), x.Bytes(), 0};
+  gcap_graph_buffers_t buffers;
+  gcap_graph_buffers_init(&buffers);
+  buffers.items = &item;
+  buffers.count = 1;
+  void* address = nullptr;
+  gcap_run_t run = RunOf(0);
+  run.buffers = &buffers;
+  run.user = &address;
+  run.work = [](void* out_address, const gcap_run_resources_t* resources) {
+    *static_cast<void**>(out_address) = resources->addresses[0];
+    return GCAP_CUDA(cudaMemsetAsync(resources->addresses[0], 0, sizeof(float), resources->cuda_stream));
+  };
+  gcap_graph_plan_t plan;
+  gcap_graph_plan_init(&plan);
+  GCAP_ASSERT_OK(gcap_runtime_plan(runtime_, &run, 1, &plan));
+  EXPECT_EQ(address, x.get());
+  EXPECT_EQ(plan.nodes, 1u);
 }
 
 // The memory of one rehearsal serves the next.

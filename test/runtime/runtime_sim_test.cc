@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <functional>
+#include <memory>
 #include <thread>
 #include <vector>
 
@@ -18,6 +19,7 @@
 #include "gtest/gtest.h"
 #include "test/base/device_work.h"
 #include "test/base/heap_failure.h"
+#include "test/ep/model_builder.h"
 #include "test/runtime/runtime_fixture.h"
 #include "test/support/expect_status.h"
 #include "test/support/faults.h"
@@ -209,6 +211,30 @@ TEST_F(RuntimeSim, SharedCaptureSurvivesAFailureOfEachOfItsCalls) {
   EXPECT_GE(walked.calls, 5u);
 }
 
+// A stream of which the driver does not tell whether it is in the capture is not taken for one that is not.
+TEST_F(RuntimeSim, ACopyOfWhoseStreamTheDriverDoesNotTellIsRefusedAsTheDriverDid) {
+  Create(GraphOptions(1));
+  gcap_stream_t* other = nullptr;
+  GCAP_ASSERT_OK(gcap_runtime_create_stream(runtime_, &other));
+  const gcap::testing::DeviceFloats x({1}), y({0});
+  const gcap_tensor_t src = gcap::testing::Tensor(x.get(), {1}), dst = gcap::testing::Tensor(y.get(), {1});
+  const gcap_memory_t device = {GCAP_MEMORY_DEVICE, 0};
+  const gcap_copy_t copy = {&src, device, &dst, device, other};
+  const auto work = [&](const gcap_run_resources_t&) {
+    if (gcap_thread_is_capturing()) gcap_sim_fail_nth("cudaStreamGetCaptureInfo", 1, cudaErrorUnknown);
+    return gcap_runtime_copy_tensors(runtime_, &copy, 1);
+  };
+  EXPECT_TRUE(Run(0, work).ok());
+  const Outcome captured = Run(0, [&](const gcap_run_resources_t& run) {
+    gcap_status_t status = work(run);
+    EXPECT_EQ(gcap_status_code(status), GCAP_CUDA_ERROR) << gcap_status_message(status);
+    return status;
+  });
+  EXPECT_TRUE(captured.Names("cudaStreamGetCaptureInfo")) << captured.message;
+  gcap_sim_clear_faults();
+  GCAP_EXPECT_OK(gcap_stream_destroy(other));
+}
+
 // Streams that were not joined are ordered before what comes next. Only where that fails are they waited for.
 TEST_F(RuntimeSim, TheEndOfARunThatDoesNotJoinWaitsOnlyWhereItCannotOrder) {
   const Walked walked = WalkFaults([&](Fault& fault) {
@@ -278,6 +304,29 @@ TEST_F(RuntimeSim, RunsForksPlansAndPinnedMemorySurviveAShortHeap) {
       expect_refusal(skip, [&] { return PlanOnRuntime(runtime_, &planned, 1, &plan); });
     }).join();
     Destroy();
+  }
+}
+
+// What a capture asks for once it has begun, up to its reservation.
+TEST_F(RuntimeSim, WithoutHostMemoryForAGraphsReservationTheCaptureFails) {
+  Create(GraphOptions(1));
+  bool was_for_reservation = false;
+  for (int skip = 0; !was_for_reservation; ++skip) {
+    ASSERT_LT(skip, 5);
+    GCAP_EXPECT_OK(TouchScratch(1000, /*id=*/skip));
+    std::unique_ptr<HeapFailure> failure;
+    std::function<void()> begin_failing = [&] { failure = std::make_unique<HeapFailure>(1, skip); };
+    gcap_sim_set_log(
+        "cudaStreamBeginCapture", [](void* begin, const char*) { (*static_cast<std::function<void()>*>(begin))(); },
+        &begin_failing);
+    const Outcome begun(BeginRun(runtime_, skip));
+    gcap_sim_set_log(nullptr, nullptr, nullptr);
+    failure.reset();
+    const Outcome outcome = begun.ok() ? Outcome(EndRun(runtime_, nullptr, /*synchronize=*/true)) : begun;
+    EXPECT_EQ(outcome.code, begun.ok() ? GCAP_CAPTURE_INVALIDATED : GCAP_RESOURCE_EXHAUSTED);
+    EXPECT_TRUE(outcome.Names("no host memory")) << outcome.message;
+    was_for_reservation = outcome.Names("to note a graph's reservation");
+    GCAP_EXPECT_OK(gcap_scratch_validate(gcap_runtime_scratch(runtime_)));
   }
 }
 

@@ -326,11 +326,14 @@ TEST_F(Serving, ARunThatFailsMayLeaveItsScratch) {
     GCAP_RETURN_IF_ERROR(gcap_scratch_alloc(run->scratch, 4096, run->stream, &block));
     return GCAP_STATUS(GCAP_UNAVAILABLE, "no more");
   };
-  gcap_run_t run;
-  gcap_run_init(&run);
-  run.work = fail;
-  GCAP_EXPECT_FAILS(gcap_runtime_run(runtime_, &run), GCAP_UNAVAILABLE, "no more");
-  EXPECT_EQ(log.text(), "");
+  for (const int id : {GCAP_GRAPH_ID_NONE, 0, 3}) {
+    gcap_run_t run;
+    gcap_run_init(&run);
+    run.id = id;
+    run.work = fail;
+    GCAP_EXPECT_FAILS(gcap_runtime_run(runtime_, &run), GCAP_UNAVAILABLE, "no more");
+    EXPECT_EQ(log.text(), "");
+  }
   gcap_allocator_stats_t stats;
   gcap_scratch_get_stats(gcap_runtime_scratch(runtime_), &stats);
   EXPECT_EQ(stats.in_use_bytes, 0);

@@ -11,12 +11,14 @@
 
 #include "gcap/runtime_ops.h"
 #include "gtest/gtest.h"
+#include "test/base/heap_failure.h"
 #include "test/support/expect_status.h"
 #include "test/support/log_catcher.h"
 #include "test/support/runs.h"
 
 namespace {
 
+using gcap::testing::HeapFailure;
 using gcap::testing::LogCatcher;
 using Names = std::vector<std::string>;
 
@@ -176,6 +178,15 @@ TEST(RuntimeTable, CreateFromRefusesATableThatIsNotWhole) {
   }
 }
 
+TEST(RuntimeTable, CreateFromWithoutHostMemoryIsRefused) {
+  Recorder recorder;
+  const gcap_runtime_ops_t ops = Full(&recorder);
+  gcap_runtime_t* runtime = reinterpret_cast<gcap_runtime_t*>(&recorder);
+  const HeapFailure failure;
+  GCAP_EXPECT_FAILS(gcap_runtime_create_from(&ops, &runtime), GCAP_RESOURCE_EXHAUSTED, "a runtime");
+  EXPECT_EQ(runtime, nullptr);
+}
+
 TEST_F(RuntimeOfTable, AbsentMembersHaveDefaults) {
   recorder_.resources.allocator = reinterpret_cast<gcap_allocator_t*>(&recorder_);  // is not followed
   recorder_.resources.scratch = reinterpret_cast<gcap_scratch_t*>(&recorder_);
@@ -200,6 +211,14 @@ TEST_F(RuntimeOfTable, AbsentMembersHaveDefaults) {
   EXPECT_EQ(recorder_.calls, Names({"synchronize"}));
   recorder_.fails = true;
   GCAP_EXPECT_FAILS(EndRun(runtime_, nullptr, /*synchronize=*/true), GCAP_INTERNAL, "synchronize");
+}
+
+TEST_F(RuntimeOfTable, AnAllocatorThatIsNotThereIsNamedByItsMember) {
+  Create(Least(&recorder_));
+  gcap_allocator_t* allocator = reinterpret_cast<gcap_allocator_t*>(&recorder_);
+  GCAP_EXPECT_FAILS(gcap_runtime_get_allocator(runtime_, GCAP_MEMORY_DEVICE, &allocator), GCAP_UNIMPLEMENTED,
+                    "gcap_runtime_get_allocator: the table of the runtime has no get_allocator");
+  EXPECT_EQ(allocator, nullptr);
 }
 
 // What gcap's own runtime alone has.

@@ -107,6 +107,21 @@ TEST_F(Graphs, PreparedCapturesFindWhatTheirWarmUpHadAtTheFirstTry) {
   }
 }
 
+// And not for the largest one of the stream.
+TEST_F(Graphs, PreparationIsForTheWorkThatItNames) {
+  CreateTight();
+  for (const uint64_t work : {10, 2}) {
+    GCAP_EXPECT_OK(gcap_scratch_begin_run(scratch_, a_));
+    Run(a_, {work});  // as many granules as its name says
+    GCAP_EXPECT_OK(gcap_scratch_end_run_of(scratch_, a_, work, /*has_failed=*/false));
+  }
+  Synchronize(a_);
+  Trim();
+  GCAP_EXPECT_OK(gcap_scratch_prepare_for(scratch_, a_, 2));
+  Validate();
+  EXPECT_EQ(upstream_.requests().back(), 2 * kGranule);
+}
+
 TEST_F(Graphs, PreparationGrowsOnceAndOnlyWhenSomethingLacks) {
   CreateTight();
   Run(a_, {10});

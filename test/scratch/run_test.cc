@@ -90,6 +90,12 @@ TEST_F(Run, ThatLeftNothingSaysNothing) {
   }
 }
 
+TEST_F(Run, ThatAllocatesNothingCountsNoAllocation) {
+  Begin(a_);
+  EXPECT_EQ(End(a_), "");
+  EXPECT_EQ(Stats().max_alloc_bytes, 0u);
+}
+
 TEST_F(Run, TouchesNeitherWhatWasBeforeNorWhatComesAfter) {
   char* before = Alloc(kGranule, a_);
   Begin(a_);

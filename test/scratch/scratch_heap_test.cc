@@ -111,6 +111,41 @@ TEST_F(ScratchHeap, OfASplit) {
   for (char* block : blocks) Free(block);
 }
 
+// A stream's first block of much free memory comes with more, cut off before it.
+TEST_F(ScratchHeap, OfTheFirstSplitForAStream) {
+  options_.initial_chunk_bytes = 1 << 20;
+  Create();
+  Release(Open(a_));  // the stream is known from here on
+  const std::vector<char*> blocks = UseUpBlockStructs(b_);
+  ExpectAllocFailsWithoutHeap(1, 100, "describe a scratch block");
+  Free(Alloc(100, a_));
+  EXPECT_EQ(NumRequests(), 1u);
+  for (char* block : blocks) Free(block);
+}
+
+TEST_F(ScratchHeap, OfAClaimForACapture) {
+  MakeLargeRegion();
+  char* others = Alloc(16 * kGranule, b_);
+  char* own = Alloc(4 * kGranule, a_);
+  char* live = Alloc(8 * kGranule, a_);
+  std::vector<char*> blocks = UseUpBlockStructs(c_);
+  blocks.push_back(Alloc((kLargeRegionGranules - 28 - blocks.size()) * kGranule, c_));  // just what is left
+  Free(others);
+  Free(own);
+  Wait(a_, b_);
+  {
+    const HeapFailure failure;
+    GCAP_EXPECT_FAILS(gcap_scratch_reservation_prepare(scratch_, a_), GCAP_RESOURCE_EXHAUSTED,
+                      "describe a scratch block");
+  }
+  Validate();
+  GCAP_EXPECT_OK(gcap_scratch_reservation_prepare(scratch_, a_));
+  Validate();
+  EXPECT_EQ(NumRequests(), 1u);
+  Free(live);
+  for (char* block : blocks) Free(block);
+}
+
 TEST_F(ScratchHeap, OfAGatheredRun) {
   MakeLargeRegion();
   char* lower = Alloc(8 * kGranule, a_);

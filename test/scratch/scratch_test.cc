@@ -101,6 +101,15 @@ TEST_F(Scratch, RejectsSizesThatOverflowAndNoStream) {
   ExpectAllocFails(SIZE_MAX / 2, a_, GCAP_RESOURCE_EXHAUSTED, "cannot grow");
 }
 
+TEST_F(Scratch, FreeMemoryOfTheStreamIsNotGivenForASizeThatIsNone) {
+  for (char* block : {Alloc(kGranule, a_), Alloc(kGranule, a_)}) Free(block);  // two that become one
+  void* ptr = this;
+  GCAP_EXPECT_OK(gcap_scratch_alloc(scratch_, 0, a_, &ptr));
+  EXPECT_EQ(ptr, nullptr);
+  ExpectAllocFails(SIZE_MAX, a_, GCAP_INVALID_ARGUMENT, "overflows");
+  EXPECT_EQ(Stats().num_allocs, 2u);
+}
+
 TEST_F(Scratch, RejectsFreeOfWhatIsNoBlock) {
   char* ptr = Alloc(1024, a_);
   GCAP_EXPECT_FAILS(gcap_scratch_free(scratch_, this), GCAP_INVALID_ARGUMENT, "not allocated");

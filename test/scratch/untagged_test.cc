@@ -270,6 +270,18 @@ TEST_F(UntaggedScratch, DestroyRefusesWhileItIsHandedOut) {
   Free(weights);
 }
 
+// The streams get more than they ask for, so that the blocks of one lie together.
+TEST_F(UntaggedScratch, WhatAStreamWasGivenAndHasNotUsedIsFreeForAll) {
+  constexpr size_t kPart = 64 << 10;
+  options_.extend_as_requested = false;
+  options_.initial_chunk_bytes = 16 * kPart;
+  Create();
+  std::vector<char*> blocks = {Alloc(kGranule, a_)};
+  for (int i = 1; i < 16; ++i) blocks.push_back(AllocUntagged(kPart));
+  EXPECT_EQ(NumRequests(), 1u);
+  for (char* block : blocks) Free(block);
+}
+
 // --- Streams that are destroyed -------------------------------------------------------------------------------------
 
 TEST_F(UntaggedScratch, WhatADestroyedStreamUsedIsFreeForAll) {

@@ -172,6 +172,48 @@ TEST(SessionFault, RunOnSeveralEps) {
   }
 }
 
+// A model of the host needs no device, not even one that works.
+TEST(SessionFault, RunOnTheHostAlone) {
+  HostEp host;
+  ModelBuilder m;
+  m.inputs = {m.Value("x", {3})};
+  m.outputs = {m.Value("y", {3})};
+  m.Node("Negate", "negate", m.inputs, m.outputs);
+  const gcap_model_t model = m.Model();
+  gcap_ep_t* const eps[] = {host.get()};
+  gcap_session_t* session = nullptr;
+  GCAP_ASSERT_OK(gcap_session_create(&model, eps, 1, nullptr, &session));
+  Floats in = {1, 2, 3}, out(3);
+  const gcap_tensor_t input = Tensor(in.data(), {3}), output = Tensor(out.data(), {3});
+  const Walked walked = WalkFaults([&](Fault& fault) {
+    const Outcome outcome = fault.During([&] { return gcap_session_run(session, nullptr, &input, &output); });
+    EXPECT_TRUE(outcome.ok()) << outcome.message;
+  });
+  EXPECT_EQ(walked.functions, gcap::testing::Functions());
+  EXPECT_EQ(out, Floats({-1, -2, -3}));
+  GCAP_EXPECT_OK(gcap_session_destroy(session));
+}
+
+// It may be of another device.
+TEST(SessionFault, AUsersStreamWhoseDeviceIsNotToldIsRefused) {
+  DeviceFloats x(kContent), y(Floats(6));
+  cudaStream_t stream = nullptr;
+  ASSERT_EQ(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), cudaSuccess);
+  {
+    ChainRig rig;
+    GCAP_EXPECT_OK(rig.Create(GraphOptions(1)));
+    const gcap_tensor_t input = Tensor(x.get(), {2, 3}), output = Tensor(y.get(), {2, 3});
+    gcap_run_options_t options = RunOptions(0, /*synchronize=*/true);
+    options.user_stream = stream;
+    gcap_sim_fail_nth("cudaStreamGetDevice", 1, cudaErrorUnknown);
+    GCAP_EXPECT_FAILS(gcap_session_run(rig.session, &options, &input, &output), GCAP_CUDA_ERROR, "cudaStreamGetDevice");
+    EXPECT_EQ(rig.count.executions, 0);
+    gcap_sim_clear_faults();
+    GCAP_EXPECT_OK(gcap_session_run(rig.session, &options, &input, &output));
+  }
+  EXPECT_EQ(cudaStreamDestroy(stream), cudaSuccess);
+}
+
 // A run in order with its caller's stream: eager, captured, replayed.
 TEST(SessionFault, RunOnTheUsersStream) {
   for (int runs_before = 0; runs_before < 3; ++runs_before) {

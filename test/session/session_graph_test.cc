@@ -150,6 +150,36 @@ TEST_F(SessionGraph, PlanIsWhatTheGraphsHoldThen) {
   }
 }
 
+TEST_F(SessionGraph, PlanInACaptureIsRefused) {
+  ChainRig rig;
+  GCAP_ASSERT_OK(rig.Create(GraphOptions()));
+  cudaStream_t stream = nullptr;
+  ASSERT_EQ(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), cudaSuccess);
+  gcap_capture_t* capture = nullptr;
+  GCAP_ASSERT_OK(gcap_capture_begin(stream, nullptr, &capture));
+  gcap_graph_plan_t plan;
+  gcap_graph_plan_init(&plan);
+  GCAP_EXPECT_FAILS(gcap_session_plan(rig.session, nullptr, 0, &plan), GCAP_FAILED_PRECONDITION,
+                    "gcap_session_plan: this thread is capturing");
+  gcap_capture_abort(capture);
+  EXPECT_EQ(cudaStreamDestroy(stream), cudaSuccess);
+}
+
+// A program of another version of gcap may hand on such options.
+TEST_F(SessionGraph, RunOptionsOfNoKnownSizeAreRefusedByAPlanAndAWarmUp) {
+  ChainRig rig;
+  GCAP_ASSERT_OK(rig.Create(GraphOptions()));
+  DeviceFloats x(Floats(6)), y(Floats(6));
+  const gcap_tensor_t input = Tensor(x.get(), {2, 3}), output = Tensor(y.get(), {2, 3});
+  gcap_run_options_t options = RunOptions(0, true);
+  options.struct_size = 0;
+  const gcap_warm_up_run_t run = {&options, &input, &output};
+  gcap_graph_plan_t plan;
+  gcap_graph_plan_init(&plan);
+  GCAP_EXPECT_FAILS(gcap_session_plan(rig.session, &run, 1, &plan), GCAP_INVALID_ARGUMENT, "struct_size");
+  GCAP_EXPECT_FAILS(gcap_session_warm_up(rig.session, &run, 1), GCAP_INVALID_ARGUMENT, "struct_size");
+}
+
 TEST_F(SessionGraph, PlanOfWhatIsNeverCapturedIsRefused) {
   ChainRig rig;
   GCAP_ASSERT_OK(rig.Create(GraphOptions()));

@@ -195,6 +195,26 @@ TEST_F(Session, DimensionsOfZeroRun) {
 
 // --- Tensors that do not match --------------------------------------------------------------------------------------
 
+// The model's size of 0 is a size, and not one that is open.
+TEST_F(Session, ADimensionOfZeroTakesNoOtherSize) {
+  std::unique_ptr<TestEp> ep;
+  GCAP_ASSERT_OK(TestEp::Create(EagerOptions(), {}, &ep));
+  ModelBuilder m;
+  NodeControl bounce;
+  m.inputs = {m.Value("x", {2, 0})};
+  m.outputs = {m.Value("y", {2, 0})};
+  m.Node("Bounce", "bounce", m.inputs, m.outputs, &bounce);
+  const gcap_model_t model = m.Model();
+  gcap_ep_t* const eps[] = {ep->get()};
+  gcap_session_t* session = nullptr;
+  GCAP_ASSERT_OK(gcap_session_create(&model, eps, 1, nullptr, &session));
+  DeviceFloats x(Floats(6)), y(Floats(6));
+  const gcap_tensor_t input = Tensor(x.get(), {2, 3}), output = Tensor(y.get(), {2, 3});
+  GCAP_EXPECT_FAILS(gcap_session_run(session, nullptr, &input, &output), GCAP_INVALID_ARGUMENT,
+                    "input 'x': dimension 1 is 3, the model wants 0");
+  GCAP_EXPECT_OK(gcap_session_destroy(session));
+}
+
 struct WrongTensor {
   const char* named;
   void (*spoil)(gcap_tensor_t* tensor);
