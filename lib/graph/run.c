@@ -270,6 +270,7 @@ static gcap_status_t begin_guarded(gcap_graph_manager_t* manager, const gcap_run
                                    gcap_graph_slot_t** out_slot) {
   gcap_graph_open_run_t* run = &manager->run;
   gcap_graph_choice_t choice;
+  *out_slot = NULL;  // it may be gone
   run->is_busy = true;
   gcap_status_t status = gcap_graph_choose(manager, given, &choice);
   run->is_busy = false;

@@ -453,6 +453,22 @@ TEST_F(GraphGuards, AFunctionThatLeavesACaptureOpenIsRefused) {
   EXPECT_TRUE(Replays(0));
 }
 
+TEST_F(GraphGuards, AFunctionThatReleasesItsGraphAndLeavesACaptureOpenIsRefused) {
+  CreateKeyed();
+  Asked asked;
+  EXPECT_EQ(RunGuarded(0, {Answer("device", &asked)}, 1), GCAP_RUN_CAPTURED);
+  const RawStream other;
+  gcap_capture_t* scope = nullptr;
+  asked.also = [&] {
+    GCAP_EXPECT_OK(gcap_graph_manager_release(manager_, 0));
+    GCAP_EXPECT_OK(gcap_capture_begin(other.get(), nullptr, &scope));
+  };
+  gcap_graph_run_kind_t kind = GCAP_GRAPH_RUN_EAGER;
+  GCAP_EXPECT_FAILS(BeginPlain(manager_, 0, stream_->get(), &kind), GCAP_FAILED_PRECONDITION, "guard");
+  gcap_capture_abort(scope);
+  EXPECT_STREQ(gcap_graph_state_name(Info(0).state), "COLD");
+}
+
 TEST_F(GraphGuards, ThreadsAskWhileOthersCaptureAndRelease) {
   CreateKeyed();
   Asked asked;
