@@ -279,6 +279,9 @@ static gcap_status_t begin_guarded(gcap_graph_manager_t* manager, const gcap_run
   run->id = (*out_slot)->id;
   if (choice.held != NULL) *out_slot = choice.held;
   if (choice.held != NULL || !choice.has_graph) return NULL;
+  if (choice.has_failed && run->capture_only) {
+    return gcap_status_annotate(gcap_graph_why_other(*out_slot), GCAP_UNAVAILABLE, "the run is capture_only");
+  }
   if (choice.has_failed) run->why_eager = GCAP_EAGER_GUARD;
   if (choice.has_failed) return NULL;
   gcap_graph_slot_t* slot = gcap_graph_slot_to_capture(manager, *out_slot);

@@ -493,6 +493,19 @@ TEST_F(GraphGuards, AFunctionThatReleasesItsGraphAndLeavesACaptureOpenIsRefused)
   EXPECT_STREQ(gcap_graph_state_name(Info(0).state), "COLD");
 }
 
+// Nobody knows for which decision the graph would be.
+TEST_F(GraphGuards, AFunctionThatFailsFailsARunThatIsCapturedOnly) {
+  CreateKeyed();
+  Asked asked;
+  EXPECT_EQ(RunGuarded(0, {Answer("device", &asked)}, 1), GCAP_RUN_CAPTURED);
+  asked.fails = true;
+  gcap_run_t run = RunBy(nullptr, 0);
+  run.capture_only = true;
+  gcap_graph_run_kind_t kind = GCAP_GRAPH_RUN_CAPTURE;
+  GCAP_EXPECT_FAILS(gcap_graph_manager_begin_run(manager_, &run, &kind, nullptr), GCAP_UNAVAILABLE, "'device'");
+  GCAP_EXPECT_FAILS(gcap_graph_manager_end_run(manager_, &run, nullptr), GCAP_FAILED_PRECONDITION, "no run is open");
+}
+
 TEST_F(GraphGuards, ThreadsAskWhileOthersCaptureAndRelease) {
   CreateKeyed();
   Asked asked;
