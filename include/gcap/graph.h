@@ -117,6 +117,7 @@ GCAP_API gcap_status_t gcap_graph_manager_warm_up(gcap_graph_manager_t* manager,
 //   UNIMPLEMENTED        buffers, and the driver is older than CUDA 12.4
 //   CUDA_ERROR           the query for the memory that a buffer is in failed; or the driver refused to begin the
 //                        capture of a run with capture_only
+//   UNAVAILABLE          the run is capture_only, and the function of a guard of its graphs gave no answer
 GCAP_API gcap_status_t gcap_graph_manager_begin_run(gcap_graph_manager_t* manager, const gcap_run_t* run,
                                                     gcap_graph_run_kind_t* out_kind,
                                                     void** out_addresses) GCAP_NODISCARD;

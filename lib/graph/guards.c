@@ -279,11 +279,10 @@ gcap_status_t gcap_graph_guards_create(gcap_graph_stated_list_t* list, gcap_grap
     if (is_word(stated, &guards->words[i])) ++guards->num_words;
     if (stated->guard.kind == GCAP_GRAPH_GUARD_ANSWER) ++guards->num_asks;
   }
-  if (gcap_graph_guards_look(guards) && guards->num_asks > 0) {
-    gcap_graph_asked_t asked;
-    gcap_graph_guards_ask(guards, &asked);
-    gcap_graph_guards_note(guards, &asked);
-  }
+  gcap_graph_asked_t asked;
+  gcap_graph_guards_ask(guards, &asked);
+  gcap_graph_guards_note(guards, &asked);
+  if (asked.flipped == 0) gcap_graph_guards_look(guards);  // behind the functions, which may change what is looked at
   gcap_status_t changed = gcap_graph_guards_explain(guards, GCAP_GRAPH_ID_NONE);
   if (changed == NULL) {
     *out_guards = guards;

@@ -270,6 +270,7 @@ static gcap_status_t begin_guarded(gcap_graph_manager_t* manager, const gcap_run
                                    gcap_graph_slot_t** out_slot) {
   gcap_graph_open_run_t* run = &manager->run;
   gcap_graph_choice_t choice;
+  *out_slot = NULL;  // it may be gone
   run->is_busy = true;
   gcap_status_t status = gcap_graph_choose(manager, given, &choice);
   run->is_busy = false;
@@ -278,6 +279,9 @@ static gcap_status_t begin_guarded(gcap_graph_manager_t* manager, const gcap_run
   run->id = (*out_slot)->id;
   if (choice.held != NULL) *out_slot = choice.held;
   if (choice.held != NULL || !choice.has_graph) return NULL;
+  if (choice.has_failed && run->capture_only) {
+    return gcap_status_annotate(gcap_graph_why_other(*out_slot), GCAP_UNAVAILABLE, "the run is capture_only");
+  }
   if (choice.has_failed) run->why_eager = GCAP_EAGER_GUARD;
   if (choice.has_failed) return NULL;
   gcap_graph_slot_t* slot = gcap_graph_slot_to_capture(manager, *out_slot);
@@ -337,7 +341,7 @@ static gcap_status_t begin_run_locked(gcap_graph_manager_t* manager, const gcap_
   if (status == NULL && run->capture == NULL && moving != NULL) {
     status = gcap_graph_values_begin_eager(&moving->values, run->stream);
   }
-  if (slot != NULL) slot->why_eager = run->why_eager;
+  if (slot != NULL) gcap_graph_find_slot(manager, slot->id)->why_eager = slot->why_eager = run->why_eager;
   if (status != NULL) {
     run->moving = NULL;
     forget_run(run);
@@ -368,8 +372,19 @@ gcap_status_t gcap_graph_check_id(const gcap_run_t* run) {
                                     : "the legacy default stream (0), which cannot be captured");
 }
 
-gcap_status_t gcap_graph_why_fixed(const gcap_graph_slot_t* slot) {
-  const gcap_graph_moving_t* moving = slot->graph != NULL ? slot->graph->moving : NULL;
+// The variant that the id's last run found and could not move.
+static const gcap_graph_slot_t* find_fixed(const gcap_graph_slot_t* first) {
+  const gcap_graph_slot_t* found = NULL;
+  for (const gcap_graph_slot_t* slot = first; slot != NULL; slot = slot->variant) {
+    if (slot->graph == NULL || slot->why_eager != GCAP_EAGER_NOT_MOVABLE) continue;
+    if (found == NULL || slot->last_use > found->last_use) found = slot;
+  }
+  return found;
+}
+
+gcap_status_t gcap_graph_why_fixed(const gcap_graph_slot_t* first) {
+  const gcap_graph_slot_t* slot = find_fixed(first);
+  const gcap_graph_moving_t* moving = slot != NULL ? slot->graph->moving : NULL;
   if (moving != NULL && moving->refusal != NULL) return gcap_status_clone(moving->refusal);
   if (moving != NULL) return gcap_status_clone(moving->conflict);
   return GCAP_STATUS(GCAP_FAILED_PRECONDITION, "it was captured without buffers");
@@ -378,11 +393,11 @@ gcap_status_t gcap_graph_why_fixed(const gcap_graph_slot_t* slot) {
 // Why the open run is eager although its id has a graph, once for each graph; else NULL.
 static gcap_status_t explain_fixed(const gcap_graph_manager_t* manager) {
   if (!manager->run.tells_of_fixed) return NULL;
-  const gcap_graph_slot_t* slot = gcap_graph_find_slot(manager, manager->run.id);
-  const gcap_graph_moving_t* moving = slot->graph->moving;
+  const gcap_graph_slot_t* first = gcap_graph_find_slot(manager, manager->run.id);
+  const gcap_graph_moving_t* moving = find_fixed(first)->graph->moving;
   const bool is_here_alone = moving != NULL && moving->refusal == NULL;
   return gcap_status_annotate(
-      gcap_graph_why_fixed(slot), GCAP_FAILED_PRECONDITION, "graph id %d cannot be moved%s", slot->id,
+      gcap_graph_why_fixed(first), GCAP_FAILED_PRECONDITION, "graph id %d cannot be moved%s", first->id,
       is_here_alone ? " to the buffers of a run, which is eager" : ", so its runs on other buffers are eager");
 }
 

@@ -18,8 +18,8 @@ gcap_status_t gcap_graph_check_id(const gcap_run_t* run) GCAP_NODISCARD;
 // Whether the open run is a capture whose scope is still there to be ended by this thread.
 bool gcap_graph_run_is_own_capture(const gcap_graph_manager_t* manager);
 
-// Why the slot's graph stays where it is.
-gcap_status_t gcap_graph_why_fixed(const gcap_graph_slot_t* slot);
+// Why the id's last run, which was NOT_MOVABLE, could not be moved.
+gcap_status_t gcap_graph_why_fixed(const gcap_graph_slot_t* first);
 
 // Whether a run of an id that is begun now would be captured. `slot` is that of the id; NULL: there is none.
 bool gcap_graph_captures_next(const gcap_graph_manager_t* manager, gcap_graph_slot_t* slot);

@@ -453,6 +453,59 @@ TEST_F(GraphGuards, AFunctionThatLeavesACaptureOpenIsRefused) {
   EXPECT_TRUE(Replays(0));
 }
 
+// What it changes is looked at behind it: when a graph is replayed, and when one is made.
+TEST_F(GraphGuards, AFunctionMayChangeWhatAnotherGuardLooksAt) {
+  CreateKeyed();
+  Asked asked;
+  int decision = 1;
+  const gcap_graph_guard_t answer = Answer("device", &asked);
+  EXPECT_EQ(RunGuarded(0, {Integer("decision", decision, 1, 1), answer}, 1), GCAP_RUN_CAPTURED);
+  asked.also = [&] { decision = 2; };
+  EXPECT_FALSE(Replays(0));
+  EXPECT_EQ(RunGuarded(0, {Integer("decision", decision, 2, 2), answer}, 2), GCAP_RUN_CAPTURED);
+  int calls = 0;
+  asked.also = [&] { decision = ++calls == 1 ? 3 : 4; };  // when it is stated, and when the work has returned
+  decision = 3;
+  LogCatcher log;
+  EXPECT_TRUE(RunWork(RunBy(nullptr, 1), [&](cudaStream_t stream) {
+                const gcap_graph_guard_t now = Integer("decision", decision, decision, decision);
+                GCAP_RETURN_IF_ERROR(GCAP_GRAPH_GUARD(&now));
+                GCAP_RETURN_IF_ERROR(GCAP_GRAPH_GUARD(&answer));
+                return Fill(stream, decision);
+              }).ok());
+  EXPECT_EQ(Seen(), 4);
+  EXPECT_STREQ(gcap_why_eager_name(result_.why_eager), "CAPTURE_FAILED");
+}
+
+TEST_F(GraphGuards, AFunctionThatReleasesItsGraphAndLeavesACaptureOpenIsRefused) {
+  CreateKeyed();
+  Asked asked;
+  EXPECT_EQ(RunGuarded(0, {Answer("device", &asked)}, 1), GCAP_RUN_CAPTURED);
+  const RawStream other;
+  gcap_capture_t* scope = nullptr;
+  asked.also = [&] {
+    GCAP_EXPECT_OK(gcap_graph_manager_release(manager_, 0));
+    GCAP_EXPECT_OK(gcap_capture_begin(other.get(), nullptr, &scope));
+  };
+  gcap_graph_run_kind_t kind = GCAP_GRAPH_RUN_EAGER;
+  GCAP_EXPECT_FAILS(BeginPlain(manager_, 0, stream_->get(), &kind), GCAP_FAILED_PRECONDITION, "guard");
+  gcap_capture_abort(scope);
+  EXPECT_STREQ(gcap_graph_state_name(Info(0).state), "COLD");
+}
+
+// Nobody knows for which decision the graph would be.
+TEST_F(GraphGuards, AFunctionThatFailsFailsARunThatIsCapturedOnly) {
+  CreateKeyed();
+  Asked asked;
+  EXPECT_EQ(RunGuarded(0, {Answer("device", &asked)}, 1), GCAP_RUN_CAPTURED);
+  asked.fails = true;
+  gcap_run_t run = RunBy(nullptr, 0);
+  run.capture_only = true;
+  gcap_graph_run_kind_t kind = GCAP_GRAPH_RUN_CAPTURE;
+  GCAP_EXPECT_FAILS(gcap_graph_manager_begin_run(manager_, &run, &kind, nullptr), GCAP_UNAVAILABLE, "'device'");
+  GCAP_EXPECT_FAILS(gcap_graph_manager_end_run(manager_, &run, nullptr), GCAP_FAILED_PRECONDITION, "no run is open");
+}
+
 TEST_F(GraphGuards, ThreadsAskWhileOthersCaptureAndRelease) {
   CreateKeyed();
   Asked asked;

@@ -305,6 +305,35 @@ TEST_F(GraphVariants, ABindOfOneOfSeveralIsRefused) {
   GCAP_EXPECT_FAILS(gcap_graph_manager_check_moves(manager_, 0), GCAP_FAILED_PRECONDITION, "several graphs");
 }
 
+// The newest variant has no graph, since its capture failed, and an older one cannot be moved to the run's buffer.
+TEST_F(GraphVariants, OneThatCannotBeMovedSaysSoBehindOneWithoutAGraph) {
+  options_.backoff_runs = 1000;
+  CreateKeyed();
+  LogCatcher log;
+  const auto run_on = [this](int decision, bool may_capture) {
+    decision_ = decision;
+    const gcap_graph_guard_t guard = Integer("decision", decision_, decision, decision);
+    return RunOnBuffer(0, [this, guard, decision, may_capture](cudaStream_t stream, void* at) -> gcap_status_t {
+      if (gcap_thread_is_capturing() && !may_capture) return GCAP_STATUS(GCAP_LIBRARY_ERROR, "no kernel");
+      GCAP_RETURN_IF_ERROR(GCAP_GRAPH_GUARD(&guard));
+      GCAP_RETURN_IF_ERROR(GCAP_CUDA(cudaMemsetAsync(at, decision, 1, stream)));
+      return GCAP_CUDA(cudaLaunchHostFunc(stream, [](void*) {}, this));  // so it cannot be moved
+    });
+  };
+  EXPECT_TRUE(run_on(1, /*may_capture=*/true).ok());
+  EXPECT_EQ(result_.outcome, GCAP_RUN_CAPTURED);
+  EXPECT_TRUE(run_on(2, /*may_capture=*/false).ok());
+  EXPECT_STREQ(gcap_why_eager_name(result_.why_eager), "CAPTURE_FAILED");
+  unsigned char* const home = byte_;
+  GCAP_EXPECT_CUDA(cudaMalloc(reinterpret_cast<void**>(&byte_), 1));
+  EXPECT_TRUE(run_on(1, /*may_capture=*/true).ok());
+  EXPECT_STREQ(gcap_why_eager_name(result_.why_eager), "NOT_MOVABLE");
+  const Outcome why = Explain(0, GCAP_GRAPH_WHY_EAGER);
+  EXPECT_NE(why.message.find("host function"), std::string::npos) << why.message;
+  GCAP_EXPECT_CUDA(cudaFree(byte_));
+  byte_ = home;
+}
+
 TEST_F(GraphVariants, AreForgottenOneByOneWithIdsThatHaveNoGraph) {
   options_.max_ids_without_graph = 1;
   options_.backoff_runs = 1000;

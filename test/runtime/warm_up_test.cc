@@ -95,6 +95,19 @@ TEST_F(RuntimeWarmUp, CapturesOnlyWhatMayNotBeExecuted) {
   }
 }
 
+TEST_F(RuntimeWarmUp, APlanTakesARunThatIsCapturedOnly) {
+  Create(options_);
+  Job job;
+  EXPECT_TRUE(WarmUp({RunOf(8, &job, kLarge)}).ok());
+  gcap_run_t run = RunOf(1, &job, kLarge);
+  run.capture_only = run.pinned = true;
+  gcap_graph_plan_t plan;
+  gcap_graph_plan_init(&plan);
+  GCAP_EXPECT_OK(gcap_runtime_plan(runtime_, &run, 1, &plan));
+  EXPECT_EQ(plan.graphs, 1u);
+  EXPECT_EQ(Info(1).state, GCAP_GRAPH_COLD);
+}
+
 TEST_F(RuntimeWarmUp, ARunThatIsCapturedOnlyIsDoneOnceThereIsAGraph) {
   Create(options_);
   Job job;
