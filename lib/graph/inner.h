@@ -171,8 +171,8 @@ bool gcap_graph_manager_has_own_run(gcap_graph_manager_t* manager, int* out_id);
 // The id of a run, or of its key: GCAP_GRAPH_ID_NONE for a key that is not known. Takes the manager's mutex.
 int gcap_graph_manager_id_of(gcap_graph_manager_t* manager, const gcap_run_t* run);
 
-// Whether the run's id has a graph whose guards hold, as far as that can be seen without a function. Takes the
-// manager's mutex.
+// Whether the run's id has a graph whose guards hold. Takes the manager's mutex, and asks functions of guards without
+// it.
 bool gcap_graph_manager_has_graph(gcap_graph_manager_t* manager, const gcap_run_t* run);
 
 // Tells whether a run of `id` that is begun now would be captured. Takes the manager's mutex.

@@ -474,10 +474,12 @@ int gcap_graph_manager_id_of(gcap_graph_manager_t* manager, const gcap_run_t* ru
 }
 
 bool gcap_graph_manager_has_graph(gcap_graph_manager_t* manager, const gcap_run_t* run) {
+  gcap_graph_choice_t choice;
   pthread_mutex_lock(&manager->mutex);
-  const bool has_graph = gcap_graph_may_hold(gcap_graph_find_slot_of_run(manager, run));
+  gcap_status_t status = gcap_graph_choose(manager, run, &choice);
   pthread_mutex_unlock(&manager->mutex);
-  return has_graph;
+  gcap_status_ignore(status);  // the begin of the run tells
+  return choice.held != NULL;
 }
 
 bool gcap_graph_manager_captures_next(gcap_graph_manager_t* manager, int id) {
