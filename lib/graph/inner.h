@@ -145,7 +145,7 @@ gcap_status_t gcap_run_check_capture_only(const gcap_run_t* run) GCAP_NODISCARD;
 gcap_status_t gcap_run_refuse_replay(const gcap_run_t* run) GCAP_NODISCARD;
 
 // Instead of the replay of a run with capture_only: whether its id has a graph, and so the run is done.
-bool gcap_run_is_recorded(bool is_captured, gcap_run_result_t* result);
+bool gcap_run_is_recorded(bool is_captured, int id, gcap_run_result_t* result);
 
 // --- Warm-up ---------------------------------------------------------------------------------------------------------
 

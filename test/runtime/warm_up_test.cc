@@ -95,6 +95,20 @@ TEST_F(RuntimeWarmUp, CapturesOnlyWhatMayNotBeExecuted) {
   }
 }
 
+TEST_F(RuntimeWarmUp, ARunThatIsCapturedOnlyTellsItsIdOnceThereIsAGraph) {
+  Create(options_);
+  Job job;
+  EXPECT_TRUE(WarmUp({RunOf(8, &job, kLarge)}).ok());
+  gcap_run_t run = RunOf(8, &job, kLarge);
+  gcap_run_result_t result;
+  gcap_run_result_init(&result);
+  run.capture_only = true;
+  run.result = &result;
+  GCAP_EXPECT_OK(gcap_runtime_run(runtime_, &run));
+  EXPECT_EQ(result.outcome, GCAP_RUN_RECORDED);
+  EXPECT_EQ(result.id, 8);
+}
+
 TEST_F(RuntimeWarmUp, APlanTakesARunThatIsCapturedOnly) {
   Create(options_);
   Job job;
