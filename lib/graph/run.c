@@ -484,7 +484,8 @@ bool gcap_graph_manager_has_graph(gcap_graph_manager_t* manager, const gcap_run_
 
 bool gcap_graph_manager_captures_next(gcap_graph_manager_t* manager, int id) {
   pthread_mutex_lock(&manager->mutex);
-  const bool captures = gcap_graph_captures_next(manager, id, gcap_graph_find_slot(manager, id));
+  gcap_graph_slot_t* slot = gcap_graph_find_slot(manager, id);
+  const bool captures = gcap_graph_asks(slot) || gcap_graph_captures_next(manager, id, slot);
   pthread_mutex_unlock(&manager->mutex);
   return captures;
 }

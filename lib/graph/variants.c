@@ -120,6 +120,13 @@ bool gcap_graph_may_hold(gcap_graph_slot_t* first) {
   return false;
 }
 
+bool gcap_graph_asks(const gcap_graph_slot_t* first) {
+  for (const gcap_graph_slot_t* slot = first; slot != NULL; slot = slot->variant) {
+    if (slot->graph != NULL && slot->graph->guards != NULL && slot->graph->guards->num_asks > 0) return true;
+  }
+  return false;
+}
+
 gcap_status_t gcap_graph_why_other(const gcap_graph_slot_t* first) {
   for (const gcap_graph_slot_t* slot = first; slot != NULL; slot = slot->variant) {
     gcap_status_t why = slot->graph != NULL ? gcap_graph_guards_explain(slot->graph->guards, slot->id) : NULL;

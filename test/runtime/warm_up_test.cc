@@ -109,6 +109,39 @@ TEST_F(RuntimeWarmUp, ARunThatIsCapturedOnlyTellsItsIdOnceThereIsAGraph) {
   EXPECT_EQ(result.id, 8);
 }
 
+// What it captures finds memory, as that of any id does: here the graph before keeps all there was.
+TEST_F(RuntimeWarmUp, AnotherAnswerOfAGuardIsCapturedAtOnce) {
+  Create(options_);
+  struct Guarded {
+    Job job;
+    int64_t answer = 1;
+  } guarded;
+  gcap_run_t run = RunOf(8, &guarded.job, kLarge);
+  run.user = &guarded;
+  run.work = [](void* user, const gcap_run_resources_t* resources) -> gcap_status_t {
+    Guarded* const self = static_cast<Guarded*>(user);
+    gcap_graph_guard_t guard;
+    gcap_graph_guard_init(&guard);
+    guard.kind = GCAP_GRAPH_GUARD_ANSWER;
+    guard.user = self;
+    guard.ask = [](void* asked, int64_t* out_answer) -> gcap_status_t {
+      *out_answer = static_cast<Guarded*>(asked)->answer;
+      return nullptr;
+    };
+    GCAP_RETURN_IF_ERROR(GCAP_GRAPH_GUARD(&guard));
+    return Job::Issue(&self->job, resources);
+  };
+  EXPECT_TRUE(WarmUp({run}).ok());
+  gcap_run_result_t result;
+  gcap_run_result_init(&result);
+  run.result = &result;
+  for (guarded.answer = 2; guarded.answer < 4; ++guarded.answer) {
+    GCAP_EXPECT_OK(gcap_runtime_run(runtime_, &run));
+    EXPECT_EQ(result.outcome, GCAP_RUN_CAPTURED);
+  }
+  EXPECT_EQ(Info(8).failures, 0u);
+}
+
 TEST_F(RuntimeWarmUp, APlanTakesARunThatIsCapturedOnly) {
   Create(options_);
   Job job;
