@@ -175,9 +175,9 @@ int gcap_graph_manager_id_of(gcap_graph_manager_t* manager, const gcap_run_t* ru
 // it.
 bool gcap_graph_manager_has_graph(gcap_graph_manager_t* manager, const gcap_run_t* run);
 
-// Tells whether a run of `id` that is begun now may be captured: no function of a guard is asked, so each is taken to
-// have another answer. Takes the manager's mutex.
-bool gcap_graph_manager_captures_next(gcap_graph_manager_t* manager, int id);
+// Tells whether a run that is begun now may be captured, also of a key that is not known yet. No function of a guard is
+// asked, so each is taken to have another answer. Takes the manager's mutex.
+bool gcap_graph_manager_captures_next(gcap_graph_manager_t* manager, const gcap_run_t* run);
 
 // The refusal that gcap_graph_manager_destroy would answer now; NULL: it would end the manager. Changes nothing. Takes
 // the manager's mutex.

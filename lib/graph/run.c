@@ -482,10 +482,10 @@ bool gcap_graph_manager_has_graph(gcap_graph_manager_t* manager, const gcap_run_
   return choice.held != NULL;
 }
 
-bool gcap_graph_manager_captures_next(gcap_graph_manager_t* manager, int id) {
+bool gcap_graph_manager_captures_next(gcap_graph_manager_t* manager, const gcap_run_t* run) {
   pthread_mutex_lock(&manager->mutex);
-  gcap_graph_slot_t* slot = gcap_graph_find_slot(manager, id);
-  const bool captures = gcap_graph_asks(slot) || gcap_graph_captures_next(manager, id, slot);
+  gcap_graph_slot_t* slot = gcap_graph_find_slot_of_run(manager, run);
+  const bool captures = gcap_graph_asks(slot) || gcap_graph_captures_next(manager, gcap_run_step_id(run), slot);
   pthread_mutex_unlock(&manager->mutex);
   return captures;
 }

@@ -142,6 +142,24 @@ TEST_F(RuntimeWarmUp, AnotherAnswerOfAGuardIsCapturedAtOnce) {
   EXPECT_EQ(Info(8).failures, 0u);
 }
 
+// As the first runs of ids do: the graph before keeps all there was.
+TEST_F(RuntimeWarmUp, TheFirstRunOfAKeyIsCapturedWithTheScratchThatItNeeds) {
+  options_.graph.min_num_runs_before_capture = 0;
+  Create(options_);
+  Job job;
+  gcap_run_t run = RunOf(GCAP_GRAPH_ID_NONE, &job, kLarge);
+  GCAP_EXPECT_OK(gcap_runtime_run(runtime_, &run));
+  gcap_run_result_t result;
+  gcap_run_result_init(&result);
+  run.result = &result;
+  for (const int number : {1, 2, 3}) {
+    const gcap_graph_key_t key = {&number, sizeof(number), "job"};
+    run.key = &key;
+    GCAP_EXPECT_OK(gcap_runtime_run(runtime_, &run));
+    EXPECT_EQ(result.outcome, GCAP_RUN_CAPTURED) << number;
+  }
+}
+
 TEST_F(RuntimeWarmUp, APlanTakesARunThatIsCapturedOnly) {
   Create(options_);
   Job job;
