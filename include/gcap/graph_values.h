@@ -32,7 +32,8 @@
 // A value that many nodes read, or that no argument can carry, may be read on the device instead
 // (gcap_graph_value_t.in_memory).
 //
-// A pointer is no value: name what it points to as a buffer (graph_buffers.h), which audits follow, or as one in memory.
+// A pointer is no value: name what it points to as a buffer (graph_buffers.h), which audits follow, or as one in
+// memory.
 #ifndef GCAP_GRAPH_VALUES_H_
 #define GCAP_GRAPH_VALUES_H_
 

@@ -16,7 +16,8 @@ gcap_status_t gcap_run_refuse_replay(const gcap_run_t* run) {
   return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "graph id %d: capture_only is true, allowed in a replay is false", run->id);
 }
 
-bool gcap_run_is_recorded(bool is_captured, gcap_run_result_t* result) {
+bool gcap_run_is_recorded(bool is_captured, int id, gcap_run_result_t* result) {
   if (is_captured) result->outcome = GCAP_RUN_RECORDED;
+  if (is_captured) result->id = id;
   return is_captured;
 }

@@ -145,7 +145,7 @@ gcap_status_t gcap_run_check_capture_only(const gcap_run_t* run) GCAP_NODISCARD;
 gcap_status_t gcap_run_refuse_replay(const gcap_run_t* run) GCAP_NODISCARD;
 
 // Instead of the replay of a run with capture_only: whether its id has a graph, and so the run is done.
-bool gcap_run_is_recorded(bool is_captured, gcap_run_result_t* result);
+bool gcap_run_is_recorded(bool is_captured, int id, gcap_run_result_t* result);
 
 // --- Warm-up ---------------------------------------------------------------------------------------------------------
 
@@ -171,12 +171,13 @@ bool gcap_graph_manager_has_own_run(gcap_graph_manager_t* manager, int* out_id);
 // The id of a run, or of its key: GCAP_GRAPH_ID_NONE for a key that is not known. Takes the manager's mutex.
 int gcap_graph_manager_id_of(gcap_graph_manager_t* manager, const gcap_run_t* run);
 
-// Whether the run's id has a graph whose guards hold, as far as that can be seen without a function. Takes the
-// manager's mutex.
+// Whether the run's id has a graph whose guards hold. Takes the manager's mutex, and asks functions of guards without
+// it.
 bool gcap_graph_manager_has_graph(gcap_graph_manager_t* manager, const gcap_run_t* run);
 
-// Tells whether a run of `id`, not GCAP_GRAPH_ID_NONE, that is begun now would be captured. Takes the manager's mutex.
-bool gcap_graph_manager_captures_next(gcap_graph_manager_t* manager, int id);
+// Tells whether a run that is begun now may be captured, also of a key that is not known yet. No function of a guard is
+// asked, so each is taken to have another answer. Takes the manager's mutex.
+bool gcap_graph_manager_captures_next(gcap_graph_manager_t* manager, const gcap_run_t* run);
 
 // The refusal that gcap_graph_manager_destroy would answer now; NULL: it would end the manager. Changes nothing. Takes
 // the manager's mutex.

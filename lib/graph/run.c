@@ -473,15 +473,19 @@ int gcap_graph_manager_id_of(gcap_graph_manager_t* manager, const gcap_run_t* ru
 }
 
 bool gcap_graph_manager_has_graph(gcap_graph_manager_t* manager, const gcap_run_t* run) {
+  gcap_graph_choice_t choice;
   pthread_mutex_lock(&manager->mutex);
-  const bool has_graph = gcap_graph_may_hold(gcap_graph_find_slot_of_run(manager, run));
+  gcap_status_t status = gcap_graph_choose(manager, run, &choice);
   pthread_mutex_unlock(&manager->mutex);
-  return has_graph;
+  gcap_status_ignore(status);  // the begin of the run tells
+  return choice.held != NULL;
 }
 
-bool gcap_graph_manager_captures_next(gcap_graph_manager_t* manager, int id) {
+bool gcap_graph_manager_captures_next(gcap_graph_manager_t* manager, const gcap_run_t* run) {
   pthread_mutex_lock(&manager->mutex);
-  const bool captures = gcap_graph_captures_next(manager, gcap_graph_find_slot(manager, id));
+  const bool has_id = run->key != NULL || run->id != GCAP_GRAPH_ID_NONE;
+  gcap_graph_slot_t* slot = gcap_graph_find_slot_of_run(manager, run);
+  const bool captures = has_id && (gcap_graph_asks(slot) || gcap_graph_captures_next(manager, slot));
   pthread_mutex_unlock(&manager->mutex);
   return captures;
 }

@@ -38,8 +38,8 @@ static gcap_status_t ask(gcap_graph_manager_t* manager, const gcap_run_t* run, g
   return left_open;
 }
 
-// Whether the guards of a graph hold. What a function may have changed is looked at once more behind it. `*slot` is NULL
-// afterwards if the graph is gone.
+// Whether the guards of a graph hold. What a function may have changed is looked at once more behind it. `*slot` is
+// NULL afterwards if the graph is gone.
 static gcap_status_t look(gcap_graph_manager_t* manager, const gcap_run_t* run, gcap_graph_slot_t** slot,
                           bool* out_holds) {
   gcap_graph_guards_t* guards = (*slot)->graph->guards;
@@ -116,6 +116,13 @@ bool gcap_graph_may_hold(gcap_graph_slot_t* first) {
   for (gcap_graph_slot_t* slot = first; slot != NULL; slot = slot->variant) {
     if (slot->info.state != GCAP_GRAPH_CAPTURED) continue;
     if (slot->graph->guards == NULL || gcap_graph_guards_look(slot->graph->guards)) return true;
+  }
+  return false;
+}
+
+bool gcap_graph_asks(const gcap_graph_slot_t* first) {
+  for (const gcap_graph_slot_t* slot = first; slot != NULL; slot = slot->variant) {
+    if (slot->graph != NULL && slot->graph->guards != NULL && slot->graph->guards->num_asks > 0) return true;
   }
   return false;
 }

@@ -26,6 +26,9 @@ gcap_graph_slot_t* gcap_graph_slot_to_capture(gcap_graph_manager_t* manager, gca
 // Whether the guards of one of the id's graphs hold, as far as that can be seen without a function.
 bool gcap_graph_may_hold(gcap_graph_slot_t* first);
 
+// Whether the guards of one of the id's graphs have a function.
+bool gcap_graph_asks(const gcap_graph_slot_t* first);
+
 // Why the newest graph was passed over when the id's were looked at last; NULL: it was not.
 gcap_status_t gcap_graph_why_other(const gcap_graph_slot_t* first);
 

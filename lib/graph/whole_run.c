@@ -22,7 +22,8 @@ typedef struct whole_run {
 static gcap_status_t replay_step(void* self, gcap_run_result_t* result, bool* out_replayed) {
   const whole_run_t* whole = self;
   if (whole->run->capture_only) {
-    *out_replayed = gcap_run_is_recorded(gcap_graph_manager_has_graph(whole->manager, whole->run), result);
+    const bool is_captured = gcap_graph_manager_has_graph(whole->manager, whole->run);
+    *out_replayed = gcap_run_is_recorded(is_captured, gcap_graph_manager_id_of(whole->manager, whole->run), result);
     return NULL;
   }
   return gcap_graph_replay(whole->manager, whole->run, result, out_replayed);

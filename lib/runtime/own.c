@@ -196,7 +196,7 @@ static gcap_status_t begin_run(void* self, const gcap_run_t* run, gcap_graph_run
   own.stream = gcap_stream_handle(stream);
   if (!runtime->options.enable_cuda_graph) gcap_run_as_step(&own, GCAP_GRAPH_ID_NONE);
   const int id = gcap_graph_manager_id_of(graphs, &own);
-  if (own.capture_only || (id != GCAP_GRAPH_ID_NONE && gcap_graph_manager_captures_next(graphs, id))) {
+  if (own.capture_only || gcap_graph_manager_captures_next(graphs, &own)) {
     gcap_graph_memory_prepare(&runtime->graph_memory, stream, id);
     gcap_forks_prepare(runtime, gcap_graph_memory_work(id));
   }

@@ -120,7 +120,7 @@ static gcap_status_t run_in_scope(void* user, size_t index) {
   GCAP_RETURN_IF_ERROR(gcap_planned_run_read(planned->runs, index, &copy, &given));
   gcap_run_t run = *given;
   gcap_run_as_step(&run, GCAP_GRAPH_ID_NONE);
-  run.synchronize = false;
+  run.synchronize = run.capture_only = false;
   run.result = NULL;
   gcap_run_resources_t resources = planned->resources;
   // The work may not return.

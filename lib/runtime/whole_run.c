@@ -66,7 +66,8 @@ gcap_status_t gcap_runtime_run_once(gcap_runtime_t* runtime, const gcap_run_t* r
 static gcap_status_t replay_step(void* self, gcap_run_result_t* result, bool* out_replayed) {
   whole_run_t* whole = self;
   if (whole->run.capture_only) {
-    *out_replayed = gcap_run_is_recorded(gcap_runtime_has_graph(whole->runtime, &whole->run), result);
+    const bool is_captured = gcap_runtime_has_graph(whole->runtime, &whole->run);
+    *out_replayed = gcap_run_is_recorded(is_captured, gcap_runtime_id_of(whole->runtime, &whole->run), result);
     return NULL;
   }
   if (whole->run.result != NULL) whole->run.result = result;  // nobody asks: the shorter way

@@ -506,6 +506,28 @@ TEST_F(GraphGuards, AFunctionThatFailsFailsARunThatIsCapturedOnly) {
   GCAP_EXPECT_FAILS(gcap_graph_manager_end_run(manager_, &run, nullptr), GCAP_FAILED_PRECONDITION, "no run is open");
 }
 
+// Whether there is a graph for a run that is captured only depends on the functions too.
+TEST_F(GraphGuards, AnotherAnswerIsAGraphMoreForARunThatIsCapturedOnly) {
+  options_.max_variants = 2;
+  CreateKeyed();
+  Asked asked;
+  const gcap_graph_guard_t answer = Answer("device", &asked);
+  gcap_run_t run = RunBy(nullptr, 0);
+  run.capture_only = true;
+  for (const int device : {1, 2, 1}) {
+    asked.answer = device;
+    EXPECT_TRUE(RunWork(run, [&](cudaStream_t stream) {
+                  GCAP_RETURN_IF_ERROR(GCAP_GRAPH_GUARD(&answer));
+                  return Fill(stream, device);
+                }).ok());
+    EXPECT_EQ(result_.outcome, GCAP_RUN_RECORDED);
+  }
+  EXPECT_EQ(Info(0).graphs, 2u);
+  asked.fails = true;
+  EXPECT_EQ(RunWork(run, [this](cudaStream_t stream) { return Fill(stream, 3); }).code, GCAP_UNAVAILABLE);
+  EXPECT_EQ(Info(0).graphs, 2u);
+}
+
 TEST_F(GraphGuards, ThreadsAskWhileOthersCaptureAndRelease) {
   CreateKeyed();
   Asked asked;

@@ -283,6 +283,20 @@ TEST_F(GraphKeys, ARunAgainKeepsItsId) {
   EXPECT_EQ(Info(result_.id).eager_runs, 0u);
 }
 
+// Also the one that has its graph already.
+TEST_F(GraphKeys, ARunThatIsCapturedOnlyTellsItsId) {
+  CreateKeyed();
+  const int number = 5;
+  const gcap_graph_key_t key = KeyOf(number);
+  for (int round = 0; round < 2; ++round) {
+    gcap_run_t run = RunBy(&key);
+    run.capture_only = true;
+    EXPECT_TRUE(RunWork(run, [this](cudaStream_t stream) { return Fill(stream, 1); }).ok());
+    EXPECT_EQ(result_.outcome, GCAP_RUN_RECORDED);
+    EXPECT_EQ(result_.id, IdOf(key)) << "round " << round;
+  }
+}
+
 TEST_F(GraphKeys, AThousandReplayEachItsOwn) {
   CreateKeyed();
   for (int round = 0; round < 2; ++round) {

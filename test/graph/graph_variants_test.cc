@@ -317,7 +317,8 @@ TEST_F(GraphVariants, OneThatCannotBeMovedSaysSoBehindOneWithoutAGraph) {
       if (gcap_thread_is_capturing() && !may_capture) return GCAP_STATUS(GCAP_LIBRARY_ERROR, "no kernel");
       GCAP_RETURN_IF_ERROR(GCAP_GRAPH_GUARD(&guard));
       GCAP_RETURN_IF_ERROR(GCAP_CUDA(cudaMemsetAsync(at, decision, 1, stream)));
-      return GCAP_CUDA(cudaLaunchHostFunc(stream, [](void*) {}, this));  // so it cannot be moved
+      return GCAP_CUDA(cudaLaunchHostFunc(
+          stream, [](void*) {}, this));  // so it cannot be moved
     });
   };
   EXPECT_TRUE(run_on(1, /*may_capture=*/true).ok());

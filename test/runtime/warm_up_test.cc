@@ -95,6 +95,71 @@ TEST_F(RuntimeWarmUp, CapturesOnlyWhatMayNotBeExecuted) {
   }
 }
 
+TEST_F(RuntimeWarmUp, ARunThatIsCapturedOnlyTellsItsIdOnceThereIsAGraph) {
+  Create(options_);
+  Job job;
+  EXPECT_TRUE(WarmUp({RunOf(8, &job, kLarge)}).ok());
+  gcap_run_t run = RunOf(8, &job, kLarge);
+  gcap_run_result_t result;
+  gcap_run_result_init(&result);
+  run.capture_only = true;
+  run.result = &result;
+  GCAP_EXPECT_OK(gcap_runtime_run(runtime_, &run));
+  EXPECT_EQ(result.outcome, GCAP_RUN_RECORDED);
+  EXPECT_EQ(result.id, 8);
+}
+
+// What it captures finds memory, as that of any id does: here the graph before keeps all there was.
+TEST_F(RuntimeWarmUp, AnotherAnswerOfAGuardIsCapturedAtOnce) {
+  Create(options_);
+  struct Guarded {
+    Job job;
+    int64_t answer = 1;
+  } guarded;
+  gcap_run_t run = RunOf(8, &guarded.job, kLarge);
+  run.user = &guarded;
+  run.work = [](void* user, const gcap_run_resources_t* resources) -> gcap_status_t {
+    Guarded* const self = static_cast<Guarded*>(user);
+    gcap_graph_guard_t guard;
+    gcap_graph_guard_init(&guard);
+    guard.kind = GCAP_GRAPH_GUARD_ANSWER;
+    guard.user = self;
+    guard.ask = [](void* asked, int64_t* out_answer) -> gcap_status_t {
+      *out_answer = static_cast<Guarded*>(asked)->answer;
+      return nullptr;
+    };
+    GCAP_RETURN_IF_ERROR(GCAP_GRAPH_GUARD(&guard));
+    return Job::Issue(&self->job, resources);
+  };
+  EXPECT_TRUE(WarmUp({run}).ok());
+  gcap_run_result_t result;
+  gcap_run_result_init(&result);
+  run.result = &result;
+  for (guarded.answer = 2; guarded.answer < 4; ++guarded.answer) {
+    GCAP_EXPECT_OK(gcap_runtime_run(runtime_, &run));
+    EXPECT_EQ(result.outcome, GCAP_RUN_CAPTURED);
+  }
+  EXPECT_EQ(Info(8).failures, 0u);
+}
+
+// As the first runs of ids do: the graph before keeps all there was.
+TEST_F(RuntimeWarmUp, TheFirstRunOfAKeyIsCapturedWithTheScratchThatItNeeds) {
+  options_.graph.min_num_runs_before_capture = 0;
+  Create(options_);
+  Job job;
+  gcap_run_t run = RunOf(GCAP_GRAPH_ID_NONE, &job, kLarge);
+  GCAP_EXPECT_OK(gcap_runtime_run(runtime_, &run));
+  gcap_run_result_t result;
+  gcap_run_result_init(&result);
+  run.result = &result;
+  for (const int number : {1, 2, 3}) {
+    const gcap_graph_key_t key = {&number, sizeof(number), "job"};
+    run.key = &key;
+    GCAP_EXPECT_OK(gcap_runtime_run(runtime_, &run));
+    EXPECT_EQ(result.outcome, GCAP_RUN_CAPTURED) << number;
+  }
+}
+
 TEST_F(RuntimeWarmUp, APlanTakesARunThatIsCapturedOnly) {
   Create(options_);
   Job job;
