@@ -92,7 +92,8 @@ def page_text(everything, equivalent):
     if "drawn" in everything:
         for seed, modules in sorted(everything["drawn"].items(), key=lambda item: int(item[0])):
             runs = sorted({when(each) for each in modules.values()})
-            parts.append(f"`tools/mutate --drawn --asan --seed {seed}` ({'; '.join(runs)}):\n")
+            asan = " --asan" if any("by_asan_alone" in each for each in modules.values()) else ""
+            parts.append(f"`tools/mutate --drawn{asan} --seed {seed}` ({'; '.join(runs)}):\n")
             table = drawn_table({name: judged(report, equivalent) for name, report in modules.items()})
             parts.append(table + "\n")
     return "\n".join(parts)
