@@ -207,9 +207,11 @@ gcap_status_t gcap_graph_rehearse(const gcap_run_t* run, const gcap_run_resource
 
 // The runs of an array, whose structs may be of another version: run number `index`, read into the library's layout and
 // checked.
-//   INVALID_ARGUMENT  an id below 0, or no work; the message has the index
+//   INVALID_ARGUMENT  an id below 0 without a key, or no work; the message has the index
 gcap_status_t gcap_planned_run_read(const gcap_run_t* runs, size_t index, gcap_run_copy_t* copy,
                                     const gcap_run_t** out_run) GCAP_NODISCARD;
+// Whether all of them can be read so: before the first one is run.
+gcap_status_t gcap_planned_runs_check(const gcap_run_t* runs, size_t num_runs) GCAP_NODISCARD;
 
 // Adds what a rehearsed graph would retain now.
 void gcap_graph_plan_add_retained(gcap_graph_plan_t* plan, const gcap_retained_t* retained);

@@ -121,7 +121,7 @@ gcap_status_t gcap_planned_run_read(const gcap_run_t* runs, size_t index, gcap_r
   return NULL;
 }
 
-static gcap_status_t check_runs(const gcap_run_t* runs, size_t num_runs) {
+gcap_status_t gcap_planned_runs_check(const gcap_run_t* runs, size_t num_runs) {
   gcap_run_copy_t copy;
   const gcap_run_t* run = NULL;
   for (size_t i = 0; i < num_runs; ++i) GCAP_RETURN_IF_ERROR(gcap_planned_run_read(runs, i, &copy, &run));
@@ -168,7 +168,7 @@ gcap_status_t gcap_graph_manager_plan(gcap_graph_manager_t* manager, const gcap_
   if (num_runs > 0) GCAP_RETURN_IF_NULL(runs);
   GCAP_RETURN_IF_ERROR(gcap_check_not_forked(__func__));
   GCAP_RETURN_IF_ERROR(gcap_check_thread_not_capturing(__func__));
-  GCAP_RETURN_IF_ERROR(check_runs(runs, num_runs));
+  GCAP_RETURN_IF_ERROR(gcap_planned_runs_check(runs, num_runs));
   GCAP_AT_SCOPE_END(let_go) gcap_graph_manager_t* held = manager;
   gcap_graph_manager_hold(held);
   GCAP_RETURN_IF_ERROR(plan_all(manager, runs, num_runs, &plan));

@@ -73,18 +73,9 @@ static gcap_status_t name_those_left(const warm_up_t* w) {
   return status;
 }
 
-static gcap_status_t check_runs(const gcap_run_t* runs, size_t num_runs) {
-  for (size_t i = 0; i < num_runs; ++i) {
-    gcap_run_copy_t copy;
-    const gcap_run_t* run = NULL;
-    GCAP_RETURN_IF_ERROR(gcap_planned_run_read(runs, i, &copy, &run));
-  }
-  return NULL;
-}
-
 gcap_status_t gcap_warm_up_by_steps(const gcap_warm_up_steps_t* steps, const gcap_run_t* runs, size_t num_runs,
                                     gcap_warm_up_fn on_run, void* user) {
-  GCAP_RETURN_IF_ERROR(check_runs(runs, num_runs));
+  GCAP_RETURN_IF_ERROR(gcap_planned_runs_check(runs, num_runs));
   const warm_up_t w = {.steps = steps, .runs = runs, .num_runs = num_runs, .on_run = on_run, .user = user};
   size_t left = 1;
   for (int round = 0; round < GCAP_WARM_UP_MAX_RUNS && left > 0; ++round) {

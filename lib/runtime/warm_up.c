@@ -28,8 +28,7 @@ static gcap_status_t check_captures(gcap_runtime_t* runtime) {
   gcap_runtime_get_info(runtime, &info);
   if (info.is_graph_capture_enabled) return NULL;
   return GCAP_STATUS(GCAP_FAILED_PRECONDITION,
-                     "there will be no graph: the runtime does not capture "
-                     "(enable_cuda_graph)");
+                     "there will be no graph: the runtime does not capture (enable_cuda_graph)");
 }
 
 static gcap_status_t check_keys(const gcap_runtime_t* runtime, const gcap_run_t* runs, size_t num_runs) {
