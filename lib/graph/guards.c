@@ -247,7 +247,7 @@ gcap_status_t gcap_graph_stated_compare(const gcap_graph_stated_list_t* a, const
 
 // --- The guards of a graph ------------------------------------------------------------------------------------------
 
-// Bytes that fit a word are one.
+// Whether the guard is an integer or a pointer, which a word holds.
 static bool is_word(const gcap_graph_stated_t* stated, gcap_graph_word_t* out_word) {
   const gcap_graph_guard_t* guard = &stated->guard;
   *out_word = (gcap_graph_word_t){.address = guard->address, .form = GCAP_GRAPH_WORD_U64};
