@@ -28,16 +28,43 @@ static_assert(sizeof(StepKey) == 48, "the size that the limit is stated for");
 
 StepKey KeyOf(int step) { return {1, 2, 3, 4, 5, static_cast<uint32_t>(step), 7}; }
 
-// As many graphs by id and by key, of a fill each.
-class KeyedGraphs {
+// A manager that captures each graph at its first run, a stream, and the byte that the graphs fill.
+class Graphs {
  public:
-  explicit KeyedGraphs(int count) {
+  ~Graphs() {
+    Check(gcap_graph_manager_destroy(manager_));
+    CheckCuda(cudaFree(memory_));
+    CheckCuda(cudaStreamDestroy(stream_));
+  }
+  Graphs(const Graphs&) = delete;
+  Graphs& operator=(const Graphs&) = delete;
+
+  void Synchronize() const { CheckCuda(cudaStreamSynchronize(stream_)); }
+
+ protected:
+  Graphs() {
     gcap_graph_manager_options_t options;
     gcap_graph_manager_options_init(&options);
     options.min_num_runs_before_capture = 0;
     Check(gcap_graph_manager_create(&options, &manager_));
     CheckCuda(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking));
     CheckCuda(cudaMalloc(&memory_, 1));
+  }
+  void RunWhole(gcap_run_t run) const {
+    run.stream = stream_;
+    run.synchronize = true;
+    Check(gcap_graph_manager_run(manager_, &run));
+  }
+
+  gcap_graph_manager_t* manager_ = nullptr;
+  cudaStream_t stream_ = nullptr;
+  void* memory_ = nullptr;
+};
+
+// As many graphs by id and by key, of a fill each.
+class KeyedGraphs : public Graphs {
+ public:
+  explicit KeyedGraphs(int count) {
     for (int i = 0; i < count; ++i) {
       const StepKey step = KeyOf(i);
       const gcap_graph_key_t key = {&step, sizeof(step), nullptr};
@@ -45,16 +72,7 @@ class KeyedGraphs {
       Run(GCAP_GRAPH_ID_NONE, &key);
     }
   }
-  ~KeyedGraphs() {
-    Check(gcap_graph_manager_destroy(manager_));
-    CheckCuda(cudaFree(memory_));
-    CheckCuda(cudaStreamDestroy(stream_));
-  }
-  KeyedGraphs(const KeyedGraphs&) = delete;
-  KeyedGraphs& operator=(const KeyedGraphs&) = delete;
-
   gcap_graph_manager_t* manager() const { return manager_; }
-  void Synchronize() const { CheckCuda(cudaStreamSynchronize(stream_)); }
   void Replay(int id, const gcap_graph_key_t* key) const {
     gcap_run_t run;
     gcap_run_init(&run);
@@ -69,18 +87,12 @@ class KeyedGraphs {
     gcap_run_init(&run);
     run.id = id;
     run.key = key;
-    run.stream = stream_;
-    run.synchronize = true;
     run.user = memory_;
     run.work = [](void* memory, const gcap_run_resources_t* resources) {
       return GCAP_CUDA(cudaMemsetAsync(memory, 1, 1, resources->cuda_stream));
     };
-    Check(gcap_graph_manager_run(manager_, &run));
+    RunWhole(run);
   }
-
-  gcap_graph_manager_t* manager_ = nullptr;
-  cudaStream_t stream_ = nullptr;
-  void* memory_ = nullptr;
 };
 
 // Arguments: graphs of each kind. The key is written anew each time, as an engine does.
@@ -140,28 +152,14 @@ void BM_ReplayByKey(benchmark::State& state) {
 }
 
 // A step that depends on as many integers. Its variants differ by the last of them.
-class GuardedGraphs {
+class GuardedGraphs : public Graphs {
  public:
   GuardedGraphs(int guards, int variants) : values_(static_cast<size_t>(guards)) {
-    gcap_graph_manager_options_t options;
-    gcap_graph_manager_options_init(&options);
-    options.min_num_runs_before_capture = 0;
-    Check(gcap_graph_manager_create(&options, &manager_));
-    CheckCuda(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking));
-    CheckCuda(cudaMalloc(&memory_, 1));
     for (int variant = 0; variant < variants; ++variant) {
       Choose(variant);
       Run();
     }
   }
-  ~GuardedGraphs() {
-    Check(gcap_graph_manager_destroy(manager_));
-    CheckCuda(cudaFree(memory_));
-    CheckCuda(cudaStreamDestroy(stream_));
-  }
-  GuardedGraphs(const GuardedGraphs&) = delete;
-  GuardedGraphs& operator=(const GuardedGraphs&) = delete;
-
   void Choose(int variant) {
     if (!values_.empty()) values_.back() = variant;
   }
@@ -171,7 +169,6 @@ class GuardedGraphs {
     run.id = 0;
     Check(gcap_graph_manager_replay(manager_, &run, /*out_replayed=*/nullptr));
   }
-  void Synchronize() const { CheckCuda(cudaStreamSynchronize(stream_)); }
   uint64_t Captures() const {
     gcap_graph_info_t info;
     gcap_graph_manager_get_info(manager_, 0, &info);
@@ -194,19 +191,14 @@ class GuardedGraphs {
     gcap_run_t run;
     gcap_run_init(&run);
     run.id = 0;
-    run.stream = stream_;
-    run.synchronize = true;
     run.user = this;
     run.work = [](void* graphs, const gcap_run_resources_t* resources) {
       return static_cast<const GuardedGraphs*>(graphs)->Issue(resources->cuda_stream);
     };
-    Check(gcap_graph_manager_run(manager_, &run));
+    RunWhole(run);
   }
 
   std::vector<int32_t> values_;
-  gcap_graph_manager_t* manager_ = nullptr;
-  cudaStream_t stream_ = nullptr;
-  void* memory_ = nullptr;
 };
 
 // Arguments: guards, and variants that take turns.
