@@ -28,9 +28,10 @@ extern "C" {
 // these comments say of options and graph managers is true of gcap's own runtime, and "of the table" means what the
 // implementer's function returns.
 // Thread:   thread-safe. With a unified stream (as with a user stream, or external memory) or graph.scope session, all
-//           threads share one stream and one graph manager: gcap_runtime_run then takes turns by itself, and callers of
-//           begin_run and end_run must let one thread at a time run. The turns cover runs: other work that a program
-//           gives the shared stream needs a lock of the program's own over the work and over its runs.
+//           threads share one stream and one graph manager: gcap_runtime_run, gcap_runtime_synchronize and copies that
+//           wait then take turns by themselves, also where the work of a run calls them; callers of begin_run and
+//           end_run must let one thread at a time do any of these. Other work that a program gives the shared stream
+//           needs a lock of the program's own over the work and over its runs.
 // Capture:  end_run and the functions that only read are legal while the thread's run is being captured.
 // Lifetime: outlives the kernels that use its resources. A thread's stream and graphs end with the thread; a block that
 //           the thread kept (gcap_scratch_keep) lives on, and once freed is reused after a wait for the device.

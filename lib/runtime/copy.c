@@ -7,12 +7,13 @@
 // In a capture a copy is a node, which has the address of its host memory for good. So host memory must be page-locked
 // there, of which CUDA itself is asked: what a host calls pinned may not be.
 //
-// Locking: none.
+// Locking: the turns of a runtime whose threads share one stream, over a copy that waits for it.
 
 #include <stdio.h>
 
 #include "lib/internal/capture_check.h"
 #include "lib/internal/check_argument.h"
+#include "lib/internal/unwind.h"
 #include "lib/runtime/copy_check.h"
 #include "lib/runtime/runtime_internal.h"
 #include "lib/stream/inner.h"
@@ -134,6 +135,8 @@ static gcap_status_t issue_and_wait(const gcap_copy_t* copies, size_t count, gca
 
 static gcap_status_t copy_and_wait(gcap_own_runtime_t* runtime, const gcap_copy_t* copies, size_t count) {
   if (runtime->options.do_copy_in_default_stream) {
+    GCAP_AT_SCOPE_END(gcap_runtime_end_turn) gcap_runtime_t* turn = gcap_runtime_begin_turn(&runtime->base);
+    (void)turn;
     gcap_thread_context_t* context = NULL;
     GCAP_RETURN_IF_ERROR(gcap_thread_contexts_get(runtime->contexts, &context));
     return issue_and_wait(copies, count, gcap_thread_context_stream(context));

@@ -7,7 +7,8 @@
 // anything ends, all are asked whether they can; what cannot end all the same is kept, and so is all that it uses.
 //
 // Locking: if threads share one context, `turns` is held over a whole gcap_runtime_run, also while the caller's work
-// runs. All other mutable state belongs to the calling thread's context or to a module that locks.
+// runs, and over a wait for the stream, which would refuse while another thread captures it. All other mutable state
+// belongs to the calling thread's context or to a module that locks.
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -21,6 +22,7 @@
 #include "lib/internal/check_argument.h"
 #include "lib/internal/forked.h"
 #include "lib/internal/kept.h"
+#include "lib/internal/unwind.h"
 #include "lib/options/inner.h"
 #include "lib/runtime/forks.h"
 #include "lib/runtime/runtime_internal.h"
@@ -150,8 +152,11 @@ static gcap_status_t get_resources(void* self, gcap_run_resources_t* out_resourc
   return NULL;
 }
 
+// In its turn: another thread may be capturing the stream that all share.
 static gcap_status_t synchronize(void* self) {
   gcap_own_runtime_t* runtime = self;
+  GCAP_AT_SCOPE_END(gcap_runtime_end_turn) gcap_runtime_t* turn = gcap_runtime_begin_turn(&runtime->base);
+  (void)turn;
   gcap_thread_context_t* context = NULL;
   GCAP_RETURN_IF_ERROR(gcap_thread_contexts_get(runtime->contexts, &context));
   return gcap_stream_synchronize(gcap_thread_context_stream(context));
@@ -329,7 +334,7 @@ gcap_status_t gcap_runtime_create(const gcap_options_t* options, gcap_runtime_t*
   gcap_own_runtime_t* runtime = calloc(1, sizeof(*runtime));
   if (runtime == NULL) return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory for a runtime");
   runtime->options = known;
-  pthread_mutex_init(&runtime->base.turns, NULL);
+  gcap_runtime_init_turns(&runtime->base);
   gcap_status_t status = create_parts(runtime);
   if (status != NULL) return gcap_status_join(status, end(runtime));
   gcap_runtime_ops_t ops = own_ops;

@@ -28,6 +28,14 @@ void gcap_runtime_init(gcap_runtime_t* runtime, const gcap_runtime_ops_t* ops) {
   atomic_init(&runtime->warned, false);
 }
 
+void gcap_runtime_init_turns(gcap_runtime_t* runtime) {
+  pthread_mutexattr_t attributes;
+  pthread_mutexattr_init(&attributes);
+  pthread_mutexattr_settype(&attributes, PTHREAD_MUTEX_RECURSIVE);
+  pthread_mutex_init(&runtime->turns, &attributes);
+  pthread_mutexattr_destroy(&attributes);
+}
+
 gcap_status_t gcap_runtime_create_from(const gcap_runtime_ops_t* ops, gcap_runtime_t** out_runtime) {
   GCAP_RETURN_IF_NULL(out_runtime);
   *out_runtime = NULL;
@@ -38,7 +46,7 @@ gcap_status_t gcap_runtime_create_from(const gcap_runtime_ops_t* ops, gcap_runti
   gcap_runtime_t* runtime = calloc(1, sizeof(*runtime));
   if (runtime == NULL) return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory for a runtime");
   gcap_runtime_init(runtime, &known);
-  pthread_mutex_init(&runtime->turns, NULL);
+  gcap_runtime_init_turns(runtime);
   *out_runtime = runtime;
   return NULL;
 }

@@ -21,7 +21,7 @@ struct gcap_runtime {
   const char* missing_to_capture;  // a member without which a host cannot capture; NULL: all are there
   atomic_bool warned;              // of missing_to_capture
   struct gcap_own_runtime* own;    // NULL: the table is not gcap's own
-  pthread_mutex_t turns;           // of gcap_runtime_run on a stream that all threads share
+  pthread_mutex_t turns;           // of all that runs or waits on a stream that all threads share; recursive
   atomic_size_t num_inside;        // calls of gcap_runtime_run that call their work
 };
 
@@ -41,6 +41,8 @@ typedef struct gcap_own_runtime {
   gcap_kept_t kept;                   // once somebody may still use its memory
 } gcap_own_runtime_t;
 
+// Makes the turns, before anything can fail.
+void gcap_runtime_init_turns(gcap_runtime_t* runtime);
 // Fills in `runtime` from a table that gcap_runtime_ops_read gave.
 void gcap_runtime_init(gcap_runtime_t* runtime, const gcap_runtime_ops_t* ops);
 
@@ -64,7 +66,8 @@ gcap_status_t gcap_runtime_run_once(gcap_runtime_t* runtime, const gcap_run_t* r
                                     const gcap_run_resources_t* resources,
                                     gcap_graph_run_kind_t* out_kind) GCAP_NODISCARD;
 
-// The turn on a stream that all threads share, for a scope; NULL: none is needed.
+// The turn on a stream that all threads share, for a scope; NULL: none is needed. The work of a run has the turn of its
+// run, and takes it again.
 //   GCAP_AT_SCOPE_END(gcap_runtime_end_turn) gcap_runtime_t* turn = gcap_runtime_begin_turn(runtime);
 gcap_runtime_t* gcap_runtime_begin_turn(gcap_runtime_t* runtime);
 void gcap_runtime_end_turn(gcap_runtime_t** turn);

@@ -2,9 +2,12 @@
 //
 // Copies for a host: between all kinds of memory, with and without a stream, in a capture, and what is refused.
 
+#include <atomic>
 #include <cstdint>
 #include <cstring>
+#include <functional>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "gcap/capture.h"
@@ -245,6 +248,49 @@ TEST_F(RuntimeCopy, OutsideTheDefaultStreamDoesNotWaitForRuns) {
   gate.Open();
   GCAP_EXPECT_OK(gcap_runtime_synchronize(runtime_));  // the host orders the copy after the run
   ExpectCopied(y, {1, 2});
+}
+
+// --- Threads that share a stream ------------------------------------------------------------------------------------
+
+// Otherwise the wait would be refused, for the stream captures, and the copy would become a part of the graph.
+TEST_F(RuntimeCopy, AndAWaitDoNotMeetTheCaptureOfAnotherThread) {
+  gcap_options_t options = GraphOptions();
+  options.graph_scope = GCAP_GRAPH_SCOPE_SESSION;
+  Create(options);
+  DeviceFloats x({1, 2}), y({0, 0}), z({3, 4});
+  std::atomic<bool> captures{false};
+  const auto copy = [&](const gcap_run_resources_t& run) {
+    if (gcap_thread_is_capturing()) captures = true;
+    std::this_thread::sleep_for(gcap::testing::kPatience);  // the others are at their calls by now
+    return Copy(run, x, y);
+  };
+  const auto once_it_captures = [&captures](std::function<void()> call) {
+    return std::thread([&captures, call = std::move(call)] {
+      while (!captures) std::this_thread::yield();
+      call();
+    });
+  };
+  std::thread waits = once_it_captures([this] { GCAP_EXPECT_OK(gcap_runtime_synchronize(runtime_)); });
+  std::thread copies = once_it_captures([&] { ExpectCopied(z, {3, 4}); });
+  for (int run = 0; run < 3; ++run) EXPECT_TRUE(RunWhole(0, copy).ok());
+  waits.join();
+  copies.join();
+  EXPECT_EQ(Info(0).captures, 1u);
+  EXPECT_EQ(y.Get(), Floats({1, 2}));
+}
+
+TEST_F(RuntimeCopy, AndAWaitAreLegalInTheWorkOfARunThatHasTheTurn) {
+  gcap_options_t options = GraphOptions();
+  options.graph_scope = GCAP_GRAPH_SCOPE_SESSION;
+  Create(options);
+  DeviceFloats x({1, 2}), y({0, 0});
+  const auto work = [&](const gcap_run_resources_t& run) {
+    GCAP_EXPECT_OK(Copy(run, x, y));
+    GCAP_EXPECT_OK(gcap_runtime_synchronize(runtime_));
+    ExpectCopied(y, {1, 2});
+    return gcap_status_t{};
+  };
+  EXPECT_TRUE(RunWhole(GCAP_GRAPH_ID_NONE, work).ok());
 }
 
 // --- Captures -------------------------------------------------------------------------------------------------------
