@@ -323,7 +323,15 @@ TEST_F(CheckMemory, UnwrittenBytesAreToldWithoutAWait) {
   OK(cudaFree(memory));
 }
 
-using CheckMemoryDeathTest = CheckMemory;
+// The children are programs of their own: of a thread that a forked one does not have, asan finds what the thread
+// keeps.
+class CheckMemoryDeathTest : public CheckMemory {
+ protected:
+  void SetUp() override {
+    testing::FLAGS_gtest_death_test_style = "threadsafe";
+    CheckMemory::SetUp();
+  }
+};
 
 TEST_F(CheckMemoryDeathTest, UnwrittenBytesAreToldAtExit) {
   auto leave = [&] {

@@ -371,6 +371,11 @@ TEST_F(CheckReportDeathTest, AForkedChildIsToldOfItsOwnLeaksAlone) {
   testing::FLAGS_gtest_death_test_style = "fast";
   cudaStream_t of_parent;
   OK(cudaStreamCreate(&of_parent));
+  // The simulator's own thread has begun, and is known: else asan finds the thread's memory in the child, which has no
+  // such thread.
+  OK(cudaLaunchHostFunc(
+      of_parent, [](void*) {}, nullptr));
+  OK(cudaStreamSynchronize(of_parent));
   gcap_sim_set_action(GCAP_SIM_CHECK_LEAK, GCAP_SIM_ACTION_RECORD);
   const auto leave = [](bool makes) {
     void* memory;
