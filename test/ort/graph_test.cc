@@ -271,14 +271,14 @@ TEST_F(GraphTest, ContentOnTheHostThatIsOneInEachRunIsNoObstacle) {
               {OnnxModel().Node("Reshape", "reshape", {"a", "none"}, {"c"}).Constant("none", {0}, none), {}},
               {OnnxModel().Node("Shape", "shape", {"a"}, {"s"}).Node("Reshape", "reshape", {"a", "s"}, {"c"}), {1}}};
   for (const auto& row : rows) {
-    const std::string model = OnnxModel(row.model).Input("a", {1}).Output("c", row.of_c).Bytes();
+    const std::string model = OnnxModel(row.model).Input("a", {kAnySize}).Output("c", row.of_c).Bytes();
     OrtSession session(ort_, env(), device(), model, kGraphs);
     ASSERT_EQ(session.error(), "");
     DeviceTensor a = Tensor({1}, {1}), c = Tensor(row.of_c, {});
     session.BindInput("a", a);
     session.BindOutput("c", c);
     plugin().computes = plugin().captured_computes = 0;
-    EXPECT_EQ(session.Run(), "");
+    ASSERT_EQ(session.Run(), "");
     EXPECT_EQ(plugin().captured_computes, 1);
     const int computes = plugin().computes;
     a.Set({5});
