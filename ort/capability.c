@@ -6,7 +6,8 @@
 // there.
 //
 // Values in host memory are followed: what is computed of shapes stays on the CPU, which is no obstacle to a capture
-// unless the device reads the value.
+// unless the device reads the value. What a kernel reads there and no shape decides, such as an input of the model, may
+// be another in each run, and a replay would not see it: such a session runs, and captures nothing (run.c).
 //
 // Locking: none; ONNX Runtime asks on one thread.
 
@@ -171,6 +172,30 @@ static void tell_copies(look_t* look, const looked_t* node, const gcap_ort_node_
   }
 }
 
+// --- What a run brings to the host ----------------------------------------------------------------------------------
+
+static bool has_elements(const gcap_value_t* value) {
+  for (int d = 0; d < value->rank; ++d) {
+    if (value->shape[d] == 0) return false;
+  }
+  return true;
+}
+
+// Keeps the first input of a node of the EP whose content is read on the host and known when the run brings it.
+static void note_content(look_t* look, const looked_t* node, const gcap_ort_node_model_t* m) {
+  gcap_ort_content_t* content = &look->ep->content;
+  for (int i = 0; look->tells && content->reader[0] == 0 && i < m->node.num_inputs; ++i) {
+    const gcap_value_t* value = &m->values[i];
+    if (!gcap_ort_reads_on_host(node->op->host_inputs, i) || value->host_data != NULL || !has_elements(value)) continue;
+    if (find_on_host(&look->values, value->name) != NULL) continue;
+    gcap_text_t text;
+    gcap_text_init(&text, content->reader, sizeof(content->reader));
+    gcap_text_add(&text, "node '%s' (%s)", m->name, node->op_type);
+    gcap_text_init(&text, content->value, sizeof(content->value));
+    gcap_text_add(&text, "%s", value->name);
+  }
+}
+
 // --- Node by node ---------------------------------------------------------------------------------------------------
 
 // True if the plugin's table says of each input what the EP says: ONNX Runtime puts it where the table says.
@@ -263,6 +288,7 @@ static gcap_status_t consider_op(look_t* look, const looked_t* node, const gcap_
   judge(look, node, m, &why);
   if (!gcap_ort_reason_is_empty(&why)) return leave(look, node, &why);
   tell_copies(look, node, m);
+  note_content(look, node, m);
   return GCAP_ORT_EP_CALL(look->host, EpGraphSupportInfo_AddSingleNode(look->info, node->node));
 }
 
@@ -313,6 +339,7 @@ gcap_ort_status_t* gcap_ort_get_capability(gcap_ort_ep_t* self, const gcap_ort_g
   look_t look = {.ep = ep, .host = &ep->factory->host, .info = info};
   look.tells = gcap_ort_captures_graphs(ep);
   size_t count = 0;
+  ep->content.reader[0] = 0;
   gcap_status_t status = consider_all(&look, graph, &count);
   ep->leaves_nodes = look.left.num_nodes > 0;
   free(atomic_exchange(&ep->warning, gcap_ort_left_describe(&look.left, ep->factory->plugin->name, count)));

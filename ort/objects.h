@@ -99,6 +99,12 @@ typedef struct gcap_ort_turn {
   bool is_runs;  // by a run
 } gcap_ort_turn_t;
 
+// What a kernel reads on the host and a run brings, such as an input of the model. The names are cut if they are long.
+typedef struct gcap_ort_content {
+  char reader[256];  // "node 'clip' (Clip)"; empty: no kernel reads such content
+  char value[256];
+} gcap_ort_content_t;
+
 // An EP. `abi` is first.
 typedef struct gcap_ort_session_ep {
   gcap_ort_ep_t abi;
@@ -116,6 +122,7 @@ typedef struct gcap_ort_session_ep {
   _Atomic(struct gcap_ort_profiler*) profiler;  // NULL: none
   bool leaves_nodes;                            // to other EPs, but for those that compute shapes; if graphs are on
   _Atomic(char*) warning;                       // of what the EP leaves to other EPs, until it is logged; NULL: none
+  gcap_ort_content_t content;                   // of the first node that reads such; if graphs are on
   atomic_int num_kernels;                       // that live: a run computes each of them once
   atomic_int references;  // the session's, and one for each allocator, whose tensors may outlive the session
 } gcap_ort_session_ep_t;

@@ -95,7 +95,7 @@ typedef struct gcap_options {
   gcap_pool_allocator_options_t mempool;
   // min_num_runs_before_cuda_graph_capture, graph.policy (min_runs or stable), graph.max_runs_before_capture,
   // graph.backoff_runs, graph.upload, graph.keep_source, graph.rerun_failed_capture, graph.max_graphs and
-  // graph.max_bytes (the budget of each thread), graph.max_ids_without_graph, graph.ledger_calls.
+  // graph.max_bytes (the budget of each thread), graph.max_ids_without_graph, graph.max_variants, graph.ledger_calls.
   gcap_graph_manager_options_t graph;
   // use_ep_level_unified_stream, default 0. 1: all threads share one stream, and take turns. In force whatever its
   // value with a user stream, since one stream has one order, and with external memory, since the callbacks may be

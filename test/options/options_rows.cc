@@ -63,6 +63,7 @@ void AddGraphsAndStreams(std::vector<Key>* all) {
       {"graph.max_graphs", GET(o.graph.max_graphs), 0, kGoodBytes, kBadBytes},
       {"graph.max_bytes", GET(o.graph.max_bytes), 0, kGoodBytes, kBadBytes},
       {"graph.max_ids_without_graph", GET(o.graph.max_ids_without_graph), 16384, kGoodBytes, kBadBytes},
+      {"graph.max_variants", GET(o.graph.max_variants), 4, kGoodBytes, kBadBytes},
       {"graph.ledger_calls",
        GET(o.graph.capture.ledger_calls),
        64,

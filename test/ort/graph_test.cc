@@ -2,6 +2,7 @@
 //
 // Runs, captures and replays by a real ONNX Runtime.
 
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <thread>
@@ -35,6 +36,28 @@ std::string Sums() {
       .Output("c", {4})
       .Bytes();
 }
+
+// A tensor of floats in host memory.
+class HostTensor {
+ public:
+  HostTensor(const Ort* ort, const Shape& shape, const Floats& values) : ort_(ort), values_(values) {
+    gcap_ort_memory_info_t* info = nullptr;
+    EXPECT_EQ(ort->Take(ort->api().CreateCpuMemoryInfo(GCAP_ORT_DEVICE_ALLOCATOR, GCAP_ORT_MEM_DEFAULT, &info)), "");
+    EXPECT_EQ(ort->Take(ort->api().CreateTensorWithDataAsOrtValue(info, values_.data(), values_.size() * sizeof(float),
+                                                                  shape.data(), shape.size(), GCAP_ORT_FLOAT, &value_)),
+              "");
+    ort->api().ReleaseMemoryInfo(info);
+  }
+  HostTensor(const HostTensor&) = delete;
+  HostTensor& operator=(const HostTensor&) = delete;
+  ~HostTensor() { ort_->api().ReleaseValue(value_); }
+  gcap_ort_value_t* value() const { return value_; }
+
+ private:
+  const Ort* ort_;
+  Floats values_;
+  gcap_ort_value_t* value_ = nullptr;
+};
 
 class GraphTest : public OrtTest {
  protected:
@@ -208,6 +231,61 @@ TEST_F(GraphTest, RunWithoutAGraphIsOnItsOwnTensorsWhateverTheBindings) {
   }
   SumsRun without(this, {1, 1, 1, 1}, {});
   EXPECT_EQ(without.session.Run({{"check_bindings", "1"}}), "") << "graphs are off";
+}
+
+// What a kernel reads in host memory is read at the capture, and ONNX Runtime asks for a replay without naming the
+// run's tensors. Was: each replay used what the input held in the captured run, and answered OK.
+TEST_F(GraphTest, ContentThatAKernelReadsOnTheHostIsRefusedForGraphsByName) {
+  OnnxModel clip, reshape, with_default;
+  clip.Node("Clip", "clip", {"a", "low"}, {"c"}).Input("a", {4}).Input("low", {}).Output("c", {4});
+  with_default = clip;
+  with_default.Constant("low", {}, Floats{0});  // a run may bring another one
+  for (const OnnxModel& model : {clip, with_default}) {
+    OrtSession session(ort_, env(), device(), model.Bytes(), kGraphs);
+    ASSERT_EQ(session.error(), "");
+    DeviceTensor a = Tensor({4}, {1, 2, 3, 4}), c = Tensor({4}, {});
+    for (const float low : {2.f, 3.f}) {
+      OrtBinding binding(ort_, session.get());
+      binding.BindInput("a", a);
+      binding.BindOutput("c", c);
+      const HostTensor bound(ort_, {}, {low});
+      Ok(api().BindInput(binding.get(), "low", bound.value()));
+      for (int i = 0; i < 2; ++i) {
+        const std::string error = binding.Run(Id("7"));
+        EXPECT_NE(error.find("graph id 7: node 'clip' (Clip) reads 'low' on the host"), std::string::npos) << error;
+        EXPECT_NE(error.find("make 'low' a constant of the model, or run with gpu_graph_id -1"), std::string::npos);
+      }
+      EXPECT_EQ(binding.Run(Id("-1")), "");
+      EXPECT_EQ(c.Get(), (Floats{std::max(1.f, low), std::max(2.f, low), 3, 4}));
+    }
+  }
+  EXPECT_EQ(plugin().captured_computes, 0);
+}
+
+TEST_F(GraphTest, ContentOnTheHostThatIsOneInEachRunIsNoObstacle) {
+  const std::vector<int64_t> none;
+  const struct {
+    OnnxModel model;
+    Shape of_c;
+  } rows[] = {{OnnxModel().Node("Clip", "clip", {"a", "low"}, {"c"}).Constant("low", {}, Floats{-100}), {1}},
+              {OnnxModel().Node("Reshape", "reshape", {"a", "none"}, {"c"}).Constant("none", {0}, none), {}},
+              {OnnxModel().Node("Shape", "shape", {"a"}, {"s"}).Node("Reshape", "reshape", {"a", "s"}, {"c"}), {1}}};
+  for (const auto& row : rows) {
+    const std::string model = OnnxModel(row.model).Input("a", {kAnySize}).Output("c", row.of_c).Bytes();
+    OrtSession session(ort_, env(), device(), model, kGraphs);
+    ASSERT_EQ(session.error(), "");
+    DeviceTensor a = Tensor({1}, {1}), c = Tensor(row.of_c, {});
+    session.BindInput("a", a);
+    session.BindOutput("c", c);
+    plugin().computes = plugin().captured_computes = 0;
+    ASSERT_EQ(session.Run(), "");
+    EXPECT_EQ(plugin().captured_computes, 1);
+    const int computes = plugin().computes;
+    a.Set({5});
+    EXPECT_EQ(session.Run(), "");
+    EXPECT_EQ(c.Get(), (Floats{5}));
+    EXPECT_EQ(plugin().computes, computes) << "a replay";
+  }
 }
 
 // A model that changes its inputs in place is not run three times in a call.

@@ -109,16 +109,9 @@ TEST_F(RuntimeWarmUp, ARunThatIsCapturedOnlyTellsItsIdOnceThereIsAGraph) {
   EXPECT_EQ(result.id, 8);
 }
 
-// What it captures finds memory, as that of any id does: here the graph before keeps all there was.
-TEST_F(RuntimeWarmUp, AnotherAnswerOfAGuardIsCapturedAtOnce) {
-  Create(options_);
-  struct Guarded {
-    Job job;
-    int64_t answer = 1;
-  } guarded;
-  gcap_run_t run = RunOf(8, &guarded.job, kLarge);
-  run.user = &guarded;
-  run.work = [](void* user, const gcap_run_resources_t* resources) -> gcap_status_t {
+// Work whose graph depends on an answer.
+struct Guarded {
+  static gcap_status_t Issue(void* user, const gcap_run_resources_t* resources) {
     Guarded* const self = static_cast<Guarded*>(user);
     gcap_graph_guard_t guard;
     gcap_graph_guard_init(&guard);
@@ -129,8 +122,21 @@ TEST_F(RuntimeWarmUp, AnotherAnswerOfAGuardIsCapturedAtOnce) {
       return nullptr;
     };
     GCAP_RETURN_IF_ERROR(GCAP_GRAPH_GUARD(&guard));
-    return Job::Issue(&self->job, resources);
-  };
+    return self->work(self->job, resources);
+  }
+  gcap_status_t (*work)(void* job, const gcap_run_resources_t* resources);
+  void* job;
+  int64_t answer = 1;
+};
+
+// What it captures finds memory, as that of any id does: here the graph before keeps all there was.
+TEST_F(RuntimeWarmUp, AnotherAnswerOfAGuardIsCapturedAtOnce) {
+  Create(options_);
+  Job job;
+  Guarded guarded = {Job::Issue, &job};
+  gcap_run_t run = RunOf(8, &job, kLarge);
+  run.user = &guarded;
+  run.work = Guarded::Issue;
   EXPECT_TRUE(WarmUp({run}).ok());
   gcap_run_result_t result;
   gcap_run_result_init(&result);
@@ -140,6 +146,24 @@ TEST_F(RuntimeWarmUp, AnotherAnswerOfAGuardIsCapturedAtOnce) {
     EXPECT_EQ(result.outcome, GCAP_RUN_CAPTURED);
   }
   EXPECT_EQ(Info(8).failures, 0u);
+  EXPECT_EQ(Info(8).graphs, 3u);
+}
+
+TEST_F(RuntimeWarmUp, TheOptionSaysHowManyGraphsOfAnIdDifferByTheirGuards) {
+  const char *key = "graph.max_variants", *value = "2";
+  GCAP_ASSERT_OK(gcap_options_parse(&options_, &key, &value, 1));
+  Create(options_);
+  Job job;
+  Guarded guarded = {Job::Issue, &job};
+  gcap_run_t run = RunOf(8, &job, kLarge);
+  run.user = &guarded;
+  run.work = Guarded::Issue;
+  EXPECT_TRUE(WarmUp({run}).ok());
+  for (const size_t graphs : {2, 2}) {
+    ++guarded.answer;
+    GCAP_EXPECT_OK(gcap_runtime_run(runtime_, &run));
+    EXPECT_EQ(Info(8).graphs, graphs) << guarded.answer;
+  }
 }
 
 // As the first runs of ids do: the graph before keeps all there was.

@@ -5,6 +5,7 @@ import collections
 import os
 
 import numpy as np
+import onnx
 import onnxruntime as ort
 
 import tensors
@@ -88,16 +89,18 @@ def others(array):
     return np.roll(array.reshape(-1)[::-1], 1).reshape(array.shape)
 
 
-def _place_inputs(ep, session, inputs):
-    """Tensors with other inputs, and of each one its array if it has to be written before the replay. What a kernel
-    reads on the host is part of the graph: it stays."""
-    placed = []
-    for memory, array in zip(session.get_input_memory_infos(), inputs):
-        if is_on_host(memory):
-            placed.append((tensors.on_host(array), None))
-        else:
-            placed.append((tensors.on_device(others(array), ep.device_id), array))
-    return placed
+def with_constants(model, session, inputs):
+    """The model of a file, as bytes, and the inputs that it has left: what its kernels read on the host is constant,
+    since nothing else of the host is captured."""
+    loaded, left = onnx.load(model), []
+    for value, memory, array in zip(session.get_inputs(), session.get_input_memory_infos(), inputs):
+        if not is_on_host(memory):
+            left.append(array)
+            continue
+        of_graph = next(known for known in loaded.graph.input if known.name == value.name)
+        loaded.graph.input.remove(of_graph)
+        loaded.graph.initializer.append(onnx.numpy_helper.from_array(array, value.name))
+    return loaded.SerializeToString(), left
 
 
 def _anything_but(array):
@@ -109,17 +112,16 @@ def _anything_but(array):
 
 def run_captured(ep, session, inputs, outputs):
     """Captures with other inputs, replays with these, and gives the outputs. `outputs` say types and shapes."""
-    placed = _place_inputs(ep, session, inputs)
+    placed = [tensors.on_device(others(array), ep.device_id) for array in inputs]
     results = [tensors.on_device(np.zeros_like(array), ep.device_id) for array in outputs]
     binding = session.io_binding()
-    for value, (tensor, _) in zip(session.get_inputs(), placed):
+    for value, tensor in zip(session.get_inputs(), placed):
         binding.bind_ortvalue_input(value.name, tensor)
     for value, tensor in zip(session.get_outputs(), results):
         binding.bind_ortvalue_output(value.name, tensor)
     session.run_with_iobinding(binding)
-    for tensor, array in placed:
-        if array is not None:
-            tensors.write(tensor, array)
+    for tensor, array in zip(placed, inputs):
+        tensors.write(tensor, array)
     # What the capture's launch wrote must not pass for the replay's.
     for tensor, array in zip(results, outputs):
         tensors.write(tensor, _anything_but(array))
