@@ -3,17 +3,24 @@
 #
 # .ci/steps.sh: what .ci/run and .ci/weekly share; they read it. Steps, their times and their count; Bazel with a cache.
 #
-# A step prints its name and its time. One that fails does not stop the ones after it. `finish` prints all steps with
-# their times, then "N passed, N failed": test cases, and one for each other step.
+# A step prints its name and its time. One that fails does not stop the ones after it. `finish` prints what failed, all
+# steps with their times, then "N passed, N failed": test cases, and one for each other step.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 # Less, and a build dies half-way with a message that names no cause.
 readonly DISK_MIB=8192
+# Of a long log often the end alone is kept: what `finish` prints has about LAST_LINES, of which TOLD_LINES at most tell
+# what failed, of one step STEP_LINES.
+readonly LAST_LINES=60
+readonly TOLD_LINES=40
+readonly STEP_LINES=15
 
 passed=0
 failed=0
 table=()
+# What failed in the steps so far, a line each.
+told=()
 
 # die SENTENCE: for what nothing can be done about here.
 die() {
@@ -114,6 +121,14 @@ count() {
     failed=$((failed + bad))
 }
 
+# tell NAME: of the step that failed, the first lines of the standard input, for `finish`.
+tell() {
+    local lines
+    mapfile -t lines < <(cut -c1-240)
+    told+=("$1:" "${lines[@]:0:STEP_LINES}")
+    ((${#lines[@]} <= STEP_LINES)) || told+=("  and $((${#lines[@]} - STEP_LINES)) lines more")
+}
+
 # test_step NAME COMMAND...: a `bazel test`, to which the place of its events is added; its test cases count. Sets `good`,
 # `bad`, `skipped`, and `reports`, the files that it counted.
 test_step() {
@@ -125,6 +140,7 @@ test_step() {
     read -r good bad skipped < <(awk -f tools/count_cases.awk /dev/null "${reports[@]}")
     echo "$name: $good cases passed, $bad failed, $skipped skipped"
     table[-1]+=": $good cases passed, $bad failed, $skipped skipped"
+    ((code == 0)) || tell "$name" < <(awk -f tools/failed_cases.awk "$events")
     count "$good" "$bad"
 }
 
@@ -135,6 +151,7 @@ counted_step() {
     timed "$name" counted "$@"
     read -r good bad < <(awk '/^[0-9]+ passed, [0-9]+ failed/ { good += $1; bad += $3 } END { print good + 0, bad + 0 }' \
         "$work/counted.log")
+    ((code == 0)) || tell "$name" < <(sed -nE '/FAIL|[Ee]rror:|NOT CAUGHT|did not build|is no test|^mutate:/s/^/  /p' "$work/counted.log")
     count "$good" "$bad"
 }
 
@@ -147,8 +164,15 @@ record() {
     [[ -z ${GCAP_CI_RECORD:-} ]] || ((code != 0)) || tools/reliability --record "$@"
 }
 
-# finish: the table, and the line that counts.
+# finish: what failed, the table, and the line that counts.
 finish() {
+    local room=$((LAST_LINES - ${#table[@]} - 4))
+    ((room <= TOLD_LINES)) || room=$TOLD_LINES
+    ((room >= STEP_LINES)) || room=$STEP_LINES
+    if ((${#told[@]} > 0)); then
+        printf '%s\n' "=== what failed" "${told[@]:0:room}"
+        ((${#told[@]} <= room)) || echo "and $((${#told[@]} - room)) lines more"
+    fi
     printf '%s\n' "=== all steps, $SECONDS s" "${table[@]}"
     echo "$passed passed, $failed failed"
     ((failed == 0))
