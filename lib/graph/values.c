@@ -89,7 +89,11 @@ gcap_status_t gcap_graph_values_end(gcap_graph_values_t* values) {
 
 gcap_status_t gcap_graph_values_prepare(gcap_graph_values_t* values, cudaStream_t stream) {
   if (values->num_in_memory == 0 || values->block != NULL) return NULL;
-  return gcap_graph_value_block_create(values->count, stream, &values->block);
+  return gcap_graph_value_block_create(values->count * sizeof(*values->wanted), stream, &values->block);
+}
+
+static void aim_at_items(gcap_graph_values_t* values) {
+  for (size_t i = 0; i < values->count; ++i) values->wanted[i] = values->items[i].now;
 }
 
 gcap_status_t gcap_graph_values_begin_eager(gcap_graph_values_t* values, cudaStream_t stream) {
@@ -97,7 +101,9 @@ gcap_status_t gcap_graph_values_begin_eager(gcap_graph_values_t* values, cudaStr
   gcap_graph_value_block_t* unused = values->block;  // of a capture that the driver did not begin
   values->block = NULL;
   GCAP_RETURN_IF_ERROR(gcap_graph_value_block_destroy(unused));
-  return gcap_graph_value_block_create_eager(values->items, values->count, stream, &values->block);
+  aim_at_items(values);
+  return gcap_graph_value_block_create_eager(values->wanted, values->count * sizeof(*values->wanted), stream,
+                                             &values->block);
 }
 
 gcap_status_t gcap_graph_values_end_eager(gcap_graph_values_t* values, cudaStream_t stream) {
@@ -113,20 +119,18 @@ void gcap_graph_values_adopt(gcap_graph_values_t* values, gcap_graph_values_t* e
 }
 
 const void* gcap_graph_values_place(const gcap_graph_values_t* values, size_t value, size_t set) {
-  if (values->is_in_memory[value]) return &values->block->device[value];
+  if (values->is_in_memory[value]) return values->block->device + value * sizeof(*values->wanted);
   const gcap_changing_value_t* item = &values->items[value];
   return set < GCAP_STAND_IN_SETS ? item->stand_ins[set].at : item->now.at;
 }
 
-gcap_status_t gcap_graph_values_write(gcap_graph_values_t* values, cudaStream_t stream, bool* out_torn) {
-  *out_torn = false;
-  return values->block != NULL ? gcap_graph_value_block_write(values->block, values->wanted, stream, out_torn) : NULL;
+gcap_status_t gcap_graph_values_write(gcap_graph_values_t* values, cudaStream_t stream) {
+  return values->block != NULL ? gcap_graph_value_block_write(values->block, values->wanted, stream) : NULL;
 }
 
 gcap_status_t gcap_graph_values_write_first(gcap_graph_values_t* values, cudaStream_t stream) {
-  for (size_t i = 0; i < values->count; ++i) values->wanted[i] = values->items[i].now;
-  bool is_torn = false;
-  return gcap_graph_values_write(values, stream, &is_torn);
+  aim_at_items(values);
+  return gcap_graph_values_write(values, stream);
 }
 
 // --- Rehearsals -----------------------------------------------------------------------------------------------------
@@ -172,7 +176,7 @@ gcap_status_t gcap_graph_values_check_same(const gcap_graph_values_t* values, in
 
 const gcap_value_bytes_t* gcap_graph_values_present(const gcap_graph_values_t* values,
                                                     const gcap_relocation_t* relocation, size_t value) {
-  if (values->is_in_memory[value]) return &values->block->written[value];
+  if (values->is_in_memory[value]) return (const gcap_value_bytes_t*)values->block->written + value;
   return &(relocation != NULL ? gcap_relocation_values(relocation) : values->items)[value].now;
 }
 

@@ -59,7 +59,7 @@ const gcap_value_bytes_t* gcap_graph_values_present(const gcap_graph_values_t* v
                                                     const gcap_relocation_t* relocation, size_t value);
 // Has the launch that is issued to the stream next find the values in memory that are wanted, or those of the capture.
 //   errors of gcap_graph_value_block_write
-gcap_status_t gcap_graph_values_write(gcap_graph_values_t* values, cudaStream_t stream, bool* out_torn);
+gcap_status_t gcap_graph_values_write(gcap_graph_values_t* values, cudaStream_t stream);
 gcap_status_t gcap_graph_values_write_first(gcap_graph_values_t* values, cudaStream_t stream);
 // Notes what a replay wants. NULL: the present values.
 void gcap_graph_values_aim(gcap_graph_values_t* values, const gcap_relocation_t* relocation,

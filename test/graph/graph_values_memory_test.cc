@@ -21,7 +21,7 @@ struct Table {
 
 class GraphValuesMemory : public GraphValues {
  protected:
-  static constexpr size_t kPlaces = 40;  // more than the ring has slots
+  static constexpr size_t kPlaces = 150;  // more than the ring has slots, twice
 
   void SetUp() override {
     GraphValues::SetUp();
