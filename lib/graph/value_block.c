@@ -55,9 +55,21 @@ gcap_status_t gcap_graph_value_block_create(size_t bytes, cudaStream_t stream, g
   block->device_id = device_id;
   gcap_thread_setting_t previous;
   gcap_status_t status = gcap_thread_enter(device_id, &previous);
-  if (status == NULL) status = gcap_status_join(take_memory(block), gcap_thread_leave(device_id, &previous));
+  if (status == NULL) {
+    status = take_memory(block);
+    status = gcap_status_join(status, gcap_thread_leave(device_id, &previous));
+  }
   if (status != NULL) return gcap_status_join(status, gcap_graph_value_block_destroy(block));
   *out_block = block;
+  return NULL;
+}
+
+gcap_status_t gcap_graph_value_block_serves(const gcap_graph_value_block_t* block, size_t bytes, cudaStream_t stream,
+                                            bool* out_serves) {
+  *out_serves = false;
+  int device_id = 0;
+  GCAP_RETURN_IF_ERROR(GCAP_CUDA(cudaStreamGetDevice(stream, &device_id)));
+  *out_serves = block->device_id == device_id && block->bytes == bytes;
   return NULL;
 }
 

@@ -37,6 +37,10 @@ typedef struct gcap_graph_value_block {
 //   RESOURCE_EXHAUSTED  no host memory
 //   CUDA_ERROR          no device memory, no pinned memory, or no events
 gcap_status_t gcap_graph_value_block_create(size_t bytes, cudaStream_t stream, gcap_graph_value_block_t** out_block);
+// Whether a block of a graph, which nobody uses, is as one made for the stream.
+//   CUDA_ERROR  the runtime does not say
+gcap_status_t gcap_graph_value_block_serves(const gcap_graph_value_block_t* block, size_t bytes, cudaStream_t stream,
+                                            bool* out_serves);
 // Makes the block of an eager run with these values, in the order of the stream, and frees it so.
 //   FAILED_PRECONDITION  the stream is capturing
 //   others               as above
