@@ -44,7 +44,11 @@
 extern "C" {
 #endif
 
+// The most bytes of a value that arguments carry. A larger struct of the work's is several values, one for each field
+// that changes, or one in memory.
 #define GCAP_GRAPH_VALUE_MAX_BYTES 32
+// The most bytes of a value in memory, as a row of a table of blocks. What is larger is a buffer.
+#define GCAP_GRAPH_VALUE_IN_MEMORY_MAX_BYTES 4096
 
 // What a value is.
 typedef enum gcap_graph_value_type {
@@ -62,7 +66,7 @@ typedef enum gcap_graph_value_type {
 typedef struct gcap_graph_value {
   const char* name;  // for messages; may be NULL
   const void* data;  // of this run; any alignment
-  size_t bytes;      // 1 to GCAP_GRAPH_VALUE_MAX_BYTES
+  size_t bytes;      // 1 to GCAP_GRAPH_VALUE_MAX_BYTES; `in_memory`: to GCAP_GRAPH_VALUE_IN_MEMORY_MAX_BYTES
   gcap_graph_value_type_t type;
   // Two others that the work is captured with, of the same type: each is valid, whatever the other values are. Of a
   // number the least and the greatest that it may be, at each replay too. Of BYTES any two; bytes in which they and the
@@ -71,9 +75,10 @@ typedef struct gcap_graph_value {
   const void* high;
   bool may_be_unused;  // this work may have no argument that carries the value
   // The work reads the value on the device: gcap_run_resources_t.values has an address there, the same in all runs of a
-  // graph. One copy from pinned memory brings all such values before a launch, whatever reads them, and no node is set.
-  // The work does not see the value on the host, so nothing else follows it, and `low` and `high` do not count. Of a
-  // stream that is capturing, and of a device without memory pools, runs with such values are refused.
+  // graph, a multiple of 16. One copy from pinned memory brings all such values before a launch, whatever reads them,
+  // and no node is set. The work does not see the value on the host, so nothing else follows it, and `low` and `high`
+  // do not count. Of a stream that is capturing, and of a device without memory pools, runs with such values are
+  // refused.
   bool in_memory;
 } gcap_graph_value_t;
 

@@ -48,18 +48,21 @@ typedef struct search {
 
 #define VALUES_TEXT_BYTES 384
 
-// Writes "('position' is 5, and 9; 'seed' is 1, and 2)".
+// Writes "('position' is 5, and 9; 'seed' is 1, and 2)", of the values that differ.
 static void write_values(const gcap_relocation_changes_t* changes, size_t set, char* text, size_t capacity) {
   gcap_text_t out;
   gcap_text_init(&out, text, capacity);
+  bool is_first = true;
   for (size_t i = 0; i < changes->num_values; ++i) {
     const gcap_changing_value_t* value = &changes->values[i];
+    if (memcmp(&value->now, &value->stand_ins[set], sizeof(value->now)) == 0) continue;
     char was[80], is[80];
     gcap_value_write(value, &value->now, was, sizeof(was));
     gcap_value_write(value, &value->stand_ins[set], is, sizeof(is));
-    gcap_text_add(&out, "%s'%s' is %s, and %s", i == 0 ? "(" : "; ", value->name, was, is);
+    gcap_text_add(&out, "%s'%s' is %s, and %s", is_first ? "(" : "; ", value->name, was, is);
+    is_first = false;
   }
-  gcap_text_add(&out, ")");
+  if (!is_first) gcap_text_add(&out, ")");
 }
 
 // Both numbers at a place that differs and is nothing that moves, or nothing that may.

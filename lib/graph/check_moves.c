@@ -101,12 +101,7 @@ static void read_lists(trials_t* trials, const gcap_graph_moving_t* moving) {
   }
   trials->num_values = moving->values.count;
   for (size_t i = 0; i < trials->num_values; ++i) {
-    const gcap_changing_value_t* value = &moving->values.items[i];
-    trials->values[i] =
-        (gcap_graph_value_t){.data = gcap_graph_values_present(&moving->values, moving->relocation, i)->at,
-                             .bytes = value->bytes,
-                             .type = value->type,
-                             .in_memory = moving->values.is_in_memory[i]};
+    trials->values[i] = gcap_graph_values_as_given(&moving->values, moving->relocation, i);
   }
   trials->num_groups = layout->num_groups;
   for (size_t i = 0; i < layout->num_groups; ++i) {

@@ -105,7 +105,7 @@ static gcap_status_t make_exec(gcap_graph_slot_t* slot, gcap_graph_captured_t* c
 static gcap_status_t launch_first(const gcap_graph_manager_t* manager, const gcap_graph_captured_t* captured,
                                   bool is_launched) {
   if (captured->moving != NULL) {
-    GCAP_RETURN_IF_ERROR(gcap_graph_values_write_first(&captured->moving->values, captured->stream));
+    GCAP_RETURN_IF_ERROR(gcap_graph_values_write(&captured->moving->values, captured->stream));
   }
   if (manager->options.upload || !is_launched) {
     GCAP_RETURN_IF_ERROR(GCAP_CUDA(cudaGraphUpload(captured->exec, captured->stream)));

@@ -103,11 +103,16 @@ gcap_status_t gcap_graph_moving_create(const gcap_graph_buffers_t* buffers, gcap
   return status == NULL ? NULL : gcap_status_join(status, gcap_graph_moving_destroy(moving));
 }
 
+void gcap_graph_moving_forget_rehearsals(gcap_graph_moving_t* moving) {
+  for (size_t set = 0; set < GCAP_STAND_IN_SETS; ++set) gcap_contents_free(&moving->rehearsed[set]);
+  moving->num_rehearsed = 0;
+  gcap_graph_stated_free(&moving->stated);
+}
+
 gcap_status_t gcap_graph_moving_destroy(gcap_graph_moving_t* moving) {
   if (moving == NULL) return NULL;
   gcap_status_t status = gcap_stand_ins_destroy(&moving->stand_ins);
-  for (size_t set = 0; set < GCAP_STAND_IN_SETS; ++set) gcap_contents_free(&moving->rehearsed[set]);
-  gcap_graph_stated_free(&moving->stated);
+  gcap_graph_moving_forget_rehearsals(moving);
   gcap_layout_free(&moving->layout);
   gcap_relocation_destroy(moving->relocation);
   status = gcap_status_join(status, gcap_graph_values_end(&moving->values));

@@ -69,6 +69,9 @@ gcap_status_t gcap_graph_moving_destroy(gcap_graph_moving_t* moving);
 //   RESOURCE_EXHAUSTED  no host memory
 gcap_status_t gcap_graph_moving_adopt(gcap_graph_moving_t* moving, gcap_graph_moving_t* earlier);
 
+// Forgets what was rehearsed.
+void gcap_graph_moving_forget_rehearsals(gcap_graph_moving_t* moving);
+
 // Whether another rehearsal would show what those before do not.
 bool gcap_graph_moving_needs_rehearsal(const gcap_graph_moving_t* moving);
 

@@ -137,12 +137,10 @@ static gcap_status_t check_bindings(const gcap_graph_slot_t* slot, const gcap_ru
 }
 
 // Brings the values that the work reads on the device. The copy comes behind all launches so far, wherever they were.
-static gcap_status_t write_values(gcap_graph_slot_t* slot) {
-  bool is_torn = false;
-  gcap_status_t status = gcap_graph_values_write(&slot->graph->moving->values, slot->graph->stream, &is_torn);
+static gcap_status_t write_values(gcap_graph_captured_t* captured) {
+  gcap_status_t status = gcap_graph_values_write(&captured->moving->values, captured->stream);
   if (status == NULL) return NULL;
-  if (is_torn) slot->info.state = gcap_graph_state_after(slot->info.state, GCAP_GRAPH_STEP_RECAPTURE);
-  return gcap_status_annotate(status, gcap_status_code(status), "graph id %d did not get its values", slot->id);
+  return gcap_status_annotate(status, gcap_status_code(status), "graph id %d did not get its values", captured->id);
 }
 
 // Launches a graph as the run wants it, on buffers that were planned. `*out_is_left`: the driver refused to move it, so
@@ -156,7 +154,7 @@ static inline gcap_status_t launch_as_asked(gcap_graph_manager_t* manager, gcap_
     GCAP_RETURN_IF_ERROR(check_launch(manager, slot->graph, stream));
     GCAP_RETURN_IF_ERROR(gcap_graph_apply_bind(slot, out_is_left));
     GCAP_RETURN_IF_ERROR(gcap_graph_note_named(slot->graph));
-    GCAP_RETURN_IF_ERROR(write_values(slot));
+    GCAP_RETURN_IF_ERROR(write_values(slot->graph));
   }
   return stream == slot->graph->stream ? launch(manager, slot) : gcap_graph_launch_on(manager, slot, stream);
 }

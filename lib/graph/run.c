@@ -223,7 +223,9 @@ static gcap_status_t take_rehearsed(gcap_graph_open_run_t* run, gcap_graph_slot_
 static gcap_status_t open_scope_of_run(gcap_graph_manager_t* manager, gcap_capture_t** out_capture) {
   gcap_graph_open_run_t* run = &manager->run;
   gcap_graph_moving_t* moving = run->moving;
-  if (moving != NULL) GCAP_RETURN_IF_ERROR(gcap_graph_values_prepare(&moving->values, run->stream));
+  bool has_new_block = false;
+  if (moving != NULL) GCAP_RETURN_IF_ERROR(gcap_graph_values_prepare(&moving->values, run->stream, &has_new_block));
+  if (has_new_block) gcap_graph_moving_forget_rehearsals(moving);
   run->is_rehearsal = moving != NULL && gcap_graph_moving_needs_rehearsal(moving) &&
                       gcap_graph_moving_open_rehearsal(moving, run->stream);
   gcap_status_t status = open_scope(manager, run->stream, out_capture);

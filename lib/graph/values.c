@@ -11,69 +11,104 @@
 
 // --- Life -----------------------------------------------------------------------------------------------------------
 
+// What the work finds in the block is aligned as any type.
+#define BLOCK_ALIGNMENT ((size_t)16)
+
+static gcap_status_t check_bytes(const gcap_graph_value_t* value, size_t index, const char* name) {
+  const size_t most = value->in_memory ? GCAP_GRAPH_VALUE_IN_MEMORY_MAX_BYTES : GCAP_GRAPH_VALUE_MAX_BYTES;
+  if (value->bytes >= 1 && value->bytes <= most) return NULL;
+  if (value->in_memory) {
+    return GCAP_STATUS(
+        GCAP_INVALID_ARGUMENT,
+        "value %zu '%s' is in memory and has %zu bytes, allowed are 1..%zu; name a larger one as a buffer", index, name,
+        value->bytes, most);
+  }
+  return GCAP_STATUS(GCAP_INVALID_ARGUMENT,
+                     "value %zu '%s' has %zu bytes, allowed are 1..%zu, and 1..%d of a value that is in_memory", index,
+                     name, value->bytes, most, GCAP_GRAPH_VALUE_IN_MEMORY_MAX_BYTES);
+}
+
 static gcap_status_t check_given(const gcap_graph_value_t* value, size_t index) {
   const char* name = value->name != NULL ? value->name : "";
   const bool has_others = value->in_memory || (value->low != NULL && value->high != NULL);
-  if (value->data == NULL || !has_others) {
-    return GCAP_STATUS(GCAP_INVALID_ARGUMENT,
-                       "value %zu '%s' has data at %p, and others at %p and %p: none of them may be NULL", index, name,
-                       value->data, value->low, value->high);
-  }
-  if (value->bytes >= 1 && value->bytes <= GCAP_GRAPH_VALUE_MAX_BYTES) return NULL;
-  return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "value %zu '%s' has %zu bytes, allowed are 1..%d", index, name,
-                     value->bytes, GCAP_GRAPH_VALUE_MAX_BYTES);
+  if (value->data != NULL && has_others) return check_bytes(value, index, name);
+  return GCAP_STATUS(GCAP_INVALID_ARGUMENT,
+                     "value %zu '%s' has data at %p, and others at %p and %p: none of them may be NULL", index, name,
+                     value->data, value->low, value->high);
 }
 
-static gcap_status_t copy_value(const gcap_graph_value_t* given, size_t index, char** names,
-                                gcap_changing_value_t* out_value) {
-  GCAP_RETURN_IF_ERROR(check_given(given, index));
-  const char* name = given->name != NULL ? given->name : "";
-  const size_t bytes = strlen(name) + 1;
-  *out_value = (gcap_changing_value_t){.name = memcpy(*names, name, bytes),
-                                       .bytes = given->bytes,
-                                       .type = given->type,
-                                       .may_be_unused = given->may_be_unused};
-  *names += bytes;
-  memcpy(out_value->now.at, given->data, given->bytes);
-  if (given->in_memory) {  // as one that no argument carries
-    out_value->type = GCAP_GRAPH_VALUE_BYTES;
-    out_value->may_be_unused = true;
-    return NULL;
+static size_t bytes_in_block(const gcap_graph_value_t* value) {
+  return value->in_memory ? (value->bytes + BLOCK_ALIGNMENT - 1) / BLOCK_ALIGNMENT * BLOCK_ALIGNMENT : 0;
+}
+
+// One piece of memory: the values, what is wanted, room for a move, what goes to the block, where it is there, the
+// names.
+static gcap_status_t allocate(const gcap_graph_buffers_t* given, gcap_graph_values_t* out_values) {
+  const size_t count = given->num_values;
+  size_t bytes = 0, block_bytes = 0;
+  const size_t each =
+      sizeof(gcap_changing_value_t) + 2 * sizeof(gcap_value_bytes_t) + sizeof(gcap_graph_memory_value_t) + 1;
+  bool too_many = __builtin_mul_overflow(count, each, &bytes);
+  for (size_t i = 0; !too_many && i < count; ++i) {
+    GCAP_RETURN_IF_ERROR(check_given(&given->values[i], i));
+    block_bytes += bytes_in_block(&given->values[i]);
+    if (given->values[i].name != NULL) bytes += strlen(given->values[i].name);
   }
-  memcpy(out_value->low.at, given->low, given->bytes);
-  memcpy(out_value->high.at, given->high, given->bytes);
-  return gcap_value_check(out_value, index);
+  too_many |= __builtin_add_overflow(bytes, block_bytes, &bytes);
+  gcap_graph_values_t values = {.count = count, .block_bytes = block_bytes};
+  values.items = too_many ? NULL : calloc(1, bytes);
+  if (values.items == NULL) return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory for %zu values", count);
+  values.wanted = (gcap_value_bytes_t*)(values.items + count);
+  values.moved = values.wanted + count;
+  values.in_block = (unsigned char*)(values.moved + count);
+  values.memory = (gcap_graph_memory_value_t*)(void*)(values.in_block + block_bytes);
+  *out_values = values;
+  return NULL;
+}
+
+// Of a value in memory the item is a byte that no argument carries.
+static void copy_to_block(gcap_graph_values_t* values, const gcap_graph_value_t* given, size_t index, size_t* offset) {
+  values->items[index].bytes = 1;
+  values->items[index].type = GCAP_GRAPH_VALUE_BYTES;
+  values->items[index].may_be_unused = true;
+  values->memory[index] = (gcap_graph_memory_value_t){.offset = *offset, .bytes = given->bytes};
+  memcpy(values->in_block + *offset, given->data, given->bytes);
+  ++values->num_in_memory;
+  *offset += bytes_in_block(given);
+}
+
+static gcap_status_t copy_value(const gcap_graph_value_t* given, size_t index, gcap_changing_value_t* value) {
+  value->bytes = given->bytes;
+  value->type = given->type;
+  value->may_be_unused = given->may_be_unused;
+  memcpy(value->now.at, given->data, given->bytes);
+  memcpy(value->low.at, given->low, given->bytes);
+  memcpy(value->high.at, given->high, given->bytes);
+  return gcap_value_check(value, index);
 }
 
 gcap_status_t gcap_graph_values_create(const gcap_graph_buffers_t* given, gcap_graph_values_t* out_values) {
   *out_values = (gcap_graph_values_t){0};
-  const size_t count = given->num_values;
-  if (count == 0) return NULL;
-  size_t bytes = 0;  // one block: the values, what is wanted, room for a move, which are in memory, the names
-  const size_t each = sizeof(gcap_changing_value_t) + 2 * sizeof(gcap_value_bytes_t) + sizeof(bool) + 1;
-  const bool too_many = __builtin_mul_overflow(count, each, &bytes);
-  for (size_t i = 0; !too_many && i < count; ++i) {
-    if (given->values[i].name != NULL) bytes += strlen(given->values[i].name);
-  }
-  gcap_graph_values_t values = {.count = count, .items = too_many ? NULL : calloc(1, bytes)};
-  if (values.items == NULL) return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory for %zu values", count);
-  values.wanted = (gcap_value_bytes_t*)(values.items + count);
-  values.moved = values.wanted + count;
-  values.is_in_memory = (bool*)(values.moved + count);
-  char* names = (char*)(values.is_in_memory + count);
+  if (given->num_values == 0) return NULL;
+  gcap_graph_values_t values;
+  GCAP_RETURN_IF_ERROR(allocate(given, &values));
+  char* names = (char*)(values.memory + values.count);
+  size_t offset = 0;
   gcap_status_t status = NULL;
-  for (size_t i = 0; status == NULL && i < count; ++i) {
-    status = copy_value(&given->values[i], i, &names, &values.items[i]);
-  }
-  if (status != NULL) return gcap_status_join(status, gcap_graph_values_end(&values));
-  gcap_values_choose(values.items, count);
-  for (size_t i = 0; i < count; ++i) {
-    values.is_in_memory[i] = given->values[i].in_memory;
-    values.num_in_memory += values.is_in_memory[i];
-    for (size_t set = 0; values.is_in_memory[i] && set < GCAP_STAND_IN_SETS; ++set) {
-      values.items[i].stand_ins[set] = values.items[i].now;
+  for (size_t i = 0; status == NULL && i < values.count; ++i) {
+    const gcap_graph_value_t* value = &given->values[i];
+    const char* name = value->name != NULL ? value->name : "";
+    const size_t bytes = strlen(name) + 1;
+    values.items[i].name = memcpy(names, name, bytes);
+    names += bytes;
+    if (value->in_memory) {
+      copy_to_block(&values, value, i, &offset);
+    } else {
+      status = copy_value(value, i, &values.items[i]);
     }
   }
+  if (status != NULL) return gcap_status_join(status, gcap_graph_values_end(&values));
+  gcap_values_choose(values.items, values.count);
   *out_values = values;
   return NULL;
 }
@@ -87,9 +122,19 @@ gcap_status_t gcap_graph_values_end(gcap_graph_values_t* values) {
 
 // --- In memory ------------------------------------------------------------------------------------------------------
 
-gcap_status_t gcap_graph_values_prepare(gcap_graph_values_t* values, cudaStream_t stream) {
-  if (values->num_in_memory == 0 || values->block != NULL) return NULL;
-  return gcap_graph_value_block_create(values->count, stream, &values->block);
+gcap_status_t gcap_graph_values_prepare(gcap_graph_values_t* values, cudaStream_t stream, bool* out_is_new) {
+  gcap_graph_value_block_t* earlier = values->block;
+  *out_is_new = false;
+  bool serves = false;
+  if (earlier != NULL && values->num_in_memory != 0) {
+    GCAP_RETURN_IF_ERROR(gcap_graph_value_block_serves(earlier, values->block_bytes, stream, &serves));
+  }
+  if (serves) return NULL;
+  values->block = NULL;
+  GCAP_RETURN_IF_ERROR(gcap_graph_value_block_destroy(earlier));
+  if (values->num_in_memory == 0) return NULL;
+  *out_is_new = true;
+  return gcap_graph_value_block_create(values->block_bytes, stream, &values->block);
 }
 
 gcap_status_t gcap_graph_values_begin_eager(gcap_graph_values_t* values, cudaStream_t stream) {
@@ -97,7 +142,7 @@ gcap_status_t gcap_graph_values_begin_eager(gcap_graph_values_t* values, cudaStr
   gcap_graph_value_block_t* unused = values->block;  // of a capture that the driver did not begin
   values->block = NULL;
   GCAP_RETURN_IF_ERROR(gcap_graph_value_block_destroy(unused));
-  return gcap_graph_value_block_create_eager(values->items, values->count, stream, &values->block);
+  return gcap_graph_value_block_create_eager(values->in_block, values->block_bytes, stream, &values->block);
 }
 
 gcap_status_t gcap_graph_values_end_eager(gcap_graph_values_t* values, cudaStream_t stream) {
@@ -107,26 +152,20 @@ gcap_status_t gcap_graph_values_end_eager(gcap_graph_values_t* values, cudaStrea
 }
 
 void gcap_graph_values_adopt(gcap_graph_values_t* values, gcap_graph_values_t* earlier) {
-  if (values->num_in_memory == 0 || values->count != earlier->count) return;
   values->block = earlier->block;
   earlier->block = NULL;
 }
 
+static bool is_in_memory(const gcap_graph_values_t* values, size_t value) { return values->memory[value].bytes != 0; }
+
 const void* gcap_graph_values_place(const gcap_graph_values_t* values, size_t value, size_t set) {
-  if (values->is_in_memory[value]) return &values->block->device[value];
+  if (is_in_memory(values, value)) return values->block->device + values->memory[value].offset;
   const gcap_changing_value_t* item = &values->items[value];
   return set < GCAP_STAND_IN_SETS ? item->stand_ins[set].at : item->now.at;
 }
 
-gcap_status_t gcap_graph_values_write(gcap_graph_values_t* values, cudaStream_t stream, bool* out_torn) {
-  *out_torn = false;
-  return values->block != NULL ? gcap_graph_value_block_write(values->block, values->wanted, stream, out_torn) : NULL;
-}
-
-gcap_status_t gcap_graph_values_write_first(gcap_graph_values_t* values, cudaStream_t stream) {
-  for (size_t i = 0; i < values->count; ++i) values->wanted[i] = values->items[i].now;
-  bool is_torn = false;
-  return gcap_graph_values_write(values, stream, &is_torn);
+gcap_status_t gcap_graph_values_write(gcap_graph_values_t* values, cudaStream_t stream) {
+  return values->block != NULL ? gcap_graph_value_block_write(values->block, values->in_block, stream) : NULL;
 }
 
 // --- Rehearsals -----------------------------------------------------------------------------------------------------
@@ -135,8 +174,7 @@ bool gcap_graph_values_are_alike(const gcap_graph_values_t* values, const gcap_g
   if (values->count != earlier->count) return false;
   for (size_t i = 0; i < values->count; ++i) {
     const gcap_changing_value_t *a = &values->items[i], *b = &earlier->items[i];
-    if (values->is_in_memory[i] != earlier->is_in_memory[i]) return false;
-    if (values->is_in_memory[i]) continue;
+    if (values->memory[i].bytes != earlier->memory[i].bytes) return false;
     if (a->bytes != b->bytes || a->type != b->type || memcmp(&a->now, &b->now, sizeof(a->now)) != 0) return false;
     if (memcmp(a->stand_ins, b->stand_ins, sizeof(a->stand_ins)) != 0) return false;
   }
@@ -144,6 +182,14 @@ bool gcap_graph_values_are_alike(const gcap_graph_values_t* values, const gcap_g
 }
 
 // --- Replays --------------------------------------------------------------------------------------------------------
+
+static gcap_status_t check_same_bytes(const gcap_graph_values_t* values, int id, size_t value, size_t bytes) {
+  if (bytes == values->memory[value].bytes) return NULL;
+  return GCAP_STATUS(GCAP_INVALID_ARGUMENT,
+                     "graph id %d: value %zu '%s' has %zu bytes in memory, and had %zu when captured; to capture "
+                     "others, release the id",
+                     id, value, values->items[value].name, bytes, values->memory[value].bytes);
+}
 
 gcap_status_t gcap_graph_values_check_same(const gcap_graph_values_t* values, int id,
                                            const gcap_graph_buffers_t* given) {
@@ -154,14 +200,19 @@ gcap_status_t gcap_graph_values_check_same(const gcap_graph_values_t* values, in
   for (size_t i = 0; i < values->count; ++i) {
     const gcap_changing_value_t* known = &values->items[i];
     const gcap_graph_value_t* value = &given->values[i];
+    const bool was_in_memory = is_in_memory(values, i);
     if (value->data == NULL) {
       return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "graph id %d: value %zu '%s' has no data", id, i, known->name);
     }
-    if (value->in_memory != values->is_in_memory[i]) {
+    if (value->in_memory != was_in_memory) {
       return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "graph id %d: value %zu '%s' is %sin memory, and was %swhen captured",
                          id, i, known->name, value->in_memory ? "" : "not ", value->in_memory ? "not " : "");
     }
-    if (value->bytes == known->bytes && (value->in_memory || value->type == known->type)) continue;
+    if (was_in_memory) {
+      GCAP_RETURN_IF_ERROR(check_same_bytes(values, id, i, value->bytes));
+      continue;
+    }
+    if (value->bytes == known->bytes && value->type == known->type) continue;
     return GCAP_STATUS(GCAP_INVALID_ARGUMENT,
                        "graph id %d: value %zu '%s' has %zu bytes of type %d, and had %zu of type %d when captured; to "
                        "capture others, release the id",
@@ -172,13 +223,29 @@ gcap_status_t gcap_graph_values_check_same(const gcap_graph_values_t* values, in
 
 const gcap_value_bytes_t* gcap_graph_values_present(const gcap_graph_values_t* values,
                                                     const gcap_relocation_t* relocation, size_t value) {
-  if (values->is_in_memory[value]) return &values->block->written[value];
   return &(relocation != NULL ? gcap_relocation_values(relocation) : values->items)[value].now;
+}
+
+gcap_graph_value_t gcap_graph_values_as_given(const gcap_graph_values_t* values, const gcap_relocation_t* relocation,
+                                              size_t value) {
+  if (is_in_memory(values, value)) {
+    const gcap_graph_memory_value_t* memory = &values->memory[value];
+    return (gcap_graph_value_t){
+        .data = values->block->written + memory->offset, .bytes = memory->bytes, .in_memory = true};
+  }
+  const gcap_changing_value_t* item = &values->items[value];
+  const gcap_value_bytes_t* present = gcap_graph_values_present(values, relocation, value);
+  return (gcap_graph_value_t){.data = present->at, .bytes = item->bytes, .type = item->type};
 }
 
 void gcap_graph_values_aim(gcap_graph_values_t* values, const gcap_relocation_t* relocation,
                            const gcap_graph_value_t* given) {
   for (size_t i = 0; i < values->count; ++i) {
+    const gcap_graph_memory_value_t* memory = &values->memory[i];
+    if (memory->bytes != 0) {
+      if (given != NULL) memcpy(values->in_block + memory->offset, given[i].data, memory->bytes);
+      continue;
+    }
     values->wanted[i] = *gcap_graph_values_present(values, relocation, i);
     if (given != NULL) memcpy(values->wanted[i].at, given[i].data, values->items[i].bytes);
   }
@@ -190,8 +257,8 @@ void gcap_graph_values_aim_at(gcap_graph_values_t* values, const gcap_graph_valu
 
 bool gcap_graph_values_move(const gcap_graph_values_t* values, const gcap_relocation_t* relocation) {
   for (size_t i = 0; i < values->count; ++i) {
+    if (is_in_memory(values, i)) continue;
     const gcap_value_bytes_t* present = gcap_graph_values_present(values, relocation, i);
-    if (values->is_in_memory[i]) continue;
     if (memcmp(&values->wanted[i], present, sizeof(*present)) != 0) return true;
   }
   return false;
@@ -199,7 +266,7 @@ bool gcap_graph_values_move(const gcap_graph_values_t* values, const gcap_reloca
 
 bool gcap_graph_values_reach(const gcap_graph_values_t* values, const gcap_relocation_t* relocation) {
   for (size_t i = 0; i < values->count; ++i) {
-    if (values->is_in_memory[i]) continue;
+    if (is_in_memory(values, i)) continue;
     if (!gcap_value_may_be(&values->items[i], &values->wanted[i])) return false;
     if (!gcap_relocation_keeps_bytes(relocation, i, &values->wanted[i])) return false;
   }
@@ -210,7 +277,7 @@ gcap_status_t gcap_graph_values_explain(const gcap_graph_values_t* values, const
   char wanted[80], low[80], high[80];
   for (size_t i = 0; i < values->count; ++i) {
     const gcap_changing_value_t* value = &values->items[i];
-    if (values->is_in_memory[i]) continue;
+    if (is_in_memory(values, i)) continue;
     gcap_value_write(value, &values->wanted[i], wanted, sizeof(wanted));
     gcap_value_write(value, &value->low, low, sizeof(low));
     gcap_value_write(value, &value->high, high, sizeof(high));

@@ -8,16 +8,23 @@
 #include "lib/contents/inner.h"
 #include "lib/graph/value_block.h"
 
+// Where a value is that the work reads on the device.
+typedef struct gcap_graph_memory_value {
+  size_t offset;  // in the block
+  size_t bytes;   // 0: the value is not in memory
+} gcap_graph_memory_value_t;
+
 // Of a gcap_graph_moving_t, with whose buffers they are rehearsed, proved and set.
 typedef struct gcap_graph_values {
   size_t count;
-  gcap_changing_value_t* items;  // [count]; of a captured graph: as in its capture
+  gcap_changing_value_t* items;  // [count]; of a captured graph: as in its capture. One in memory: a byte, always 0
   gcap_value_bytes_t* wanted;    // [count]; what a replay wants
   gcap_value_bytes_t* moved;     // [count], room for a move, which leaves the old ones there
-  bool* is_in_memory;            // [count]
+  gcap_graph_memory_value_t* memory;  // [count]
   size_t num_in_memory;
-  gcap_graph_value_block_t*
-      block;  // of those in memory, with room for all; NULL: there are none, or it is not made yet
+  unsigned char* in_block;  // [block_bytes]; of those in memory: of the run, then what a replay wants
+  size_t block_bytes;
+  gcap_graph_value_block_t* block;  // of those in memory; NULL: there are none, or it is not made yet
 } gcap_graph_values_t;
 
 // Copies the values, whose names are copied too, checks them, and chooses what they are in rehearsals.
@@ -32,9 +39,10 @@ static inline size_t gcap_graph_values_num_rehearsed(const gcap_graph_values_t* 
   return values->count - values->num_in_memory;
 }
 
-// Makes the memory of a run that is to be captured on the stream, if it needs some.
-//   errors of gcap_graph_value_block_create
-gcap_status_t gcap_graph_values_prepare(gcap_graph_values_t* values, cudaStream_t stream);
+// Makes the memory of a run that is to be captured on the stream, if it needs some and what it took over does not
+// serve. `*out_is_new`: what was rehearsed has other addresses.
+//   errors of gcap_graph_value_block_create and gcap_graph_value_block_destroy
+gcap_status_t gcap_graph_values_prepare(gcap_graph_values_t* values, cudaStream_t stream, bool* out_is_new);
 // The same for an eager run, and after the run.
 //   errors of gcap_graph_value_block_create_eager
 gcap_status_t gcap_graph_values_begin_eager(gcap_graph_values_t* values, cudaStream_t stream);
@@ -54,14 +62,17 @@ gcap_status_t gcap_graph_values_check_same(const gcap_graph_values_t* values, in
 
 // The next ones are of a captured graph. `relocation`: NULL if it was never to be moved.
 
-// The present value.
+// The present value, of one that arguments carry.
 const gcap_value_bytes_t* gcap_graph_values_present(const gcap_graph_values_t* values,
                                                     const gcap_relocation_t* relocation, size_t value);
-// Has the launch that is issued to the stream next find the values in memory that are wanted, or those of the capture.
+// Any value as a run gives it that has the present one. Points to what the next write or move changes.
+gcap_graph_value_t gcap_graph_values_as_given(const gcap_graph_values_t* values, const gcap_relocation_t* relocation,
+                                              size_t value);
+// Has the launch that is issued to the stream next find the values in memory that are wanted; at first: those of the
+// capture.
 //   errors of gcap_graph_value_block_write
-gcap_status_t gcap_graph_values_write(gcap_graph_values_t* values, cudaStream_t stream, bool* out_torn);
-gcap_status_t gcap_graph_values_write_first(gcap_graph_values_t* values, cudaStream_t stream);
-// Notes what a replay wants. NULL: the present values.
+gcap_status_t gcap_graph_values_write(gcap_graph_values_t* values, cudaStream_t stream);
+// Notes what a replay wants. NULL: the present values, and none in memory is written.
 void gcap_graph_values_aim(gcap_graph_values_t* values, const gcap_relocation_t* relocation,
                            const gcap_graph_value_t* given);
 // The same for a run that has these.

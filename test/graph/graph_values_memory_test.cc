@@ -21,7 +21,7 @@ struct Table {
 
 class GraphValuesMemory : public GraphValues {
  protected:
-  static constexpr size_t kPlaces = 40;  // more than the ring has slots
+  static constexpr size_t kPlaces = 150;  // more than the ring has slots, twice
 
   void SetUp() override {
     GraphValues::SetUp();
@@ -83,6 +83,146 @@ TEST_F(GraphValuesMemory, ReplaysThatWaitInLineKeepTheirValues) {
   for (size_t i = 0; i < kPlaces; ++i) EXPECT_EQ(places_[i]->value(), 4) << i;
 }
 
+// Work that copies each value to a place of its own, by which the bytes are told.
+class GraphValuesOfSizes : public GraphValues {
+ protected:
+  // Of a run: value `i` has bytes[i] bytes, all of them other ones than in the run before.
+  struct Sized {
+    std::vector<std::vector<unsigned char>> data;
+    std::vector<gcap_graph_value_t> values;
+    Sized(const std::vector<size_t>& bytes, size_t run) : data(bytes.size()) {
+      for (size_t i = 0; i < bytes.size(); ++i) {
+        for (size_t k = 0; k < bytes[i]; ++k) data[i].push_back(static_cast<unsigned char>(1 + 7 * run + 31 * i + k));
+        values.push_back({"sized", data[i].data(), bytes[i], GCAP_GRAPH_VALUE_BYTES, nullptr, nullptr, false, true});
+      }
+    }
+  };
+  void SetUp() override {
+    GraphValues::SetUp();
+    if (IsSkipped() || HasFatalFailure()) return;
+    GCAP_EXPECT_CUDA(cudaMalloc(reinterpret_cast<void**>(&copies_), kMost));
+    GCAP_EXPECT_CUDA(cudaMemset(copies_, 0, kMost));
+    GCAP_EXPECT_CUDA(cudaDeviceSynchronize());
+  }
+  void TearDown() override {
+    if (copies_ != nullptr) {
+      GCAP_EXPECT_CUDA(cudaFree(copies_));
+    }
+    GraphValues::TearDown();
+  }
+  WorkWith CopyAll(const std::vector<size_t>& bytes) const {
+    return [this, bytes](const gcap_run_resources_t* r) {
+      for (size_t i = 0; i < bytes.size(); ++i) {
+        EXPECT_EQ(reinterpret_cast<uintptr_t>(r->values[i]) % 16, 0u);
+        void* to = copies_ + i * kMostOfOne;
+        GCAP_RETURN_IF_ERROR(
+            GCAP_CUDA(cudaMemcpyAsync(to, r->values[i], bytes[i], cudaMemcpyDeviceToDevice, r->cuda_stream)));
+      }
+      return gcap_status_t{nullptr};
+    };
+  }
+  // What the last run found.
+  void ExpectCopies(const Sized& sized) const {
+    std::vector<unsigned char> found(kMost);
+    GCAP_EXPECT_CUDA(cudaMemcpy(found.data(), copies_, kMost, cudaMemcpyDeviceToHost));
+    for (size_t i = 0; i < sized.data.size(); ++i) {
+      EXPECT_EQ(std::memcmp(found.data() + i * kMostOfOne, sized.data[i].data(), sized.data[i].size()), 0) << i;
+    }
+  }
+
+  static constexpr size_t kMostOfOne = GCAP_GRAPH_VALUE_IN_MEMORY_MAX_BYTES, kMost = 16 * kMostOfOne;
+  unsigned char* copies_ = nullptr;
+};
+
+TEST_F(GraphValuesOfSizes, EachIsWholeAndAlignedAsAnyType) {
+  const std::vector<size_t> bytes = {1, kMostOfOne, 17, 32, 33, 5};
+  CreateWith([](gcap_graph_manager_options_t* options) { options->min_num_runs_before_capture = 1; });
+  for (size_t run = 0; run < 6; ++run) {
+    const Sized sized(bytes, run);
+    const Outcome outcome = RunWith(With(sized.values), CopyAll(bytes));
+    ASSERT_TRUE(outcome.ok()) << outcome.message;
+    ExpectCopies(sized);
+  }
+  EXPECT_EQ(Info(kId).captures, 1u);
+}
+
+// The ring of such a block has fewer slots.
+TEST_F(GraphValuesOfSizes, LargeOnesWaitInLineToo) {
+  const std::vector<size_t> bytes(16, kMostOfOne);
+  ASSERT_TRUE(RunWith(With(Sized(bytes, 0).values), CopyAll(bytes)).ok());
+  GCAP_EXPECT_CUDA(cudaLaunchHostFunc(
+      stream_->get(), [](void*) { std::this_thread::sleep_for(std::chrono::milliseconds(30)); }, nullptr));
+  // Behind each replay what it copied is kept.
+  constexpr size_t kReplays = 30;
+  unsigned char* kept = nullptr;
+  GCAP_EXPECT_CUDA(cudaMalloc(reinterpret_cast<void**>(&kept), kReplays * kMost));
+  for (size_t run = 1; run <= kReplays; ++run) {
+    const Sized sized(bytes, run);
+    const gcap_graph_buffers_t buffers = With(sized.values);
+    gcap_run_t replay = ReplayOf(kId, /*synchronize=*/false);
+    replay.buffers = &buffers;
+    GCAP_EXPECT_OK(gcap_graph_manager_replay(manager_, &replay, nullptr));
+    GCAP_EXPECT_CUDA(
+        cudaMemcpyAsync(kept + (run - 1) * kMost, copies_, kMost, cudaMemcpyDeviceToDevice, stream_->get()));
+  }
+  stream_->Synchronize();
+  for (size_t run = 1; run <= kReplays; ++run) {
+    GCAP_EXPECT_CUDA(cudaMemcpy(copies_, kept + (run - 1) * kMost, kMost, cudaMemcpyDeviceToDevice));
+    ExpectCopies(Sized(bytes, run));
+  }
+  GCAP_EXPECT_CUDA(cudaFree(kept));
+}
+
+TEST_F(GraphValuesOfSizes, AnotherSizeIsNamed) {
+  ASSERT_TRUE(RunWith(With(Sized({48}, 0).values), CopyAll({48})).ok());
+  GCAP_EXPECT_FAILS(ReplayWith(With(Sized({64}, 1).values)), GCAP_INVALID_ARGUMENT,
+                    "graph id 3: value 0 'sized' has 64 bytes in memory, and had 48 when captured");
+}
+
+// What was rehearsed on a device does not count for a capture on another one, nor does the memory of the values there.
+TEST_F(GraphValuesMemory, ACaptureOnAnotherDeviceThanItsFirstRehearsalHasItsOwnMemory) {
+  int devices = 0;
+  GCAP_EXPECT_CUDA(cudaGetDeviceCount(&devices));
+  if (devices < 2) GTEST_SKIP() << "needs two devices, this machine has " << devices;
+  GCAP_EXPECT_CUDA(cudaSetDevice(1));
+  const RawStream other;
+  GCAP_EXPECT_CUDA(cudaSetDevice(0));
+  int device_id = 0;
+  const WorkWith work = [&](const gcap_run_resources_t* r) {
+    cudaPointerAttributes memory = {};
+    GCAP_RETURN_IF_ERROR(GCAP_CUDA(cudaPointerGetAttributes(&memory, r->values[0])));
+    EXPECT_EQ(memory.device, device_id);
+    GCAP_RETURN_IF_ERROR(AddTable(r));
+    return AddTo(r->cuda_stream, x_->get(), y_->get(), Read<uint64_t>(r, 1));
+  };
+  const auto run_on = [&](cudaStream_t stream) {
+    const Table table = TableTo(0);
+    const Number<uint64_t> addend = {5, 0, 99};
+    const std::vector<gcap_graph_value_t> values = {InMemory("table", &table), addend.As("addend")};
+    const gcap_graph_buffers_t buffers = With(values);
+    gcap_run_t run = RunOf(kId, stream, /*synchronize=*/true);
+    run.work = IssueWith;
+    run.user = const_cast<WorkWith*>(&work);
+    run.buffers = &buffers;
+    if (stream != stream_->get()) return gcap_graph_manager_run(manager_, &run);
+    void* addresses[2];
+    gcap_graph_run_kind_t kind = GCAP_GRAPH_RUN_EAGER;
+    GCAP_RETURN_IF_ERROR(gcap_graph_manager_begin_run(manager_, &run, &kind, addresses));
+    EXPECT_EQ(kind, GCAP_GRAPH_RUN_REHEARSAL);
+    gcap_run_resources_t resources = {};
+    resources.cuda_stream = stream;
+    resources.values = addresses;
+    resources.num_values = 2;
+    return gcap_graph_manager_end_run(manager_, &run, work(&resources));
+  };
+  GCAP_EXPECT_OK(run_on(stream_->get()));
+  device_id = 1;
+  GCAP_EXPECT_OK(run_on(other.get()));
+  EXPECT_EQ(Info(kId).captures, 1u);
+  EXPECT_TRUE(WhyNotMovable().ok()) << WhyNotMovable().message;
+  GCAP_EXPECT_OK(gcap_graph_manager_release_all(manager_));
+}
+
 TEST_F(GraphValuesMemory, AReplayElsewhereHasItsValuesToo) {
   ASSERT_TRUE(RunTo(0).ok());
   const RawStream other;
@@ -137,7 +277,9 @@ TEST_F(GraphValuesMemory, AGraphThatIsFixedOtherwiseTakesThem) {
     EXPECT_EQ(places_[i]->value(), 4);
     EXPECT_EQ(result_.outcome, i == 0 ? GCAP_RUN_CAPTURED : GCAP_RUN_REPLAYED);
   }
-  EXPECT_TRUE(WhyNotMovable().Names("argument 2"));
+  const Outcome why = WhyNotMovable();
+  EXPECT_TRUE(why.Names("argument 2")) << why.message;
+  EXPECT_TRUE(why.Names("('addend' is 5, and ")) << "only what differs: " << why.message;
 }
 
 TEST_F(GraphValuesMemory, ACheckOfMovesKeepsThem) {

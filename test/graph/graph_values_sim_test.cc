@@ -4,9 +4,11 @@
 // arguments, grids and branches follow drawn values. The oracle of those is the program on the host.
 
 #include <algorithm>
+#include <atomic>
 #include <cstdio>
 #include <cstdlib>
 #include <random>
+#include <thread>
 
 #include "gcap_sim.h"
 #include "test/graph/values_rig.h"
@@ -139,7 +141,7 @@ class GraphValuesMemorySim : public GraphValuesSim {
     float* to;
   };
 
-  Outcome RunTo(const Floats& to, Fault* fault = nullptr, bool is_replay = false) {
+  Outcome RunTo(const Floats& to, Fault* fault = nullptr, bool is_replay = false, bool synchronize = true) {
     const Table table = {x_->get(), to.get()};
     const std::vector<gcap_graph_value_t> values = {
         {"table", &table, sizeof(table), GCAP_GRAPH_VALUE_BYTES, nullptr, nullptr, false, true}};
@@ -147,7 +149,7 @@ class GraphValuesMemorySim : public GraphValuesSim {
     WorkWith work = [](const gcap_run_resources_t* r) {
       return LaunchKernel(r->cuda_stream, reinterpret_cast<const void*>(gcap_kernel_add_table), r->values[0], kFloats);
     };
-    gcap_run_t run = RunOf(kId, stream_->get(), /*synchronize=*/true);
+    gcap_run_t run = RunOf(kId, stream_->get(), synchronize);
     run.work = IssueWith;
     run.user = &work;
     run.buffers = &buffers;
@@ -156,6 +158,7 @@ class GraphValuesMemorySim : public GraphValuesSim {
     };
     return fault != nullptr ? fault->During(call) : Outcome(call());
   }
+  Outcome IssueTo(const Floats& to) { return RunTo(to, nullptr, /*is_replay=*/true, /*synchronize=*/false); }
 };
 
 TEST_F(GraphValuesMemorySim, AReplayWithTheSameValuesIsTheLaunchAlone) {
@@ -223,19 +226,44 @@ TEST_F(GraphValuesMemorySim, WhateverFailsInAReplayTheNextOneIsRight) {
   }
 }
 
-// The copy is out, and may be read again: nothing is launched with values of which nobody knows.
-TEST_F(GraphValuesMemorySim, AGraphWhoseCopyCannotBeFollowedIsCapturedAgain) {
+// The ring has 64 slots in two halves.
+TEST_F(GraphValuesMemorySim, MostReplaysMakeOneCallBeyondTheLaunch) {
   const Floats other(0);
   ASSERT_TRUE(RunTo(*y_).ok());
-  gcap_sim_fail_nth("cudaEventRecord", 1, cudaErrorUnknown);
-  const Outcome outcome = RunTo(other, nullptr, /*is_replay=*/true);
-  gcap_sim_clear_faults();
-  EXPECT_STREQ(gcap_code_name(outcome.code), "CUDA_ERROR");
-  EXPECT_TRUE(outcome.Names("graph id 3 did not get its values")) << outcome.message;
-  EXPECT_EQ(State(kId), "STALE");
-  EXPECT_EQ(other.value(), 0);
-  ASSERT_TRUE(RunTo(other).ok());
-  EXPECT_EQ(other.value(), 4);
+  const std::vector<std::string> names = {"cudaMemcpyAsync", "cudaGraphLaunch", "cudaEventRecord", "cudaEventQuery",
+                                          "cudaThreadExchangeStreamCaptureMode"};
+  std::vector<uint64_t> counts;
+  for (const std::string& name : names) counts.push_back(gcap_sim_calls(name.c_str()));
+  for (int i = 0; i < 128; ++i) ASSERT_TRUE(IssueTo(i % 2 == 0 ? other : *y_).ok());
+  for (size_t i = 0; i < names.size(); ++i) counts[i] = gcap_sim_calls(names[i].c_str()) - counts[i];
+  stream_->Synchronize();
+  EXPECT_EQ(counts, (std::vector<uint64_t>{128, 128, 4, 4, 8}));
+}
+
+// Until the event is recorded no slot of its half is written: the copies from all of them wait in line.
+TEST_F(GraphValuesMemorySim, AnEventThatIsNotRecordedIsRecordedLater) {
+  constexpr int kReplays = 150, kRefused = 31;  // the first slot is that of the capture
+  std::vector<std::unique_ptr<Floats>> places;
+  for (int i = 0; i < kReplays; ++i) places.push_back(std::make_unique<Floats>(0.0f));
+  ASSERT_TRUE(RunTo(*y_).ok());
+  std::atomic<bool> goes_on{false};
+  GCAP_EXPECT_CUDA(cudaLaunchHostFunc(
+      stream_->get(),
+      [](void* flag) {
+        while (!static_cast<std::atomic<bool>*>(flag)->load()) std::this_thread::yield();
+      },
+      &goes_on));
+  for (int i = 0; i < kReplays; ++i) {
+    if (i == kRefused) gcap_sim_fail_nth("cudaEventRecord", 1, cudaErrorUnknown);
+    const Outcome outcome = IssueTo(*places[static_cast<size_t>(i)]);
+    EXPECT_EQ(outcome.ok(), i != kRefused) << i << ": " << outcome.message;
+    EXPECT_TRUE(outcome.ok() || outcome.Names("graph id 3 did not get its values")) << outcome.message;
+    if (i == kRefused) gcap_sim_clear_faults();
+  }
+  goes_on = true;
+  stream_->Synchronize();
+  EXPECT_EQ(State(kId), "CAPTURED");
+  for (int i = 0; i < kReplays; ++i) EXPECT_EQ(places[static_cast<size_t>(i)]->value(), i == kRefused ? 0 : 4) << i;
 }
 
 // --- Drawn programs -------------------------------------------------------------------------------------------------

@@ -371,7 +371,18 @@ TEST_F(GraphValues, BadValuesAreNamed) {
   expect("none of them may be NULL", [](gcap_graph_value_t* v) { v->low = nullptr; });
   expect("none of them may be NULL", [](gcap_graph_value_t* v) { v->high = nullptr; });
   expect("value 0 'addend' has 0 bytes, allowed are 1..32", [](gcap_graph_value_t* v) { v->bytes = 0; });
-  expect("value 0 'addend' has 33 bytes, allowed are 1..32", [](gcap_graph_value_t* v) { v->bytes = 33; });
+  expect("value 0 'addend' has 33 bytes, allowed are 1..32, and 1..4096 of a value that is in_memory",
+         [](gcap_graph_value_t* v) { v->bytes = 33; });
+  for (const size_t bytes : {0, 4097}) {
+    expect(("value 0 'addend' is in memory and has " + std::to_string(bytes) +
+            " bytes, allowed are 1..4096; name a "
+            "larger one as a buffer")
+               .c_str(),
+           [&](gcap_graph_value_t* v) {
+             v->bytes = bytes;
+             v->in_memory = true;
+           });
+  }
   expect("is an unsigned integer of 3 bytes", [](gcap_graph_value_t* v) { v->bytes = 3; });
   expect("has the type 9, allowed are 0..3",
          [](gcap_graph_value_t* v) { v->type = static_cast<gcap_graph_value_type_t>(9); });
