@@ -173,6 +173,9 @@ GCAP_API bool gcap_graph_manager_is_captured(gcap_graph_manager_t* manager, int 
 
 // --- Release --------------------------------------------------------------------------------------------------------
 
+// While one graph of an id is captured, none of the id is released: both functions refuse. An id without a graph that is
+// captured for the first time has none to lose, and is no hindrance to a release of all.
+
 // Releases the graph of `id`: waits for the graph's launches by an event on its stream, destroys the executable,
 // releases what the graph retained, and forgets the id, which is then COLD. An id without a graph is forgotten, too.
 // Safe from any thread. While another thread asks for the graph's bytes, what the graph retained is released at the end
@@ -189,7 +192,7 @@ GCAP_API gcap_status_t gcap_graph_manager_release(gcap_graph_manager_t* manager,
 // id that is captured for the first time now stays. While on_evict is called, the graphs that the run evicted are not
 // included: that run's end frees them.
 //   FAILED_PRECONDITION  the calling thread is capturing, a graph's stream is capturing, or an id with a graph is being
-//                        captured again; nothing was released
+//                        captured, again or as another variant; nothing was released
 //   CUDA_ERROR           the events of some graphs could not be recorded: these are unchanged, all others are released
 //   LEAKED               as gcap_graph_manager_release; all ids are COLD
 GCAP_API gcap_status_t gcap_graph_manager_release_all(gcap_graph_manager_t* manager) GCAP_NODISCARD;

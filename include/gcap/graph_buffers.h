@@ -29,8 +29,12 @@
 //   - buffers that do not touch in the capture, one ending where the other begins, do not touch later. Those that touch
 //     may come apart, since they are apart at the stand-ins.
 //   - no buffer comes onto other memory that the graph has an address in, as no buffer of the capture is there.
-// A run on buffers that lie otherwise is eager: gcap_run_result_t.why_eager is NOT_MOVABLE, and GCAP_GRAPH_WHY_EAGER
-// names two buffers.
+// A run on buffers that lie otherwise than those of all graphs of its id is captured as another variant of the id, next
+// to those for other guards (graph_guards.h): in place, apart, and overlapping are three graphs. A run gets the
+// newest whose buffers lie as the run's. GCAP_GRAPH_WHY_OTHER_VARIANT names two buffers. A run on other memory of the
+// graph, and one that lies otherwise where the id has max_variants graphs (gcap_graph_manager_options_t), is eager:
+// gcap_run_result_t.why_eager is NOT_MOVABLE, and GCAP_GRAPH_WHY_EAGER names what is in the way. A run without buffers
+// is refused where several graphs with buffers are right for that run: each has its own.
 //
 // A pointer that lies in device memory, such as an array of pointers, cannot be seen if the buffer has another pointer
 // among the arguments: a graph that reads such a pointer uses the old buffer after a bind. check_moves finds those.

@@ -58,9 +58,10 @@ static inline void gcap_graph_guard_init(gcap_graph_guard_t* guard) {
 // Programs call GCAP_GRAPH_GUARD, which adds the line for messages.
 //
 // In a captured run the graph keeps the guard, with the value of now. Each replay asks the guards of a graph first. If
-// one has another answer, another graph of the id is looked for, whose guards hold (max_variants of
-// gcap_graph_manager_options_t); if there is none the run is captured anew, and a replay alone answers as of an id that
-// is not captured. gcap_graph_manager_explain (GCAP_GRAPH_WHY_OTHER_VARIANT) names the guard, both values and the line.
+// one has another answer, another graph of the id is looked for, whose guards hold, and whose buffers lie as those of
+// the run (graph_buffers.h; max_variants of gcap_graph_manager_options_t); if there is none the run is captured anew,
+// and a replay alone answers as of an id that is not captured. gcap_graph_manager_explain
+// (GCAP_GRAPH_WHY_OTHER_VARIANT) names the guard, both values and the line.
 //
 // In an eager run, also one that warms up, and in a plan, the guard is checked and not kept. Rehearsals and the capture
 // of one run must state equal guards, in whatever order, and when the work has returned all of them must hold still:

@@ -36,7 +36,8 @@ typedef struct gcap_graph_manager gcap_graph_manager_t;  // graph.h
 //   STALE      --failure-->        COOLING
 //   STALE      --evict-->          READY
 //
-// The graphs of an id that differ by their guards (graph_guards.h) have a state each. That of the id is CAPTURED if a
+// The variants of an id, graphs that differ by their guards or by how their buffers lie (graph_guards.h,
+// graph_buffers.h), have a state each. That of the id is CAPTURED if a
 // graph replays and none is CAPTURING, else that of the newest.
 typedef enum gcap_graph_state {
   GCAP_GRAPH_COLD = 0,
@@ -58,7 +59,9 @@ GCAP_API const char* gcap_graph_state_name(gcap_graph_state_t state);  // "CAPTU
 typedef struct gcap_graph_info {
   size_t struct_size;  // set by gcap_graph_manager_get_info
   gcap_graph_state_t state;
-  // gcap_graph_manager_begin_run would capture the next run. So do now what a capture forbids.
+  // gcap_graph_manager_begin_run would capture the next run. So do now what a capture forbids. Of an id whose graphs
+  // have guards: the last run, or replay, found none for its decisions and buffers. Ask behind that replay: no guard is
+  // looked at here.
   bool captures_next;
   uint64_t replays;           // launches, including the first one after each capture, unless the run is capture_only
   uint64_t eager_runs;        // that succeeded
@@ -102,8 +105,8 @@ typedef enum gcap_graph_question {
   // id whose graph before was kept (keep_source, or buffers that move).
   GCAP_GRAPH_WHAT_CHANGED,
   GCAP_GRAPH_WHY_EAGER,  // why the id's last run that was no replay was eager (gcap_why_eager_t)
-  // Why a graph of the id was last passed over: which guard, both values, and the line that states it (graph_guards.h).
-  // Of several graphs that were, the newest.
+  // Why a graph of the id was last passed over: which guard, both values, and the line that states it (graph_guards.h);
+  // or which two buffers lie otherwise (graph_buffers.h). Of several graphs that were, the newest.
   GCAP_GRAPH_WHY_OTHER_VARIANT,
 } gcap_graph_question_t;
 

@@ -78,9 +78,11 @@ typedef struct gcap_graph_manager_options {
   // Optional, for audits: the blocks of an allocator of the application's that keeps memory for its next request.
   gcap_graph_find_block_fn find_block;
   void* find_block_user;
-  // How many graphs an id has at most that differ by their guards (graph_guards.h). One more, and the capture takes the
-  // place of the graph that was used longest ago, whose executable is updated if that can be. 1: each change of a guard
-  // captures anew. 0: no limit. Default 4.
+  // How many graphs an id has at most that differ by their guards (graph_guards.h), or by how the buffers of their runs
+  // lie to one another (graph_buffers.h). 0: no limit. Default 4. Beyond that many:
+  // - other decisions take the place of the graph that was used longest ago, whose executable is updated if that can
+  //   be. 1: each change of a guard captures anew.
+  // - a run on buffers that lie otherwise is eager. 1: each one is.
   size_t max_variants;
 } gcap_graph_manager_options_t;
 

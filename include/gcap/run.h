@@ -82,7 +82,7 @@ typedef gcap_status_t (*gcap_work_t)(void* user, const gcap_run_resources_t* res
 // --- Buffers and bindings -------------------------------------------------------------------------------------------
 
 // A buffer that the work reads or writes, and that may be elsewhere at each replay. A graph is moved only while its
-// buffers lie to one another as in its capture; graph_buffers.h says what counts.
+// buffers lie to one another as in its capture: those that lie otherwise are another graph of the id (graph_buffers.h).
 // Thread, Capture and Lifetime as of gcap_run_t.
 typedef struct gcap_graph_buffer {
   const char* name;  // for messages; may be NULL

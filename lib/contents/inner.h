@@ -157,6 +157,11 @@ bool gcap_layout_is_same(const gcap_layout_t* layout, const gcap_moving_buffer_t
 bool gcap_layout_holds(gcap_layout_t* layout, const gcap_moving_buffer_t* buffers, const uintptr_t* addresses,
                        gcap_layout_conflict_t* out_conflict);
 
+// Whether those that touched at their creation touch still, of buffers that lie as then. Nothing shows what they are
+// apart where a graph was not found to be the same at the stand-ins.
+bool gcap_layout_still_touches(const gcap_layout_t* layout, const gcap_moving_buffer_t* buffers,
+                               const uintptr_t* addresses, gcap_layout_conflict_t* out_conflict);
+
 // --- Values that change ---------------------------------------------------------------------------------------------
 
 // Scalars that change from replay to replay (values.h).

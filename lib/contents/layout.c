@@ -147,3 +147,17 @@ bool gcap_layout_holds(gcap_layout_t* layout, const gcap_moving_buffer_t* buffer
   }
   return true;
 }
+
+bool gcap_layout_still_touches(const gcap_layout_t* layout, const gcap_moving_buffer_t* buffers,
+                               const uintptr_t* addresses, gcap_layout_conflict_t* out_conflict) {
+  for (size_t i = 0; i < layout->num_groups; ++i) {
+    const gcap_layout_group_t* group = &layout->groups[i];
+    if (group->next == GCAP_LAYOUT_NONE) continue;
+    const gcap_layout_span_t span = span_of(layout, buffers, addresses, i);
+    if (span.end == span_of(layout, buffers, addresses, group->next).begin) continue;
+    *out_conflict = (gcap_layout_conflict_t){group->first, layout->groups[group->next].first,
+                                             "touch in the capture, and do not here"};
+    return false;
+  }
+  return true;
+}

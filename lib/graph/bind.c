@@ -134,11 +134,21 @@ static gcap_status_t bind_one(gcap_graph_slot_t* slot, size_t buffer, void* addr
   return gcap_graph_apply_bind(slot, &is_refused);
 }
 
+bool gcap_graph_lies(gcap_graph_slot_t* slot, const gcap_graph_buffers_t* buffers) {
+  gcap_graph_moving_t* moving = slot->graph->moving;
+  if (moving == NULL || buffers->count != moving->count) return true;
+  for (size_t i = 0; i < moving->count; ++i) {
+    if (buffers->items[i].bytes != moving->buffers[i].bytes) return true;
+    aim(moving, i, (uintptr_t)buffers->items[i].address);
+  }
+  return gcap_graph_moving_lies(moving);
+}
+
 gcap_status_t gcap_graph_check_alone(const gcap_graph_slot_t* slot) {
   if (!slot->is_variant && slot->variant == NULL) return NULL;
   return GCAP_STATUS(GCAP_FAILED_PRECONDITION,
-                     "graph id %d has several graphs, one for each set of decisions: give each replay its buffers "
-                     "(gcap_run_t.buffers)",
+                     "graph id %d has several graphs, one for each set of decisions and for each way that buffers lie "
+                     "to one another: give each replay its buffers (gcap_run_t.buffers)",
                      slot->id);
 }
 

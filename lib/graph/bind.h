@@ -18,6 +18,10 @@ gcap_status_t gcap_graph_apply_bind(gcap_graph_slot_t* slot, bool* out_is_refuse
 // graph stays where it is from now on, for the reason `refusal`; else it is captured again.
 void gcap_graph_give_up_moving(gcap_graph_slot_t* slot, gcap_status_t refusal);
 
+// Whether buffers lie to one another as those of the captured slot's graph may; else the graph keeps how they do not.
+// True of buffers that the graph has not: who binds them refuses.
+bool gcap_graph_lies(gcap_graph_slot_t* slot, const gcap_graph_buffers_t* buffers);
+
 // Refuses what is to be done with one graph of an id that has several: the others would replay on the addresses before.
 gcap_status_t gcap_graph_check_alone(const gcap_graph_slot_t* slot);
 

@@ -149,7 +149,7 @@ static bool copy_info(gcap_graph_manager_t* manager, int id, size_t index, gcap_
     *out_retained = gcap_retained_share(slot->graph->retained);
   }
   if (*out_retained != NULL) gcap_graph_hold_locked(manager);
-  out_info->captures_next = gcap_graph_captures_next(manager, first);
+  out_info->captures_next = gcap_graph_captures_next(manager, first, gcap_graph_held_last(first));
   pthread_mutex_unlock(&manager->mutex);
   return slot != NULL;
 }

@@ -68,6 +68,7 @@ typedef struct gcap_graph_slot {
   // What a replay reads and writes comes first, up to info.replays.
   int id;
   bool is_guarded;                        // its graph has guards, or others of the id come behind it
+  bool is_passed;                         // its graph was passed over when it was looked at last
   bool is_variant;                        // another one is the first of the id
   gcap_graph_captured_t* graph;           // replays while CAPTURED; else waits to be updated
   struct gcap_graph_slot *newer, *older;  // in the list of the slots with a graph, or of those without

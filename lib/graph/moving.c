@@ -355,6 +355,11 @@ bool gcap_graph_moving_reaches(gcap_graph_moving_t* moving) {
   return gcap_layout_holds(&moving->layout, gcap_relocation_buffers(moving->relocation), moving->addresses, &conflict);
 }
 
+static gcap_status_t explain_conflict(const gcap_graph_moving_t* moving, const gcap_layout_conflict_t* conflict) {
+  return GCAP_STATUS(GCAP_FAILED_PRECONDITION, "buffers %zu '%s' and %zu '%s' %s", conflict->a,
+                     moving->buffers[conflict->a].name, conflict->b, moving->buffers[conflict->b].name, conflict->what);
+}
+
 gcap_status_t gcap_graph_moving_explain(gcap_graph_moving_t* moving) {
   if (gcap_graph_moving_stays(moving)) return gcap_status_clone(moving->refusal);
   for (size_t i = 0; i < moving->count; ++i) {
@@ -367,8 +372,21 @@ gcap_status_t gcap_graph_moving_explain(gcap_graph_moving_t* moving) {
   gcap_layout_conflict_t conflict;
   if (gcap_layout_holds(&moving->layout, gcap_relocation_buffers(moving->relocation), moving->addresses, &conflict))
     return NULL;
-  return GCAP_STATUS(GCAP_FAILED_PRECONDITION, "buffers %zu '%s' and %zu '%s' %s", conflict.a,
-                     moving->buffers[conflict.a].name, conflict.b, moving->buffers[conflict.b].name, conflict.what);
+  return explain_conflict(moving, &conflict);
+}
+
+bool gcap_graph_moving_lies(gcap_graph_moving_t* moving) {
+  const gcap_moving_buffer_t* buffers = gcap_graph_moving_buffers(moving);
+  gcap_layout_conflict_t conflict;
+  const bool lies = gcap_layout_holds(&moving->layout, buffers, moving->addresses, &conflict) &&
+                    (!gcap_graph_moving_stays(moving) ||
+                     gcap_layout_still_touches(&moving->layout, buffers, moving->addresses, &conflict));
+  if (!lies) moving->passed_by = conflict;
+  return lies;
+}
+
+gcap_status_t gcap_graph_moving_explain_passed(const gcap_graph_moving_t* moving) {
+  return moving->passed_by.what != NULL ? explain_conflict(moving, &moving->passed_by) : NULL;
 }
 
 static void note_spot(gcap_graph_moving_t* moving, const gcap_graph_spot_t* spot) {

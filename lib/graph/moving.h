@@ -47,6 +47,8 @@ typedef struct gcap_graph_moving {
   gcap_relocation_t* relocation;    // of a captured graph; NULL: it was never to be moved
   gcap_status_t refusal;            // why the graph cannot be moved; NULL: it can
   gcap_status_t conflict;  // why the last run that was left to its work could not be replayed; NULL: see refusal
+  // How the buffers of a run lay otherwise that passed over the graph; `what` NULL: none did, or a guard did since.
+  gcap_layout_conflict_t passed_by;
   // Where the buffers have been: those of the capture, then the newest others, in a ring. Of a graph that can be moved.
   gcap_graph_spot_t* spots;  // [count + GCAP_GRAPH_MOVED_SPOTS]
   size_t num_spots, next_spot;
@@ -92,9 +94,12 @@ void gcap_graph_moving_try(gcap_graph_moving_t* moving, cudaGraphExec_t exec);
 static inline bool gcap_graph_moving_stays(const gcap_graph_moving_t* moving) {
   return moving->refusal != NULL || moving->relocation == NULL;
 }
-// Where the captured graph's buffer is now.
+// The captured graph's buffers where they are now.
+static inline const gcap_moving_buffer_t* gcap_graph_moving_buffers(const gcap_graph_moving_t* moving) {
+  return moving->relocation != NULL ? gcap_relocation_buffers(moving->relocation) : moving->buffers;
+}
 static inline uintptr_t gcap_graph_moving_address(const gcap_graph_moving_t* moving, size_t buffer) {
-  return (moving->relocation != NULL ? gcap_relocation_buffers(moving->relocation) : moving->buffers)[buffer].address;
+  return gcap_graph_moving_buffers(moving)[buffer].address;
 }
 
 // Checks an address for a buffer of the graph `id`, and notes it with its memory in `targets`.
@@ -106,6 +111,11 @@ bool gcap_graph_moving_moves(const gcap_graph_moving_t* moving);
 bool gcap_graph_moving_reaches(gcap_graph_moving_t* moving);
 // Why not, in words.
 gcap_status_t gcap_graph_moving_explain(gcap_graph_moving_t* moving);
+// Whether buffers at `addresses` lie to one another as the captured graph's may: those that touch come apart only of
+// one that can be moved. Else notes who does not: `passed_by`.
+bool gcap_graph_moving_lies(gcap_graph_moving_t* moving);
+// The note in words; NULL: there is none.
+gcap_status_t gcap_graph_moving_explain_passed(const gcap_graph_moving_t* moving);
 // Remembers where the buffers went that `addresses` moved.
 void gcap_graph_moving_note_moved(gcap_graph_moving_t* moving);
 

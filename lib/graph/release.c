@@ -195,10 +195,11 @@ static bool is_marked(const gcap_graph_captured_t* captured) {
   return captured->launched != NULL || !gcap_life_goes_on(captured->stream_life);
 }
 
-static gcap_status_t check_not_captured_now(const gcap_graph_slot_t* slot) {
-  if (slot->info.state != GCAP_GRAPH_CAPTURING) return NULL;
-  return GCAP_STATUS(GCAP_FAILED_PRECONDITION, "graph id %d is being captured%s", slot->id,
-                     slot->graph != NULL ? " again" : "");
+// No graph of an id is released while one is captured: `first` is the id's, which that would be.
+static gcap_status_t check_not_captured_now(const gcap_graph_slot_t* first) {
+  if (first->info.state != GCAP_GRAPH_CAPTURING) return NULL;
+  return GCAP_STATUS(GCAP_FAILED_PRECONDITION, "graph id %d is being captured%s", first->id,
+                     first->graph != NULL ? " again" : "");
 }
 
 // A graph that may be launched again must not have an event behind an earlier launch.
@@ -211,11 +212,10 @@ static gcap_status_t unmark(gcap_graph_captured_t* captured, gcap_status_t refus
 
 // Marks the graphs of an id, or none of them.
 static gcap_status_t mark_id(const gcap_graph_manager_t* manager, gcap_graph_slot_t* first) {
-  gcap_status_t status = NULL;
+  gcap_status_t status = check_not_captured_now(first);
   gcap_graph_slot_t* slot = first;
   for (; status == NULL && slot != NULL; slot = slot->variant) {
-    status = check_not_captured_now(slot);
-    if (status == NULL && slot->graph != NULL) status = gcap_graph_mark_last_launch(manager, slot->graph);
+    if (slot->graph != NULL) status = gcap_graph_mark_last_launch(manager, slot->graph);
   }
   for (gcap_graph_slot_t* marked = first; status != NULL && marked != slot; marked = marked->variant) {
     if (marked->graph != NULL) status = unmark(marked->graph, status);
@@ -274,7 +274,7 @@ static gcap_status_t unmark_slots(gcap_graph_manager_t* manager, gcap_status_t r
 static gcap_status_t mark_all(gcap_graph_manager_t* manager, gcap_status_t* failures) {
   gcap_status_t refusal = NULL;
   for (gcap_graph_slot_t* slot = manager->captured.newest; refusal == NULL && slot != NULL; slot = slot->older) {
-    refusal = check_not_captured_now(slot);
+    refusal = check_not_captured_now(gcap_graph_find_slot(manager, slot->id));
     if (refusal == NULL) refusal = mark_or_refuse(manager, slot->graph, failures);
   }
   for (gcap_graph_captured_t* captured = manager->retired; refusal == NULL && captured != NULL;

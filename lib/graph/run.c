@@ -266,7 +266,7 @@ static gcap_status_t begin_capture(gcap_graph_manager_t* manager, gcap_graph_slo
   return NULL;
 }
 
-// Finds the graph of the run's id whose guards hold, or the slot of its next capture. Functions of guards are asked
+// Finds the graph of the run's id that is for the run, or the slot of its next capture. Functions of guards are asked
 // with the run busy, and may release the id.
 static gcap_status_t begin_guarded(gcap_graph_manager_t* manager, const gcap_run_t* given,
                                    gcap_graph_slot_t** out_slot) {
@@ -297,7 +297,8 @@ static gcap_status_t begin_id(gcap_graph_manager_t* manager, const gcap_run_t* g
   GCAP_RETURN_IF_ERROR(find_or_add_slot(manager, given, out_slot));
   gcap_graph_open_run_t* run = &manager->run;
   run->id = (*out_slot)->id;
-  if ((*out_slot)->is_guarded) GCAP_RETURN_IF_ERROR(begin_guarded(manager, given, out_slot));
+  const bool may_lie_otherwise = run->moving != NULL && (*out_slot)->info.state == GCAP_GRAPH_CAPTURED;
+  if ((*out_slot)->is_guarded || may_lie_otherwise) GCAP_RETURN_IF_ERROR(begin_guarded(manager, given, out_slot));
   if (run->why_eager != GCAP_EAGER_NOT) return NULL;
   if ((*out_slot)->info.state == GCAP_GRAPH_CAPTURED) {
     if (!run->capture_only && run->moving != NULL && gcap_graph_is_fixed_for(*out_slot, run->moving)) {
@@ -455,12 +456,10 @@ gcap_status_t gcap_graph_manager_begin_run(gcap_graph_manager_t* manager, const 
   return gcap_graph_begin(manager, run, out_kind, out_addresses);
 }
 
-bool gcap_graph_captures_next(const gcap_graph_manager_t* manager, gcap_graph_slot_t* slot) {
+bool gcap_graph_captures_next(const gcap_graph_manager_t* manager, const gcap_graph_slot_t* slot, bool has_graph) {
+  if (has_graph) return false;
+  if (slot != NULL && slot->info.state == GCAP_GRAPH_CAPTURED) return true;
   gcap_graph_slot_t rehearsed = {0};
-  if (slot != NULL && slot->is_guarded) {
-    if (gcap_graph_may_hold(slot)) return false;
-    if (slot->info.state == GCAP_GRAPH_CAPTURED) return true;
-  }
   if (slot != NULL) rehearsed = *slot;
   return plan_run(manager, &rehearsed);
 }
@@ -487,7 +486,8 @@ bool gcap_graph_manager_captures_next(gcap_graph_manager_t* manager, const gcap_
   pthread_mutex_lock(&manager->mutex);
   const bool has_id = run->key != NULL || run->id != GCAP_GRAPH_ID_NONE;
   gcap_graph_slot_t* slot = gcap_graph_find_slot_of_run(manager, run);
-  const bool captures = has_id && (gcap_graph_asks(slot) || gcap_graph_captures_next(manager, slot));
+  const bool has_graph = gcap_graph_may_hold(manager, slot, run->buffers);
+  const bool captures = has_id && (gcap_graph_asks(slot) || gcap_graph_captures_next(manager, slot, has_graph));
   pthread_mutex_unlock(&manager->mutex);
   return captures;
 }

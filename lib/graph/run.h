@@ -22,7 +22,8 @@ bool gcap_graph_run_is_own_capture(const gcap_graph_manager_t* manager);
 gcap_status_t gcap_graph_why_fixed(const gcap_graph_slot_t* first);
 
 // Whether a run of an id that is begun now would be captured. `slot` is that of the id; NULL: there is none.
-bool gcap_graph_captures_next(const gcap_graph_manager_t* manager, gcap_graph_slot_t* slot);
+// `has_graph`: one of the id's graphs is for the run.
+bool gcap_graph_captures_next(const gcap_graph_manager_t* manager, const gcap_graph_slot_t* slot, bool has_graph);
 
 // The refusal of the next function; NULL: there is none.
 gcap_status_t gcap_graph_run_check_abandoned(const gcap_graph_manager_t* manager);

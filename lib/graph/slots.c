@@ -224,6 +224,7 @@ gcap_graph_captured_t* gcap_graph_slot_set_graph(gcap_graph_manager_t* manager, 
   list_remove(manager, slot);
   if (graph == NULL) set_bytes(manager, slot, 0);
   slot->graph = graph;
+  slot->is_passed = false;
   note_guarded(slot);
   list_add_newest(list_of(manager, slot), slot);
   forget_idle(manager);

@@ -145,6 +145,7 @@ class GraphLayouts : public GraphMoving {
  protected:
   void SetUp() override {
     GraphMoving::SetUp();
+    CreateWith([](gcap_graph_manager_options_t* options) { options->max_variants = 1; });  // what one graph is for
     side_ = std::make_unique<RawStream>();
     GCAP_EXPECT_CUDA(cudaEventCreateWithFlags(&event_, cudaEventDisableTiming));
   }

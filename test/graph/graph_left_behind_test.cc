@@ -338,6 +338,7 @@ class GraphLeftBehind : public GraphMoving {
   void SetUp() override {
     GraphMoving::SetUp();
     if (IsSkipped() || HasFatalFailure()) return;
+    CreateWith([](gcap_graph_manager_options_t* options) { options->max_variants = 1; });
     ASSERT_EQ(cudaMalloc(reinterpret_cast<void**>(&env_.block), kBlockBytes), cudaSuccess);
     ASSERT_EQ(cudaMallocHost(reinterpret_cast<void**>(&env_.pinned), kPinnedBytes), cudaSuccess);
     ASSERT_EQ(cudaMalloc(reinterpret_cast<void**>(&env_.trace), sizeof(*env_.trace)), cudaSuccess);
@@ -485,6 +486,17 @@ TEST_P(GraphLeftBehindCases, NoRunIsOkAndWrong) {
     EXPECT_FALSE(Explain(GCAP_GRAPH_WHY_EAGER).ok());
   }
   EXPECT_EQ(Info(kId).captures, 1u);
+}
+
+// The same of an id that has a graph for each way that the buffers lie.
+TEST_P(GraphLeftBehindCases, NoRunOfSeveralGraphsIsOkAndWrong) {
+  CreateWith([](gcap_graph_manager_options_t* options) { options->max_variants = 4; });
+  const Case& each = GetParam();
+  for (int i = 0; i < 12 && !HasFailure(); ++i) {
+    const Ran ran = RunRight(each, i % kPairs);
+    EXPECT_TRUE(each.must != Must::kMove || i == 0 || ran.outcome == GCAP_RUN_REPLAYED) << ran.outcome;
+  }
+  EXPECT_LE(Info(kId).captures, 2u) << "the caller's buffers lie in two ways at most";
 }
 
 // Wherever the graph was moved to meanwhile.

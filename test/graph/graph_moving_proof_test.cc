@@ -29,6 +29,8 @@ class GraphMovingProof : public GraphMoving {
   void SetUp() override {
     GraphMoving::SetUp();
     if (IsSkipped() || HasFatalFailure()) return;
+    // What one graph is for. Others of the id would be captured where it is not.
+    CreateWith([](gcap_graph_manager_options_t* options) { options->max_variants = 1; });
     ASSERT_EQ(cudaMalloc(reinterpret_cast<void**>(&memory_), kMemoryBytes), cudaSuccess);
     ASSERT_EQ(cudaMemset(memory_, 0, kMemoryBytes), cudaSuccess);
     ASSERT_EQ(cudaDeviceSynchronize(), cudaSuccess);

@@ -230,6 +230,24 @@ TEST_F(GraphVariants, AReleaseThatIsRefusedIsOfNone) {
   ExpectAllReplay(0, {1, 2});
 }
 
+TEST_F(GraphVariants, AReleaseOfEverythingThatIsRefusedIsOfNone) {
+  CreateKeyed();
+  for (const int id : {0, 1}) EXPECT_EQ(RunFor(id, 1), GCAP_RUN_CAPTURED);
+  decision_ = 2;
+  EXPECT_EQ(Begin(0), GCAP_GRAPH_RUN_CAPTURE);
+  Outcome refused(nullptr);
+  std::thread([&] { refused = Outcome(gcap_graph_manager_release_all(manager_)); }).join();
+  EXPECT_EQ(refused.code, GCAP_FAILED_PRECONDITION);
+  EXPECT_TRUE(refused.Names("graph id 0 is being captured")) << refused.message;
+  const gcap_graph_guard_t guard = Integer("decision", decision_, 2, 2);
+  GCAP_EXPECT_OK(GCAP_GRAPH_GUARD(&guard));
+  EXPECT_TRUE(End(Fill(stream_->get(), 2)).ok());
+  ExpectAllReplay(0, {1, 2});
+  EXPECT_EQ(Info(1).graphs, 1u);
+  GCAP_EXPECT_OK(gcap_graph_manager_release_all(manager_));
+  EXPECT_EQ(Info(GCAP_GRAPH_ID_NONE).ids, 0u);
+}
+
 TEST_F(GraphVariants, CountForTheBudget) {
   struct Told {
     int count = 0;

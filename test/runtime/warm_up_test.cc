@@ -166,6 +166,33 @@ TEST_F(RuntimeWarmUp, TheOptionSaysHowManyGraphsOfAnIdDifferByTheirGuards) {
   }
 }
 
+// The same of buffers that lie otherwise.
+TEST_F(RuntimeWarmUp, BuffersThatLieOtherwiseAreCapturedAtOnce) {
+  Create(options_);
+  Job job;
+  const DeviceFloats memory{Floats(4)};
+  gcap_graph_buffer_t items[2] = {{"input", memory.get(), sizeof(float), 4}, {"output", nullptr, sizeof(float), 4}};
+  const bool may_be_unused[2] = {true, true};
+  gcap_graph_buffers_t buffers;
+  gcap_graph_buffers_init(&buffers);
+  buffers.items = items;
+  buffers.count = 2;
+  buffers.may_be_unused = may_be_unused;
+  gcap_run_t run = RunOf(8, &job, kLarge);
+  run.buffers = &buffers;
+  gcap_run_result_t result;
+  gcap_run_result_init(&result);
+  run.result = &result;
+  items[1].address = memory.get() + 2;  // apart
+  GCAP_EXPECT_OK(gcap_runtime_run(runtime_, &run));
+  for (const int shift : {2, 1, 0}) {  // apart, touching, equal
+    items[1].address = memory.get() + shift;
+    GCAP_EXPECT_OK(gcap_runtime_run(runtime_, &run));
+    EXPECT_EQ(result.outcome, GCAP_RUN_CAPTURED) << shift;
+  }
+  EXPECT_EQ(Info(8).failures, 0u);
+}
+
 // As the first runs of ids do: the graph before keeps all there was.
 TEST_F(RuntimeWarmUp, TheFirstRunOfAKeyIsCapturedWithTheScratchThatItNeeds) {
   options_.graph.min_num_runs_before_capture = 0;
