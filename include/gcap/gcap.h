@@ -32,11 +32,12 @@
 // Lifetime.  Each type's comment has a "Lifetime:" line: who owns the object and what the object must outlive.
 // CUDA.      gcap compiles against the CUDA runtime API and links no runtime: the program chooses NVIDIA's, or the
 //            simulator in sim/. When gcap turns a CUDA error into a status, it clears the thread's last error.
-// Throwing.  A C++ exception may leave the work of a run (gcap_work_t) and a kernel's compute. The run then ends as one
-//            whose work failed, turns and memory are given back, and the exception reaches the caller. This needs gcap
-//            compiled with -fexceptions, as its build files do. No exception may leave another callback: a release, a
-//            destroy, a close step, a log sink, an allocator's function, another member of an EP. No longjmp may leave
-//            any callback. gcap/gcap.hpp carries exceptions past C instead.
+// Throwing.  A C++ exception may leave the work of a run (gcap_work_t), the function of a guard (graph_guards.h) and a
+//            kernel's compute. The run then ends as one whose work failed, turns and memory are given back, and the
+//            exception reaches the caller. This needs gcap compiled with -fexceptions, as its build files do. No
+//            exception may leave another callback: a release, a destroy, a close step, a log sink, an allocator's
+//            function, another member of an EP. No longjmp may leave any callback. gcap/gcap.hpp carries exceptions
+//            past C instead.
 // Cancel.    A thread that is cancelled (pthread_cancel, deferred) in the work of a run, or in a kernel's compute,
 //            ends the run in the same way. While gcap waits to begin a capture, in the callbacks of allocators, and in
 //            the log sink, cancellation waits. Elsewhere a CUDA call inside gcap may be a cancellation point, after

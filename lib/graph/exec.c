@@ -18,6 +18,7 @@
 #include "lib/internal/cache_line.h"
 #include "lib/internal/cuda_guard.h"
 #include "lib/internal/stream_table.h"
+#include "lib/internal/unwind.h"
 
 #define CHANGE_BYTES 512
 
@@ -183,6 +184,11 @@ static gcap_status_t settle_guards(gcap_graph_open_run_t* run, gcap_graph_captur
   return gcap_graph_guards_create(&run->stated, &captured->guards);
 }
 
+// What a function of a guard that did not return leaves of a capture.
+static void destroy_on_unwind(gcap_graph_captured_t** unsettled) {
+  if (*unsettled != NULL) gcap_status_ignore(gcap_graph_captured_destroy(*unsettled));  // the exception tells
+}
+
 gcap_status_t gcap_graph_captured_build(const gcap_graph_manager_t* manager, gcap_graph_slot_t* slot,
                                         gcap_graph_open_run_t* run, cudaGraph_t source, gcap_retained_t* retained,
                                         gcap_graph_build_t* out_build) {
@@ -201,7 +207,9 @@ gcap_status_t gcap_graph_captured_build(const gcap_graph_manager_t* manager, gca
   const bool may_move = captured->moving != NULL;
   const bool with_arguments =
       may_move || manager->options.keep_source || manager->options.audit != GCAP_GRAPH_AUDIT_OFF;
+  GCAP_AT_SCOPE_END(destroy_on_unwind) gcap_graph_captured_t* unsettled = captured;
   gcap_status_t status = settle_guards(run, captured);
+  unsettled = NULL;
   if (status == NULL) status = gcap_contents_read(source, with_arguments, &captured->contents);
   if (status == NULL && may_move) status = gcap_graph_moving_relocate(captured->moving, &captured->contents);
   if (status == NULL) status = gcap_graph_note_memory(manager, captured);

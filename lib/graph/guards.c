@@ -22,6 +22,7 @@
 #include "lib/internal/forked.h"
 #include "lib/internal/grow.h"
 #include "lib/internal/sized.h"
+#include "lib/internal/unwind.h"
 
 static const gcap_sized_type_t guard_type = GCAP_SIZED_TYPE(gcap_graph_guard);
 
@@ -128,12 +129,18 @@ void gcap_graph_stated_free(gcap_graph_stated_list_t* list) {
   *list = (gcap_graph_stated_list_t){0};
 }
 
+static void end_asking(const bool* was_asking) { is_asking = *was_asking; }
+
+static gcap_status_t call(const gcap_graph_guard_t* guard, int64_t* out_answer) {
+  GCAP_AT_SCOPE_END(end_asking) const bool was_asking = is_asking;  // the function may not return
+  is_asking = true;
+  return guard->ask(guard->user, out_answer);
+}
+
 static gcap_status_t ask(const gcap_graph_guard_t* guard, int64_t* out_answer) {
   const bool was_capturing = gcap_thread_is_capturing();
   *out_answer = 0;
-  is_asking = true;
-  gcap_status_t status = guard->ask(guard->user, out_answer);
-  is_asking = false;
+  gcap_status_t status = call(guard, out_answer);
   if (status != NULL || was_capturing || !gcap_thread_is_capturing()) return status;
   return GCAP_STATUS(GCAP_FAILED_PRECONDITION, "the function left a capture open on its thread");
 }
@@ -265,9 +272,12 @@ static int rank_of(const gcap_graph_stated_t* stated) {
 
 static int by_rank(const void* a, const void* b) { return rank_of(a) - rank_of(b); }
 
+static void release(gcap_graph_guards_t** guards) { gcap_graph_guards_release(*guards); }
+
 gcap_status_t gcap_graph_guards_create(gcap_graph_stated_list_t* list, gcap_graph_guards_t** out_guards) {
   *out_guards = NULL;
   if (list->count == 0) return NULL;
+  GCAP_AT_SCOPE_END(release)
   gcap_graph_guards_t* guards = calloc(1, sizeof(*guards) + list->count * sizeof(guards->words[0]));
   if (guards == NULL) return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory for %zu guards", list->count);
   atomic_init(&guards->refs, 1);
@@ -286,9 +296,9 @@ gcap_status_t gcap_graph_guards_create(gcap_graph_stated_list_t* list, gcap_grap
   gcap_status_t changed = gcap_graph_guards_explain(guards, GCAP_GRAPH_ID_NONE);
   if (changed == NULL) {
     *out_guards = guards;
+    guards = NULL;
     return NULL;
   }
-  gcap_graph_guards_release(guards);
   return gcap_status_annotate(changed, gcap_status_code(changed), "a decision changed while it was captured");
 }
 

@@ -22,6 +22,7 @@
 #include "lib/internal/forked.h"
 #include "lib/internal/stream_table.h"
 #include "lib/internal/synchronize.h"
+#include "lib/internal/unwind.h"
 
 // A failed capture doubles the back-off at most this often: 1,024 times the first.
 #define MAX_BACKOFF_DOUBLINGS 10u
@@ -266,6 +267,18 @@ static gcap_status_t begin_capture(gcap_graph_manager_t* manager, gcap_graph_slo
   return NULL;
 }
 
+// A function of a guard did not return, and nobody has the mutex. The run is not begun.
+static void forget_run_on_unwind(gcap_graph_manager_t** asking) {
+  gcap_graph_manager_t* manager = *asking;
+  if (manager == NULL) return;
+  pthread_mutex_lock(&manager->mutex);
+  gcap_graph_moving_t* moving = manager->run.moving;
+  manager->run.moving = NULL;
+  forget_run(&manager->run);
+  pthread_mutex_unlock(&manager->mutex);
+  gcap_status_ignore(gcap_graph_moving_destroy(moving));  // the exception tells
+}
+
 // Finds the graph of the run's id that is for the run, or the slot of its next capture. Functions of guards are asked
 // with the run busy, and may release the id.
 static gcap_status_t begin_guarded(gcap_graph_manager_t* manager, const gcap_run_t* given,
@@ -274,7 +287,9 @@ static gcap_status_t begin_guarded(gcap_graph_manager_t* manager, const gcap_run
   gcap_graph_choice_t choice;
   *out_slot = NULL;  // it may be gone
   run->is_busy = true;
+  GCAP_AT_SCOPE_END(forget_run_on_unwind) gcap_graph_manager_t* asking = manager;
   gcap_status_t status = gcap_graph_choose(manager, given, &choice);
+  asking = NULL;
   run->is_busy = false;
   if (status == NULL) status = find_or_add_slot(manager, given, out_slot);
   if (status != NULL) return status;
@@ -701,6 +716,27 @@ static gcap_status_t wait_for_run(int id, bool is_eager, cudaStream_t stream, co
   return gcap_synchronize_stream(stream);
 }
 
+// The end of a run, in which functions of guards are called.
+typedef struct ending {
+  gcap_graph_manager_t* manager;  // NULL: they returned
+  gcap_life_t* stream_life;
+} ending_t;
+
+// A function of a guard did not return when its capture had ended, and nobody has the mutex.
+static void fail_capture_on_unwind(ending_t* ending) {
+  gcap_graph_manager_t* manager = ending->manager;
+  if (manager == NULL) return;
+  pthread_mutex_lock(&manager->mutex);
+  gcap_status_t left =
+      GCAP_STATUS(GCAP_CAPTURE_INVALIDATED, "the function of a guard of graph id %d did not return", manager->run.id);
+  cool_down(manager, gcap_graph_find_slot(manager, manager->run.id), left);
+  gcap_status_ignore(left);  // the exception tells
+  forget_run(&manager->run);
+  gcap_graph_let_go_locked(manager);
+  pthread_mutex_unlock(&manager->mutex);
+  gcap_life_release(ending->stream_life);
+}
+
 // Called with the mutex, which it gives back.
 static gcap_status_t end_own_run(gcap_graph_manager_t* manager, gcap_status_t run_status, bool synchronize,
                                  gcap_run_result_t* result) {
@@ -712,7 +748,9 @@ static gcap_status_t end_own_run(gcap_graph_manager_t* manager, gcap_status_t ru
   gcap_graph_captured_t* evicted = NULL;
   manager->run.is_busy = true;  // until it is closed
   gcap_graph_hold_locked(manager);
+  GCAP_AT_SCOPE_END(fail_capture_on_unwind) ending_t ending = {manager, stream_life};
   gcap_status_t status = close_run(manager, run_status, result, &evicted);
+  ending.manager = NULL;
   const bool is_complete = result->outcome != GCAP_RUN_NOT_DONE;
   pthread_mutex_unlock(&manager->mutex);
   if (is_complete && synchronize) status = gcap_status_join(status, wait_for_run(id, is_eager, stream, stream_life));

@@ -17,6 +17,7 @@
 #include "lib/graph/variants.h"
 
 #include "lib/graph/bind.h"
+#include "lib/internal/unwind.h"
 
 // The slot of the chain that has these guards and replays.
 static gcap_graph_slot_t* find_guarded(gcap_graph_slot_t* first, const gcap_graph_guards_t* guards) {
@@ -26,18 +27,40 @@ static gcap_graph_slot_t* find_guarded(gcap_graph_slot_t* first, const gcap_grap
   return NULL;
 }
 
+// Guards whose functions are asked without the mutex; no manager: they have answered.
+typedef struct asking {
+  gcap_graph_manager_t* manager;
+  gcap_graph_guards_t* guards;
+} asking_t;
+
+static void end_asking_locked(asking_t* asking) {
+  gcap_graph_let_go_locked(asking->manager);
+  asking->manager = NULL;
+}
+
+// A function did not return. The mutex is free then, and stays so.
+static void end_on_unwind(asking_t* asking) {
+  if (asking->manager == NULL) return;
+  pthread_mutex_t* mutex = &asking->manager->mutex;
+  pthread_mutex_lock(mutex);
+  end_asking_locked(asking);
+  pthread_mutex_unlock(mutex);
+  gcap_graph_guards_release(asking->guards);
+}
+
 // Asks the functions of guards. `*out_slot`: the slot that has them still; NULL: the graph is gone.
 static gcap_status_t ask(gcap_graph_manager_t* manager, const gcap_run_t* run, gcap_graph_guards_t* guards,
                          gcap_graph_slot_t** out_slot) {
   GCAP_RETURN_IF_ERROR(gcap_graph_refuse_in_guard("a replay of a graph with guards"));
   gcap_graph_guards_retain(guards);
   gcap_graph_hold_locked(manager);
+  GCAP_AT_SCOPE_END(end_on_unwind) asking_t asking = {manager, guards};
   pthread_mutex_unlock(&manager->mutex);
   gcap_graph_asked_t asked;
   gcap_graph_guards_ask(guards, &asked);
   gcap_status_t left_open = gcap_check_thread_not_capturing("a replay, behind the function of a guard");
   pthread_mutex_lock(&manager->mutex);
-  gcap_graph_let_go_locked(manager);
+  end_asking_locked(&asking);
   gcap_graph_guards_note(guards, &asked);
   *out_slot = find_guarded(gcap_graph_find_slot_of_run(manager, run), guards);
   gcap_graph_guards_release(guards);

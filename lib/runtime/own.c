@@ -190,6 +190,17 @@ static gcap_status_t begin_graph_run(gcap_own_runtime_t* runtime, gcap_thread_co
   return NULL;
 }
 
+// A run of scratch whose run is being begun; no scratch: that is done.
+typedef struct unbegun {
+  gcap_scratch_t* scratch;
+  gcap_stream_t* stream;
+} unbegun_t;
+
+static void end_scratch_on_unwind(unbegun_t* unbegun) {
+  if (unbegun->scratch == NULL) return;
+  gcap_status_ignore(gcap_scratch_end_run(unbegun->scratch, unbegun->stream));  // the exception tells
+}
+
 static gcap_status_t begin_run(void* self, const gcap_run_t* run, gcap_graph_run_kind_t* out_kind,
                                void** out_addresses) {
   gcap_own_runtime_t* runtime = self;
@@ -207,7 +218,10 @@ static gcap_status_t begin_run(void* self, const gcap_run_t* run, gcap_graph_run
   }
   GCAP_RETURN_IF_ERROR(gcap_forks_end_left_run(runtime, stream));
   GCAP_RETURN_IF_ERROR(begin_scratch_run(runtime, stream));
+  // The function of a guard may not return.
+  GCAP_AT_SCOPE_END(end_scratch_on_unwind) unbegun_t unbegun = {runtime->scratch, stream};
   gcap_status_t status = begin_graph_run(runtime, context, &own, out_kind, out_addresses);
+  unbegun.scratch = NULL;
   return status == NULL ? NULL : gcap_status_join(status, gcap_scratch_end_run(runtime->scratch, stream));
 }
 

@@ -22,27 +22,28 @@ typedef struct whole_run {
   bool is_inside;              // the same of the runtime
 } whole_run_t;
 
-// A run whose work is being called.
-typedef struct unfinished_run {
-  gcap_runtime_t* runtime;  // NULL: the work returned
-  int device_id, previous_device;
-} unfinished_run_t;
-
-static void end_run_on_unwind(unfinished_run_t* run) {
-  if (run->runtime == NULL) return;
-  gcap_status_t status = gcap_runtime_end_run(run->runtime, /*run=*/NULL, GCAP_STATUS_OF_UNWINDING());
-  status = gcap_status_join(status, gcap_device_pop(run->device_id, run->previous_device));
-  gcap_status_ignore(status);  // the exception tells
+// `runtime`: its run's work is being called; NULL: the work returned.
+static void end_run_on_unwind(gcap_runtime_t** runtime) {
+  if (*runtime == NULL) return;
+  gcap_status_ignore(gcap_runtime_end_run(*runtime, /*run=*/NULL, GCAP_STATUS_OF_UNWINDING()));  // the exception tells
 }
 
-static gcap_status_t issue_on_device(const gcap_runtime_t* runtime, const gcap_run_t* run,
-                                     const gcap_run_resources_t* resources, int previous_device) {
-  GCAP_AT_SCOPE_END(end_run_on_unwind)
-  unfinished_run_t unfinished = {(gcap_runtime_t*)runtime, gcap_stream_device(resources->stream), previous_device};
+// A device that is current for a run.
+typedef struct run_device {
+  int id, previous;
+  bool is_popped;
+} run_device_t;
+
+static void pop_on_unwind(run_device_t* device) {
+  if (!device->is_popped) gcap_status_ignore(gcap_device_pop(device->id, device->previous));  // the exception tells
+}
+
+static gcap_status_t issue(gcap_runtime_t* runtime, const gcap_run_t* run, const gcap_run_resources_t* resources) {
+  GCAP_AT_SCOPE_END(end_run_on_unwind) gcap_runtime_t* unfinished = runtime;
   GCAP_AT_SCOPE_END(gcap_graph_leave_work) const void* outer = gcap_graph_enter_work(__builtin_frame_address(0));
   (void)outer;
   gcap_status_t status = run->work(run->user, resources);
-  unfinished.runtime = NULL;
+  unfinished = NULL;
   return status;
 }
 
@@ -51,13 +52,16 @@ gcap_status_t gcap_runtime_run_once(gcap_runtime_t* runtime, const gcap_run_t* r
   const int device_id = gcap_stream_device(resources->stream);
   int previous = 0;
   GCAP_RETURN_IF_ERROR(gcap_device_push(device_id, &previous));
+  // The work may not return, nor the function of a guard.
+  GCAP_AT_SCOPE_END(pop_on_unwind) run_device_t device = {.id = device_id, .previous = previous};
   gcap_status_t status = gcap_runtime_begin_run(runtime, run, out_kind, (void**)resources->addresses);
   if (status == NULL) {
     gcap_run_resources_t kept = *resources;
     status = gcap_run_keep_addresses(*out_kind, &kept);
-    if (status == NULL) status = issue_on_device(runtime, run, &kept, previous);
+    if (status == NULL) status = issue(runtime, run, &kept);
     status = gcap_runtime_end_run(runtime, run, status);
   }
+  device.is_popped = true;
   return gcap_status_join(status, gcap_device_pop(device_id, previous));
 }
 

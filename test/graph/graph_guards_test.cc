@@ -6,6 +6,7 @@
 #include <array>
 #include <cstdint>
 #include <cstring>
+#include <stdexcept>
 #include <string>
 #include <thread>
 #include <vector>
@@ -416,6 +417,76 @@ TEST_F(GraphGuards, AFunctionMayCallTheManagerButRunsNothing) {
   };
   EXPECT_TRUE(Replays(0));
   EXPECT_EQ(asked.calls, 1);
+}
+
+// An exception passes, and leaves nothing behind: no run, no lock, no thread that asks.
+TEST_F(GraphGuards, AFunctionMayThrow) {
+  CreateKeyed();
+  LogCatcher log;
+  Asked asked;
+  const std::vector<gcap_graph_guard_t> guards = {Answer("device", &asked)};
+  int until = 0;  // calls that return
+  asked.also = [&] {
+    if (until-- == 0) throw std::runtime_error("thrown");
+  };
+  for (const int first : {0, 1}) {  // when it is stated, and when the work has returned
+    SCOPED_TRACE(first);
+    until = first;
+    EXPECT_THROW((void)RunGuarded(first, guards, 1), std::runtime_error);
+    EXPECT_FALSE(gcap_thread_is_capturing());
+    EXPECT_EQ(State(first), "COOLING");
+    EXPECT_EQ(Info(first).failures, 1u);
+    until = -1;
+    EXPECT_EQ(RunGuarded(first, guards, 1), GCAP_RUN_EAGER);
+    EXPECT_EQ(RunGuarded(first, guards, 1), GCAP_RUN_CAPTURED);
+  }
+  until = 0;
+  EXPECT_THROW((void)Replays(0), std::runtime_error);
+  EXPECT_TRUE(Replays(0));
+  asked.answer = 1;
+  until = 1;  // the replay asks, and then the begin
+  EXPECT_THROW((void)RunGuarded(0, guards, 2), std::runtime_error);
+  EXPECT_EQ(RunGuarded(0, guards, 2), GCAP_RUN_CAPTURED);
+  gcap_run_t run = RunBy(nullptr, 0);
+  run.capture_only = true;
+  until = 0;
+  EXPECT_THROW((void)RunWork(run, [](cudaStream_t) -> gcap_status_t { return nullptr; }), std::runtime_error);
+  EXPECT_TRUE(Replays(0));
+  EXPECT_EQ(Info(0).captures, 2u);
+  GCAP_EXPECT_OK(gcap_graph_manager_release(manager_, 0));
+}
+
+// The run's buffers go too, also where the function is asked while the run is begun.
+TEST_F(GraphGuards, AFunctionOfARunOnBuffersMayThrow) {
+  CreateKeyed();
+  LogCatcher log;
+  Asked asked;
+  const gcap_graph_guard_t guard = Answer("device", &asked);
+  const auto run = [&] {
+    return RunOnBuffer(0, [&](cudaStream_t stream, void* at) -> gcap_status_t {
+      GCAP_RETURN_IF_ERROR(GCAP_GRAPH_GUARD(&guard));
+      return GCAP_CUDA(cudaMemsetAsync(at, static_cast<int>(asked.answer), 1, stream));
+    });
+  };
+  EXPECT_TRUE(run().ok());
+  asked.calls = 0;
+  asked.answer = 1;
+  EXPECT_TRUE(run().ok());
+  const int calls = asked.calls;  // of a replay, a begin, rehearsals and a capture
+  EXPECT_GT(calls, 4);
+  for (int nth = 0; nth < calls; ++nth) {
+    SCOPED_TRACE(nth);
+    asked.answer = 2 + nth;
+    int until = nth;
+    asked.also = [&] {
+      if (until-- == 0) throw std::runtime_error("thrown");
+    };
+    EXPECT_THROW((void)run(), std::runtime_error);
+    for (int i = 0; i < 3 && result_.outcome != GCAP_RUN_CAPTURED; ++i) EXPECT_TRUE(run().ok());
+    EXPECT_EQ(result_.outcome, GCAP_RUN_CAPTURED);
+    EXPECT_TRUE(run().ok());
+    EXPECT_EQ(result_.outcome, GCAP_RUN_REPLAYED);
+  }
 }
 
 TEST_F(GraphGuards, AFunctionMayReleaseItsGraph) {

@@ -166,6 +166,59 @@ TEST_F(RuntimeWarmUp, TheOptionSaysHowManyGraphsOfAnIdDifferByTheirGuards) {
   }
 }
 
+// Wherever it is asked: the next run is as if the one before had not been.
+TEST_F(RuntimeWarmUp, AFunctionOfAGuardMayThrow) {
+  options_.graph.max_variants = 1;
+  Create(options_);
+  struct Guarded {
+    Job job;
+    int64_t answer = 1;
+    int until = -1, calls = 0;  // the call that throws, and how many there were
+  } guarded;
+  gcap_run_t run = RunOf(8, &guarded.job, kLarge);
+  run.user = &guarded;
+  run.synchronize = true;
+  run.work = [](void* user, const gcap_run_resources_t* resources) -> gcap_status_t {
+    Guarded* const self = static_cast<Guarded*>(user);
+    gcap_graph_guard_t guard;
+    gcap_graph_guard_init(&guard);
+    guard.kind = GCAP_GRAPH_GUARD_ANSWER;
+    guard.user = self;
+    guard.ask = [](void* asked, int64_t* out_answer) -> gcap_status_t {
+      Guarded* const to = static_cast<Guarded*>(asked);
+      if (to->calls++ == to->until) throw std::runtime_error("thrown");
+      *out_answer = to->answer;
+      return nullptr;
+    };
+    GCAP_RETURN_IF_ERROR(GCAP_GRAPH_GUARD(&guard));
+    return Job::Issue(&self->job, resources);
+  };
+  gcap_run_result_t result;
+  gcap_run_result_init(&result);
+  EXPECT_TRUE(WarmUp({run}).ok());
+  run.result = &result;
+  gcap_run_resources_t resources;
+  gcap_run_resources_init(&resources);
+  GCAP_EXPECT_OK(gcap_runtime_get_resources(runtime_, &resources));
+  for (int nth = 0; nth < 4; ++nth) {  // of a replay, a begin, the work, and its end
+    SCOPED_TRACE(nth);
+    ++guarded.answer;
+    guarded.calls = 0;
+    guarded.until = nth;
+    EXPECT_THROW((void)Outcome(gcap_runtime_run(runtime_, &run)), std::runtime_error);
+    guarded.until = -1;
+    void* block = nullptr;  // of no run
+    GCAP_EXPECT_OK(gcap_scratch_alloc(resources.scratch, 64, resources.stream, &block));
+    const uint64_t requested = ScratchStats().requested_in_use_bytes;
+    gcap_run_t eager = RunOf(GCAP_GRAPH_ID_NONE, &guarded.job, kLarge);
+    GCAP_EXPECT_OK(gcap_runtime_run(runtime_, &eager));
+    EXPECT_EQ(ScratchStats().requested_in_use_bytes, requested);
+    for (int i = 0; i < 2 && result.outcome != GCAP_RUN_CAPTURED; ++i) GCAP_EXPECT_OK(gcap_runtime_run(runtime_, &run));
+    EXPECT_EQ(result.outcome, GCAP_RUN_CAPTURED);
+    GCAP_EXPECT_OK(gcap_scratch_free(resources.scratch, block));
+  }
+}
+
 // The same of buffers that lie otherwise.
 TEST_F(RuntimeWarmUp, BuffersThatLieOtherwiseAreCapturedAtOnce) {
   Create(options_);
