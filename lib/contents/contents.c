@@ -2,6 +2,10 @@
 //
 // Reads graphs. The arguments of all nodes lie one behind the other in one block, each node's at a multiple of 16, as a
 // kernel's parameters want it. Nothing here is shared, so nothing is locked.
+//
+// A graph that moves is read three times, and a call of the driver takes longer than all that is done with its answer.
+// So the driver tells the parameters of a function once a read, since they are the same for each node of the function,
+// and the edges of a graph at once.
 
 #include "lib/contents/contents.h"
 
@@ -11,6 +15,7 @@
 
 #include "lib/contents/driver.h"
 #include "lib/internal/grow.h"
+#include "lib/internal/hash_table.h"
 #include "lib/internal/text.h"
 
 // A failed question leaves no error behind, and the answer unknown.
@@ -19,6 +24,24 @@ static bool is_told(gcap_status_t status) {
   gcap_status_ignore(status);
   return told;
 }
+
+// A read. What is beside the contents is gone with it.
+typedef struct reader {
+  gcap_contents_t* contents;
+  gcap_hash_table_t indices;    // of index_cell_t, by the driver's handles of the nodes
+  gcap_hash_table_t functions;  // of function_cell_t, by the driver's handles of the functions
+} reader_t;
+
+typedef struct index_cell {
+  uint64_t node;
+  size_t index;
+} index_cell_t;
+
+// The parameters of a function, as parts of the first node that has it.
+typedef struct function_cell {
+  uint64_t function;
+  size_t first_part, num_parts;
+} function_cell_t;
 
 // --- Memory ---------------------------------------------------------------------------------------------------------
 
@@ -31,6 +54,15 @@ static gcap_status_t make_room(void** items, size_t item_bytes, size_t count, si
   }
   if (*room != old_room) memset((char*)*items + old_room * item_bytes, 0, (*room - old_room) * item_bytes);
   return NULL;
+}
+
+// The cell of a handle: a new one where there is none.
+static gcap_status_t find_cell(gcap_hash_table_t* table, const void* handle, void** out_cell) {
+  *out_cell = gcap_hash_table_find(table, (uintptr_t)handle);
+  if (*out_cell == NULL) *out_cell = gcap_hash_table_insert(table, (uintptr_t)handle);
+  if (*out_cell != NULL) return NULL;
+  return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory for what is inside a graph (%zu handles)",
+                     table->count + 1);
 }
 
 void gcap_contents_free(gcap_contents_t* contents) {
@@ -77,17 +109,37 @@ static gcap_status_t add_extra(gcap_contents_t* contents, gcap_contents_node_t* 
 // Past the last parameter the driver answers this. Measured on an H200.
 #define NO_SUCH_PARAMETER ((int)cudaErrorInvalidValue)
 
+// Adds the parameters as those of an earlier node of the function.
+static gcap_status_t add_known_params(gcap_contents_t* contents, gcap_contents_node_t* node, void* const* params,
+                                      const function_cell_t* known) {
+  for (size_t i = 0; i < known->num_parts; ++i) {
+    const gcap_contents_part_t part = contents->parts[known->first_part + i];
+    if (params == NULL || params[i] == NULL) return NULL;  // not told
+    GCAP_RETURN_IF_ERROR(add_part(contents, node, part.offset, params[i], part.bytes));
+  }
+  node->has_arguments = true;
+  return NULL;
+}
+
 // Any other answer than that there is no more leaves the arguments unknown.
-static gcap_status_t add_params(gcap_contents_t* contents, gcap_contents_node_t* node, const gcap_driver_t* driver,
+static gcap_status_t add_params(reader_t* reader, gcap_contents_node_t* node, const gcap_driver_t* driver,
                                 const gcap_driver_kernel_t* kernel) {
   size_t offset = 0, bytes = 0;
   if (kernel->function == NULL) return NULL;  // not told
+  function_cell_t* known = gcap_hash_table_find(&reader->functions, (uintptr_t)kernel->function);
+  if (known != NULL) return add_known_params(reader->contents, node, kernel->params, known);
   int answer = driver->function_param(kernel->function, 0, &offset, &bytes);
   for (size_t i = 0; answer == 0; answer = driver->function_param(kernel->function, ++i, &offset, &bytes)) {
     if (kernel->params == NULL || kernel->params[i] == NULL) return NULL;  // not told
-    GCAP_RETURN_IF_ERROR(add_part(contents, node, offset, kernel->params[i], bytes));
+    GCAP_RETURN_IF_ERROR(add_part(reader->contents, node, offset, kernel->params[i], bytes));
   }
   node->has_arguments = answer == NO_SUCH_PARAMETER;
+  if (!node->has_arguments) return NULL;
+  void* cell = NULL;
+  GCAP_RETURN_IF_ERROR(find_cell(&reader->functions, kernel->function, &cell));
+  known = cell;
+  known->first_part = node->first_part;
+  known->num_parts = node->num_parts;
   return NULL;
 }
 
@@ -112,7 +164,7 @@ static void read_attributes(gcap_contents_node_t* node) {
   node->sync_domain = (int)value.memSyncDomain;
 }
 
-static gcap_status_t read_kernel(gcap_contents_t* contents, gcap_contents_node_t* node, bool with_arguments) {
+static gcap_status_t read_kernel(reader_t* reader, gcap_contents_node_t* node) {
   gcap_driver_t driver;
   gcap_driver_kernel_t kernel = {0};
   node->is_known = is_told(gcap_driver_get(&driver)) &&
@@ -125,8 +177,9 @@ static gcap_status_t read_kernel(gcap_contents_t* contents, gcap_contents_node_t
   memcpy(node->block, kernel.block, sizeof(node->block));
   node->shared_bytes = kernel.shared_bytes;
   read_attributes(node);
-  if (!with_arguments) return NULL;
-  return kernel.extra != NULL ? add_extra(contents, node, kernel.extra) : add_params(contents, node, &driver, &kernel);
+  if (!reader->contents->with_arguments) return NULL;
+  return kernel.extra != NULL ? add_extra(reader->contents, node, kernel.extra)
+                              : add_params(reader, node, &driver, &kernel);
 }
 
 // --- Other nodes ----------------------------------------------------------------------------------------------------
@@ -180,12 +233,12 @@ static gcap_status_t read_other(gcap_contents_t* contents, gcap_contents_node_t*
 }
 
 // The size counts towards the graph's memory, so a failure is one.
-static gcap_status_t read_allocation(gcap_contents_t* contents, gcap_contents_node_t* node, bool with_arguments) {
+static gcap_status_t read_allocation(gcap_contents_t* contents, gcap_contents_node_t* node) {
   struct cudaMemAllocNodeParams params;
   memset(&params, 0, sizeof(params));
   GCAP_RETURN_IF_ERROR(GCAP_CUDA(cudaGraphMemAllocNodeGetParams(node->node, &params)));
   if (node->parent == GCAP_CONTENTS_TOP) contents->allocated_bytes += params.bytesize;
-  return with_arguments ? add_struct(contents, node, NULL, &params.dptr, sizeof(params.dptr)) : NULL;
+  return contents->with_arguments ? add_struct(contents, node, NULL, &params.dptr, sizeof(params.dptr)) : NULL;
 }
 
 // --- Dependencies ---------------------------------------------------------------------------------------------------
@@ -195,94 +248,109 @@ static int compare_dependencies(const void* a, const void* b) {
   return x->node < y->node ? -1 : x->node > y->node;
 }
 
-// Most nodes come right behind one that they depend on.
-static size_t find_node(const gcap_contents_t* contents, cudaGraphNode_t node, size_t end) {
-  for (size_t i = end; i > 0; --i) {
-    if (contents->nodes[i - 1].node == node) return i - 1;
-  }
-  for (size_t i = end; i < contents->count; ++i) {
-    if (contents->nodes[i].node == node) return i;
-  }
-  return GCAP_CONTENTS_TOP;  // in no list of nodes
+static size_t index_of(const reader_t* reader, cudaGraphNode_t node) {
+  const index_cell_t* cell = gcap_hash_table_find(&reader->indices, (uintptr_t)node);
+  return cell != NULL ? cell->index : GCAP_CONTENTS_TOP;  // in no list of nodes
 }
 
-static gcap_status_t add_dependencies(gcap_contents_t* contents, size_t index, const cudaGraphNode_t* nodes,
-                                      const cudaGraphEdgeData* edges, size_t count) {
-  if (count == 0) return NULL;
+// The edges of one graph, in any order.
+typedef struct edges {
+  size_t count;
+  cudaGraphNode_t *from, *to;
+  cudaGraphEdgeData* data;
+} edges_t;
+
+// Gives each node of a graph, which are those of `parent` from `first` on, its dependencies.
+static void sort_edges(const reader_t* reader, size_t first, size_t parent, const edges_t* edges) {
+  gcap_contents_t* contents = reader->contents;
+  for (size_t i = 0; i < edges->count; ++i) {
+    const size_t to = index_of(reader, edges->to[i]);
+    if (to != GCAP_CONTENTS_TOP) ++contents->nodes[to].num_dependencies;
+  }
+  for (size_t i = first; i < contents->count; ++i) {
+    gcap_contents_node_t* node = &contents->nodes[i];
+    if (node->parent != parent) continue;
+    node->first_dependency = contents->num_dependencies;
+    contents->num_dependencies += node->num_dependencies;
+    node->num_dependencies = 0;
+  }
+  for (size_t i = 0; i < edges->count; ++i) {
+    const size_t to = index_of(reader, edges->to[i]);
+    if (to == GCAP_CONTENTS_TOP) continue;
+    gcap_contents_node_t* node = &contents->nodes[to];
+    contents->dependencies[node->first_dependency + node->num_dependencies++] =
+        (gcap_contents_dependency_t){.node = index_of(reader, edges->from[i]), .edge = edges->data[i]};
+  }
+  for (size_t i = first; i < contents->count; ++i) {
+    const gcap_contents_node_t* node = &contents->nodes[i];
+    if (node->parent != parent || node->num_dependencies < 2) continue;
+    qsort(contents->dependencies + node->first_dependency, node->num_dependencies, sizeof(*contents->dependencies),
+          compare_dependencies);
+  }
+}
+
+// The edges' data are asked for too: without them the driver refuses edges that have any (cudaErrorLossyQuery).
+static gcap_status_t read_edges(reader_t* reader, cudaGraph_t graph, size_t first, size_t parent) {
+  gcap_contents_t* contents = reader->contents;
+  edges_t edges = {0};
+  GCAP_RETURN_IF_ERROR(GCAP_CUDA(cudaGraphGetEdges(graph, NULL, NULL, NULL, &edges.count)));
+  if (edges.count == 0) return NULL;
   GCAP_RETURN_IF_ERROR(make_room((void**)&contents->dependencies, sizeof(*contents->dependencies),
-                                 contents->num_dependencies, count, &contents->dependencies_room));
-  gcap_contents_dependency_t* all = contents->dependencies + contents->num_dependencies;
-  for (size_t i = 0; i < count; ++i) {
-    all[i] = (gcap_contents_dependency_t){.node = find_node(contents, nodes[i], index), .edge = edges[i]};
-  }
-  qsort(all, count, sizeof(*all), compare_dependencies);
-  contents->nodes[index].first_dependency = contents->num_dependencies;
-  contents->nodes[index].num_dependencies = count;
-  contents->num_dependencies += count;
-  return NULL;
-}
-
-// The edges' data are asked for too: without them the driver refuses edges that have any (cudaErrorLossyQuery). False:
-// there are more than `room`.
-static gcap_status_t try_dependencies(gcap_contents_t* contents, size_t index, size_t room, bool* out_done) {
-  cudaGraphNode_t* nodes = calloc(room, sizeof(*nodes));
-  cudaGraphEdgeData* edges = calloc(room, sizeof(*edges));
-  size_t count = room;
+                                 contents->num_dependencies, edges.count, &contents->dependencies_room));
+  edges.from = calloc(edges.count, sizeof(*edges.from));
+  edges.to = calloc(edges.count, sizeof(*edges.to));
+  edges.data = calloc(edges.count, sizeof(*edges.data));
   gcap_status_t status = NULL;
-  if (nodes == NULL || edges == NULL) {
-    status = GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory for a list of %zu nodes", room);
+  if (edges.from == NULL || edges.to == NULL || edges.data == NULL) {
+    status = GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory for a list of %zu edges", edges.count);
   } else {
-    status = GCAP_CUDA(cudaGraphNodeGetDependencies(contents->nodes[index].node, nodes, edges, &count));
+    status = GCAP_CUDA(cudaGraphGetEdges(graph, edges.from, edges.to, edges.data, &edges.count));
   }
-  *out_done = count < room;
-  if (status == NULL && *out_done) status = add_dependencies(contents, index, nodes, edges, count);
-  free(nodes);
-  free(edges);
+  if (status == NULL) sort_edges(reader, first, parent, &edges);
+  free(edges.from);
+  free(edges.to);
+  free(edges.data);
   return status;
-}
-
-static gcap_status_t read_dependencies(gcap_contents_t* contents, size_t index) {
-  bool done = false;
-  for (size_t room = 16; !done; room *= 2) {
-    GCAP_RETURN_IF_ERROR(try_dependencies(contents, index, room, &done));
-  }
-  return NULL;
 }
 
 // --- Nodes ----------------------------------------------------------------------------------------------------------
 
-static gcap_status_t read_node(gcap_contents_t* contents, gcap_contents_node_t* node, bool with_arguments) {
+static gcap_status_t read_node(reader_t* reader, gcap_contents_node_t* node) {
+  gcap_contents_t* contents = reader->contents;
   GCAP_RETURN_IF_ERROR(GCAP_CUDA(cudaGraphNodeGetType(node->node, &node->type)));
   node->begin = (contents->num_bytes + 15) / 16 * 16;
   node->first_part = contents->num_parts;
   contents->num_kernels += node->type == cudaGraphNodeTypeKernel;
-  if (node->type == cudaGraphNodeTypeKernel) return read_kernel(contents, node, with_arguments);
-  if (node->type == cudaGraphNodeTypeMemAlloc) return read_allocation(contents, node, with_arguments);
-  return with_arguments ? read_other(contents, node) : NULL;
+  if (node->type == cudaGraphNodeTypeKernel) return read_kernel(reader, node);
+  if (node->type == cudaGraphNodeTypeMemAlloc) return read_allocation(contents, node);
+  return contents->with_arguments ? read_other(contents, node) : NULL;
 }
 
-static gcap_status_t read_list(gcap_contents_t* contents, cudaGraphNode_t* nodes, size_t count, size_t parent,
-                               bool with_arguments);
+static gcap_status_t read_list(reader_t* reader, cudaGraphNode_t* nodes, size_t count, size_t parent);
 
-// A graph of which the driver lists no nodes is empty.
-static gcap_status_t read_graph(gcap_contents_t* contents, cudaGraph_t graph, size_t parent, bool with_arguments) {
+// The edges come when all nodes are known, since a graph that is made by hand may have edges to earlier nodes. A graph
+// of which the driver lists no nodes is empty.
+static gcap_status_t read_graph(reader_t* reader, cudaGraph_t graph, size_t parent) {
+  const size_t first = reader->contents->count;
   size_t count = 0;
   GCAP_RETURN_IF_ERROR(GCAP_CUDA(cudaGraphGetNodes(graph, NULL, &count)));
   if (count == 0) return NULL;
   cudaGraphNode_t* nodes = calloc(count, sizeof(*nodes));
   if (nodes == NULL) return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory for a list of %zu nodes", count);
   gcap_status_t status = GCAP_CUDA(cudaGraphGetNodes(graph, nodes, &count));
-  if (status == NULL) status = read_list(contents, nodes, count, parent, with_arguments);
+  if (status == NULL) status = read_list(reader, nodes, count, parent);
+  if (status == NULL && reader->contents->with_arguments) status = read_edges(reader, graph, first, parent);
   free(nodes);
   return status;
 }
 
 // A child that the driver does not show has no nodes here, and is unknown.
-static gcap_status_t read_child(gcap_contents_t* contents, size_t index, bool with_arguments) {
+static gcap_status_t read_child(reader_t* reader, size_t index) {
+  gcap_contents_t* contents = reader->contents;
   cudaGraph_t child = NULL;
   const size_t num_kernels = contents->num_kernels;
   gcap_status_t status = GCAP_CUDA(cudaGraphChildGraphNodeGetGraph(contents->nodes[index].node, &child));
-  if (status == NULL) status = read_graph(contents, child, index, with_arguments);
+  if (status == NULL) status = read_graph(reader, child, index);
   contents->nodes[index].is_known = status == NULL;
   if (status == NULL || gcap_status_code(status) == GCAP_RESOURCE_EXHAUSTED) return status;
   gcap_status_ignore(status);
@@ -293,8 +361,15 @@ static gcap_status_t read_child(gcap_contents_t* contents, size_t index, bool wi
   return NULL;
 }
 
-static gcap_status_t read_list(gcap_contents_t* contents, cudaGraphNode_t* nodes, size_t count, size_t parent,
-                               bool with_arguments) {
+static gcap_status_t note_index(reader_t* reader, size_t index) {
+  void* cell = NULL;
+  GCAP_RETURN_IF_ERROR(find_cell(&reader->indices, reader->contents->nodes[index].node, &cell));
+  ((index_cell_t*)cell)->index = index;
+  return NULL;
+}
+
+static gcap_status_t read_list(reader_t* reader, cudaGraphNode_t* nodes, size_t count, size_t parent) {
+  gcap_contents_t* contents = reader->contents;
   for (size_t i = 0; i < count; ++i) {
     GCAP_RETURN_IF_ERROR(
         make_room((void**)&contents->nodes, sizeof(*contents->nodes), contents->count, 1, &contents->room));
@@ -302,23 +377,22 @@ static gcap_status_t read_list(gcap_contents_t* contents, cudaGraphNode_t* nodes
     gcap_contents_node_t* node = &contents->nodes[index];
     node->node = nodes[i];
     node->parent = parent;
-    GCAP_RETURN_IF_ERROR(read_node(contents, node, with_arguments));
-    if (node->type == cudaGraphNodeTypeGraph) GCAP_RETURN_IF_ERROR(read_child(contents, index, with_arguments));
+    GCAP_RETURN_IF_ERROR(read_node(reader, node));
+    if (contents->with_arguments) GCAP_RETURN_IF_ERROR(note_index(reader, index));
+    if (node->type == cudaGraphNodeTypeGraph) GCAP_RETURN_IF_ERROR(read_child(reader, index));
     contents->num_top += parent == GCAP_CONTENTS_TOP;
   }
   return NULL;
 }
 
-// When all nodes are known, since a graph that is made by hand may have edges to earlier nodes.
-static gcap_status_t read_edges(gcap_contents_t* contents) {
-  for (size_t i = 0; i < contents->count; ++i) GCAP_RETURN_IF_ERROR(read_dependencies(contents, i));
-  return NULL;
-}
-
 gcap_status_t gcap_contents_read(cudaGraph_t graph, bool with_arguments, gcap_contents_t* out_contents) {
   *out_contents = (gcap_contents_t){.with_arguments = with_arguments};
-  gcap_status_t status = read_graph(out_contents, graph, GCAP_CONTENTS_TOP, with_arguments);
-  if (status == NULL && with_arguments) status = read_edges(out_contents);
+  reader_t reader = {.contents = out_contents,
+                     .indices = {.cell_bytes = sizeof(index_cell_t)},
+                     .functions = {.cell_bytes = sizeof(function_cell_t)}};
+  gcap_status_t status = read_graph(&reader, graph, GCAP_CONTENTS_TOP);
+  gcap_hash_table_deinit(&reader.indices);
+  gcap_hash_table_deinit(&reader.functions);
   if (status != NULL) gcap_contents_free(out_contents);
   return status;
 }

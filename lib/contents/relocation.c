@@ -198,6 +198,14 @@ static size_t find_difference(const span_t* span, size_t at) {
   return set;
 }
 
+// Whether the 8 bytes at `at` are the same in all captures. Most are.
+static bool is_same_word(const span_t* span, size_t at) {
+  const uintptr_t word = load_word(span->in.real + at);
+  size_t set = 0;
+  while (set < span->in.num_sets && load_word(span->in.elsewhere[set] + at) == word) ++set;
+  return set == span->in.num_sets;
+}
+
 // Notes a word of a kernel's argument that has more bytes, if its upper half is the same in all captures.
 static void note_half(gcap_relocation_t* relocation, const span_t* span, const gcap_contents_part_t* part,
                       const gcap_relocation_word_t* word) {
@@ -275,6 +283,10 @@ static gcap_status_t search_part(const search_t* search, size_t index, size_t pa
   const gcap_contents_part_t* whole = &gcap_contents_parts_of(search->real, node)[part];
   span_t span = span_of(search, index, part);
   for (size_t at = span.in.begin; at < span.in.end;) {
+    if (at + WORD <= span.in.end && is_same_word(&span, at)) {
+      at += WORD;
+      continue;
+    }
     const size_t set = find_difference(&span, at);
     if (set == span.in.num_sets) {
       ++at;

@@ -2,6 +2,18 @@
 //
 // One range holds the stand-ins of all buffers, with a gap before each group, so that a pointer to the end of one
 // buffer is none into the next group. Nothing is ever written there. Nothing is shared, so nothing is locked.
+//
+// Why two rehearsals. Work may choose by an address: a kernel, a number of elements, an order. Two captures that agree
+// do not tell that a third one would, since the work may have chosen alike at both places. So the doubt is one of
+// places and not of arguments, and gcap_stand_ins_need_second settles the doubt before the second rehearsal: only
+// places that differ in all that is varied leave none. With one rehearsal each varied bit has to become another one, so
+// the place has the complement of the capture's bits. That is enough for a single group whose varied bits are all 0, or
+// all 1: of each power of two one of the places is a multiple, and the other is not. The rest needs a third place:
+//   - Of bits that are mixed, both places have a 1. So neither is a multiple of the powers above these, by which work
+//     chooses, too.
+//   - Of two groups, both complements agree in a bit where the addresses of the capture agree. So work that compares
+//   the
+//     alignments of two buffers, to peel off elements up to an aligned one, chooses alike.
 
 #include "lib/contents/inner.h"
 

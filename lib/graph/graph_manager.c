@@ -238,10 +238,10 @@ gcap_status_t gcap_graph_manager_find(gcap_graph_manager_t* manager, const gcap_
   GCAP_RETURN_IF_NULL(key);
   GCAP_RETURN_IF_ERROR(gcap_graph_key_check(key));
   pthread_mutex_lock(&manager->mutex);
-  const gcap_graph_known_key_t* known = gcap_graph_keys_find(&manager->keys, key);
-  if (known != NULL) *out_id = known->slot->id;
+  const gcap_graph_slot_t* slot = gcap_graph_keys_find(&manager->keys, key);
+  if (slot != NULL) *out_id = slot->id;
   pthread_mutex_unlock(&manager->mutex);
-  if (known != NULL) return NULL;
+  if (slot != NULL) return NULL;
   return GCAP_STATUS(GCAP_NOT_FOUND, "graph key '%s' of %zu bytes is not known: it was not run, or was forgotten",
                      key->name != NULL ? key->name : "", key->size);
 }

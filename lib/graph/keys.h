@@ -31,13 +31,15 @@ void gcap_graph_keys_init(gcap_graph_keys_t* keys);
 // When no key is known.
 void gcap_graph_keys_deinit(gcap_graph_keys_t* keys);
 
-// The known key that is equal to a key that was checked; NULL: there is none.
-gcap_graph_known_key_t* gcap_graph_keys_find(const gcap_graph_keys_t* keys, const gcap_graph_key_t* key);
+// The slot of the known key that is equal to a key that was checked; NULL: there is none. Each known key has a slot.
+struct gcap_graph_slot* gcap_graph_keys_find(const gcap_graph_keys_t* keys, const gcap_graph_key_t* key);
 
-// Copies a key that is not known. NULL when there is no memory.
+// Copies a key that is not known. It has no slot yet. NULL when there is no memory.
 gcap_graph_known_key_t* gcap_graph_keys_add(gcap_graph_keys_t* keys, const gcap_graph_key_t* key);
+// Lets the key lead to a slot of its own. The slot that it leads to, if any, is there still.
+void gcap_graph_keys_lead(gcap_graph_keys_t* keys, gcap_graph_known_key_t* known, struct gcap_graph_slot* slot);
 
-// Forgets the key; NULL is fine.
+// Forgets the key, whose slot is there still; NULL is fine.
 void gcap_graph_keys_remove(gcap_graph_keys_t* keys, gcap_graph_known_key_t* known);
 
 // The next id of a key: below GCAP_GRAPH_ID_NONE, downwards. An id comes back after all others were given.

@@ -167,8 +167,7 @@ static inline gcap_graph_slot_t* gcap_graph_find_slot(const gcap_graph_manager_t
 static inline gcap_graph_slot_t* gcap_graph_find_slot_of_run(const gcap_graph_manager_t* manager,
                                                              const gcap_run_t* run) {
   if (run->key == NULL) return gcap_graph_find_slot(manager, run->id);
-  const gcap_graph_known_key_t* known = gcap_graph_keys_find(&manager->keys, run->key);
-  return known != NULL ? known->slot : NULL;
+  return gcap_graph_keys_find(&manager->keys, run->key);
 }
 // Makes the slot of an id that has none, without a graph. May forget the id that was run longest ago of those without.
 // NULL when there is no memory.

@@ -109,7 +109,7 @@ gcap_graph_slot_t* gcap_graph_slot_add_key(gcap_graph_manager_t* manager, const 
     return NULL;
   }
   slot->key = known;
-  known->slot = slot;
+  gcap_graph_keys_lead(&manager->keys, known, slot);
   if (key->name != NULL) snprintf(slot->info.name, sizeof(slot->info.name), "%s", key->name);
   return slot;
 }
@@ -124,7 +124,7 @@ static void note_guarded(gcap_graph_slot_t* slot) {
 static void lead_to(gcap_graph_manager_t* manager, gcap_graph_slot_t* slot) {
   gcap_graph_slot_cell_t* cell = gcap_hash_table_find(&manager->slots, gcap_graph_key_of(slot->id));
   cell->slot = slot;
-  if (slot->key != NULL) slot->key->slot = slot;
+  if (slot->key != NULL) gcap_graph_keys_lead(&manager->keys, slot->key, slot);
   slot->is_variant = false;
 }
 

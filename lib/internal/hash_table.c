@@ -2,12 +2,15 @@
 //
 // The hash table. At most half of the cells are used, so a look-up probes one or two. Invariant: no empty cell lies
 // between a key's home and its cell. A removal keeps that by moving later cells up, so there are no tombstones and a
-// table never degrades. No locking: a table belongs to one thread at a time.
+// table never degrades. The cells begin a line of the cache, so that a cell of a line's size is one line. No locking: a
+// table belongs to one thread at a time.
 
 #include "lib/internal/hash_table.h"
 
 #include <stdlib.h>
 #include <string.h>
+
+#include "lib/internal/cache_line.h"
 
 enum { kFirstCapacity = 16 };  // eight keys: what many tables never outgrow
 
@@ -18,7 +21,9 @@ bool gcap_hash_table_reserve(gcap_hash_table_t* table, size_t count) {
   gcap_hash_table_t larger = *table;
   if (larger.capacity == 0) larger.capacity = kFirstCapacity;
   while (larger.capacity < 2 * count) larger.capacity *= 2;
-  larger.cells = calloc(larger.capacity, larger.cell_bytes);
+  size_t bytes = 0;
+  const bool too_many = __builtin_mul_overflow(larger.capacity, larger.cell_bytes, &bytes);
+  larger.cells = too_many ? NULL : gcap_calloc_line(bytes);
   if (larger.cells == NULL) return false;
   for (size_t i = 0; i < table->capacity; ++i) {
     const void* cell = gcap_hash_table_used_at(table, i);

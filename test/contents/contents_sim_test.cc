@@ -158,6 +158,47 @@ TEST_F(ContentsSim, AFailedQuestionLeavesTheAnswerUnknown) {
   EXPECT_EQ(walked.functions.count("cuGraphKernelNodeGetParams"), 1u);
 }
 
+// The parameters of a function are those of each of its nodes, and the edges of a graph come at once.
+TEST_F(ContentsSim, WhatNodesHaveInCommonIsAskedOnce) {
+  constexpr size_t kNodes = 64, kSplitArguments = 4, kTableArguments = 2;
+  const RawStream stream;
+  cudaGraph_t graph = nullptr;
+  GCAP_EXPECT_CUDA(cudaStreamBeginCapture(stream.get(), cudaStreamCaptureModeThreadLocal));
+  for (uint32_t i = 0; i < kNodes; ++i) {
+    uint32_t low = i, high = ~i, count = 2 * i;
+    float* y = memory_[0] + i;
+    void* split[] = {&low, &y, &high, &count};
+    void* table[] = {&y, &count};
+    const bool is_split = i % 2 == 0;
+    GCAP_EXPECT_CUDA(cudaLaunchKernel(is_split ? reinterpret_cast<const void*>(gcap_kernel_add_split)
+                                               : reinterpret_cast<const void*>(gcap_kernel_add_table),
+                                      dim3(1), dim3(32), is_split ? split : table, 0, stream.get()));
+  }
+  GCAP_EXPECT_CUDA(cudaStreamEndCapture(stream.get(), &graph));
+  const uint64_t params = gcap_sim_calls("cuFuncGetParamInfo"), edges = gcap_sim_calls("cudaGraphGetEdges");
+  gcap_contents_t contents = {};
+  GCAP_ASSERT_OK(gcap_contents_read(graph, true, &contents));
+  // Each function is asked for its parameters, and for the one behind the last.
+  EXPECT_EQ(gcap_sim_calls("cuFuncGetParamInfo") - params, kSplitArguments + 1 + kTableArguments + 1);
+  EXPECT_EQ(gcap_sim_calls("cudaGraphGetEdges") - edges, 2u);
+  ASSERT_EQ(contents.count, kNodes);
+  for (uint32_t i = 0; i < kNodes; ++i) {
+    const gcap_contents_node_t& node = contents.nodes[i];
+    EXPECT_TRUE(node.has_arguments);
+    ASSERT_EQ(node.num_parts, i % 2 == 0 ? kSplitArguments : kTableArguments);
+    const gcap_contents_part_t& last = contents.parts[node.first_part + node.num_parts - 1];
+    ASSERT_EQ(last.bytes, sizeof(uint32_t));
+    uint32_t count = 0;
+    std::memcpy(&count, contents.bytes + node.begin + last.offset, sizeof(count));
+    EXPECT_EQ(count, 2 * i);
+    ASSERT_EQ(node.num_dependencies, i == 0 ? 0u : 1u);
+    if (i == 0) continue;
+    EXPECT_EQ(contents.dependencies[node.first_dependency].node, i - 1);
+  }
+  gcap_contents_free(&contents);
+  GCAP_EXPECT_CUDA(cudaGraphDestroy(graph));
+}
+
 // The first call lists the first graph's nodes, a later one the second's.
 TEST_F(ContentsSim, ADiffThatFailedHasNoDifferences) {
   const Walked walked = WalkFaults([this](Fault& fault) {

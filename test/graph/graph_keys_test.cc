@@ -83,23 +83,53 @@ TEST_F(GraphKeys, OfZerosDifferByTheirSize) {
   }
 }
 
-// The hash takes a word of the key by h = (h ^ word) * K, h ^= h >> 32. For two first words there is a second one each
-// with which the hashes meet.
+// The hash takes even and odd words by h = (h ^ word) * K, h ^= h >> 32 each, begins with the size and its complement,
+// and takes the one by the other at the end. So for each even word there is an odd one with which the hashes meet.
+constexpr uint64_t kFactor = 0x9FB21C651E98DF25;
+uint64_t Mix(uint64_t hash, uint64_t word) {
+  hash = (hash ^ word) * kFactor;
+  return hash ^ hash >> 32;
+}
+// The word for which Mix(hash, word) is `mixed`.
+uint64_t WordOf(uint64_t hash, uint64_t mixed) {
+  uint64_t inverse = kFactor;  // of 3 bits; each round doubles them
+  for (int bits = 3; bits < 64; bits *= 2) inverse *= 2 - kFactor * inverse;
+  return hash ^ (mixed ^ mixed >> 32) * inverse;
+}
+
 TEST_F(GraphKeys, OfOneHashAreTwoKeys) {
-  const auto mix = [](uint64_t hash, uint64_t word) {
-    hash = (hash ^ word) * UINT64_C(0x9FB21C651E98DF25);
-    return hash ^ hash >> 32;
-  };
   CreateKeyed();
-  const uint64_t begin = mix(16, 16);
+  constexpr uint64_t kSize = 16;
   std::vector<std::array<uint64_t, 2>> keys;
-  for (uint64_t word = 1; word <= 3; ++word) keys.push_back({word, mix(begin, word) ^ 42});
+  for (uint64_t word = 1; word <= 3; ++word) keys.push_back({word, WordOf(~kSize, Mix(kSize, word) ^ 42)});
   for (size_t i = 0; i < keys.size(); ++i) ExpectFill(KeyOf(keys[i]), static_cast<int>(i), GCAP_RUN_CAPTURED);
   for (size_t i = 0; i < keys.size(); ++i) ExpectFill(KeyOf(keys[i]), static_cast<int>(i), GCAP_RUN_REPLAYED);
-  GCAP_EXPECT_OK(gcap_graph_manager_release(manager_, IdOf(KeyOf(keys[1]))));  // the one in the middle of its list
-  ExpectFill(KeyOf(keys[0]), 0, GCAP_RUN_REPLAYED);
-  ExpectFill(KeyOf(keys[2]), 2, GCAP_RUN_REPLAYED);
-  ExpectFill(KeyOf(keys[1]), 7, GCAP_RUN_CAPTURED);
+  // Each of the three: the first of the list, the one behind it, and the last.
+  for (size_t gone = 0; gone < keys.size(); ++gone) {
+    GCAP_EXPECT_OK(gcap_graph_manager_release(manager_, IdOf(KeyOf(keys[gone]))));
+    for (size_t i = 0; i < keys.size(); ++i) {
+      if (i != gone) ExpectFill(KeyOf(keys[i]), static_cast<int>(i), GCAP_RUN_REPLAYED);
+    }
+    ExpectFill(KeyOf(keys[gone]), static_cast<int>(gone), GCAP_RUN_CAPTURED);
+  }
+}
+
+TEST_F(GraphKeys, OfOneHashThatBeginAlikeAreTwoKeys) {
+  CreateKeyed();
+  constexpr size_t kWords = 8;
+  std::vector<std::array<uint64_t, kWords>> keys;
+  for (uint64_t word = 1; word <= 3; ++word) {
+    std::array<uint64_t, kWords> key = {1, 2, 3, 4, 5, 6, word, 0};
+    uint64_t even = sizeof(key), odd = ~even;
+    for (size_t i = 0; i < kWords - 2; i += 2) {
+      even = Mix(even, key[i]);
+      odd = Mix(odd, key[i + 1]);
+    }
+    key.back() = WordOf(odd, Mix(even, word) ^ 42);
+    keys.push_back(key);
+  }
+  for (size_t i = 0; i < keys.size(); ++i) ExpectFill(KeyOf(keys[i]), static_cast<int>(i), GCAP_RUN_CAPTURED);
+  for (size_t i = 0; i < keys.size(); ++i) ExpectFill(KeyOf(keys[i]), static_cast<int>(i), GCAP_RUN_REPLAYED);
 }
 
 TEST_F(GraphKeys, AreCopied) {
