@@ -145,10 +145,10 @@ gcap_status_t gcap_graph_values_begin_eager(gcap_graph_values_t* values, cudaStr
   return gcap_graph_value_block_create_eager(values->in_block, values->block_bytes, stream, &values->block);
 }
 
-gcap_status_t gcap_graph_values_end_eager(gcap_graph_values_t* values, cudaStream_t stream) {
+gcap_status_t gcap_graph_values_end_eager(gcap_graph_values_t* values, cudaStream_t stream, bool is_drained) {
   gcap_graph_value_block_t* block = values->block;
   values->block = NULL;
-  return block != NULL ? gcap_graph_value_block_end_eager(block, stream) : NULL;
+  return block != NULL ? gcap_graph_value_block_end_eager(block, stream, is_drained) : NULL;
 }
 
 void gcap_graph_values_adopt(gcap_graph_values_t* values, gcap_graph_values_t* earlier) {
@@ -166,6 +166,12 @@ const void* gcap_graph_values_place(const gcap_graph_values_t* values, size_t va
 
 gcap_status_t gcap_graph_values_write(gcap_graph_values_t* values, cudaStream_t stream) {
   return values->block != NULL ? gcap_graph_value_block_write(values->block, values->in_block, stream) : NULL;
+}
+
+gcap_status_t gcap_graph_values_settle(gcap_graph_values_t* values, cudaStream_t stream) {
+  gcap_status_t status = values->block != NULL ? gcap_graph_value_block_settle(values->block, stream) : NULL;
+  if (status != NULL) values->block = NULL;
+  return status;
 }
 
 // --- Rehearsals -----------------------------------------------------------------------------------------------------

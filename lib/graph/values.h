@@ -46,7 +46,7 @@ gcap_status_t gcap_graph_values_prepare(gcap_graph_values_t* values, cudaStream_
 // The same for an eager run, and after the run.
 //   errors of gcap_graph_value_block_create_eager
 gcap_status_t gcap_graph_values_begin_eager(gcap_graph_values_t* values, cudaStream_t stream);
-gcap_status_t gcap_graph_values_end_eager(gcap_graph_values_t* values, cudaStream_t stream);
+gcap_status_t gcap_graph_values_end_eager(gcap_graph_values_t* values, cudaStream_t stream, bool is_drained);
 // Takes over the memory of an earlier rehearsal of the same id.
 void gcap_graph_values_adopt(gcap_graph_values_t* values, gcap_graph_values_t* earlier);
 // Where the work of a run finds a value; `set`: in this rehearsal, GCAP_STAND_IN_SETS for none.
@@ -72,6 +72,9 @@ gcap_graph_value_t gcap_graph_values_as_given(const gcap_graph_values_t* values,
 // capture.
 //   errors of gcap_graph_value_block_write
 gcap_status_t gcap_graph_values_write(gcap_graph_values_t* values, cudaStream_t stream);
+// Waits for what was written, before the end of a graph that was never launched.
+//   errors of gcap_graph_value_block_settle: the block is not the values' any more
+gcap_status_t gcap_graph_values_settle(gcap_graph_values_t* values, cudaStream_t stream);
 // Notes what a replay wants. NULL: the present values, and none in memory is written.
 void gcap_graph_values_aim(gcap_graph_values_t* values, const gcap_relocation_t* relocation,
                            const gcap_graph_value_t* given);

@@ -173,6 +173,23 @@ TEST_F(GraphValuesOfSizes, LargeOnesWaitInLineToo) {
   GCAP_EXPECT_CUDA(cudaFree(kept));
 }
 
+TEST_F(GraphValuesOfSizes, TheirMemoryCountsForTheBudget) {
+  const auto bytes_with = [&](const std::vector<size_t>& bytes) {
+    EXPECT_TRUE(RunWith(With(Sized(bytes, 0).values), CopyAll({bytes[0]})).ok());
+    const size_t found = Info(kId).bytes;
+    GCAP_EXPECT_OK(gcap_graph_manager_release(manager_, kId));
+    return found;
+  };
+  // As many nodes, so executables of as many bytes.
+  EXPECT_EQ(bytes_with({64, kMostOfOne, kMostOfOne}) - bytes_with({64}), 2 * kMostOfOne);
+  CreateWith([](gcap_graph_manager_options_t* options) { options->max_bytes = size_t{3} * kMostOfOne; });
+  const std::vector<size_t> large = {kMostOfOne, kMostOfOne, kMostOfOne};
+  for (const int id : {kId, kId + 1}) {
+    EXPECT_TRUE(RunWith(With(Sized(large, 0).values), CopyAll({kMostOfOne}), id).ok());
+  }
+  EXPECT_EQ(State(kId), "READY") << "evicted";
+}
+
 TEST_F(GraphValuesOfSizes, AnotherSizeIsNamed) {
   ASSERT_TRUE(RunWith(With(Sized({48}, 0).values), CopyAll({48})).ok());
   GCAP_EXPECT_FAILS(ReplayWith(With(Sized({64}, 1).values)), GCAP_INVALID_ARGUMENT,
