@@ -70,7 +70,7 @@ typedef struct gcap_graph_info {
   size_t nodes;               // of the graph; 0 without a graph
   uint64_t capture_ns;        // host time of the last capture, from begin to end
   uint64_t instantiate_ns;    // host time of the last update or instantiation
-  size_t bytes;               // retained now (gcap_capture_retain), allocated by nodes of the graph, and exec_bytes
+  size_t bytes;               // retained now (gcap_capture_retain), of allocation nodes, values in memory, exec_bytes
   uint64_t updates;           // captures that updated the executable in place
   uint64_t reinstantiations;  // captures that made a new executable because the driver refused the update
   uint64_t evictions;         // see max_graphs

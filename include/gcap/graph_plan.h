@@ -21,7 +21,7 @@ typedef struct gcap_graph_plan {
   size_t graphs;          // of how many ids
   size_t nodes;           // the sum of gcap_graph_info_t.nodes
   size_t kernel_nodes;    // and so on
-  size_t retained_bytes;  // what the graphs retain, such as scratch reservations, and their allocation nodes
+  size_t retained_bytes;  // what the graphs retain, as scratch reservations, allocation nodes, values in memory
   size_t exec_bytes;
   size_t bytes;  // retained_bytes + exec_bytes
 } gcap_graph_plan_t;

@@ -78,7 +78,8 @@ typedef struct gcap_graph_value {
   // graph, a multiple of 16. One copy from pinned memory brings all such values before a launch, whatever reads them,
   // and no node is set. The work does not see the value on the host, so nothing else follows it, and `low` and `high`
   // do not count. Of a stream that is capturing, and of a device without memory pools, runs with such values are
-  // refused.
+  // refused. Their bytes on the device are in gcap_graph_info_t.bytes; the ring in pinned memory is not: up to 64 KiB,
+  // or 8 times the bytes where that is more.
   bool in_memory;
 } gcap_graph_value_t;
 

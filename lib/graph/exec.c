@@ -120,6 +120,7 @@ static gcap_status_t start(const gcap_graph_manager_t* manager, gcap_graph_slot_
   GCAP_RETURN_IF_ERROR(GCAP_CUDA(cudaStreamGetDevice(captured->stream, &captured->device_id)));
   captured->use.device_id = captured->device_id;
   captured->use.node_bytes = captured->contents.allocated_bytes;
+  if (captured->moving != NULL) captured->use.value_bytes = captured->moving->values.block_bytes;
   captured->use.kernels = captured->contents.num_kernels;
   captured->use.has_exec = true;
   // An update takes nothing, and the first launch brings the memory of allocation nodes too.
@@ -139,7 +140,8 @@ static gcap_status_t identify_stream(gcap_graph_captured_t* captured) {
   return GCAP_CUDA(cudaStreamGetId(captured->stream, &captured->stream_id));
 }
 
-// Gives an executable that was updated in vain back to the slot's graph, and destroys the rest.
+// Gives an executable that was updated in vain back to the slot's graph, and destroys the rest. A copy of values may be
+// on its way, although nothing was launched.
 static gcap_status_t undo(gcap_graph_slot_t* slot, gcap_graph_captured_t* captured) {
   if (captured->updated) {
     slot->graph->exec = captured->exec;
@@ -148,7 +150,9 @@ static gcap_status_t undo(gcap_graph_slot_t* slot, gcap_graph_captured_t* captur
     slot->graph->contents = captured->contents;
     captured->contents = contents;
   }
-  return gcap_graph_captured_destroy(captured);
+  gcap_status_t status = NULL;
+  if (captured->moving != NULL) status = gcap_graph_values_settle(&captured->moving->values, captured->stream);
+  return gcap_status_join(status, gcap_graph_captured_destroy(captured));
 }
 
 // --- What changed ---------------------------------------------------------------------------------------------------

@@ -9,6 +9,7 @@
 #include "gcap/graph_options.h"
 #include "gcap/graph_plan.h"
 #include "gcap/run.h"
+#include "lib/graph/value_block.h"
 #include "lib/internal/sized.h"
 
 // --- Options ---------------------------------------------------------------------------------------------------------
@@ -212,6 +213,14 @@ gcap_status_t gcap_planned_run_read(const gcap_run_t* runs, size_t index, gcap_r
                                     const gcap_run_t** out_run) GCAP_NODISCARD;
 // Whether all of them can be read so: before the first one is run.
 gcap_status_t gcap_planned_runs_check(const gcap_run_t* runs, size_t num_runs) GCAP_NODISCARD;
+
+// The bytes on the device that the values of a run take: 0 if none is in memory.
+//   INVALID_ARGUMENT  of a value: as gcap_graph_manager_begin_run
+gcap_status_t gcap_planned_values_measure(const gcap_run_t* run, size_t* out_bytes) GCAP_NODISCARD;
+// Has the work of a rehearsed run find its values in `block`, which nobody reads, and counts them. `addresses`: of
+// gcap_graph_buffers_copy_addresses.
+void gcap_planned_values_place(const gcap_run_t* run, const gcap_graph_value_block_t* block, void** addresses,
+                               gcap_graph_plan_t* plan);
 
 // Adds what a rehearsed graph would retain now.
 void gcap_graph_plan_add_retained(gcap_graph_plan_t* plan, const gcap_retained_t* retained);

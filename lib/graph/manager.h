@@ -30,8 +30,9 @@
 
 // What a graph takes beside what it retains.
 typedef struct gcap_graph_memory_use {
-  size_t node_bytes;  // of its allocation nodes
-  size_t kernels;     // kernel nodes of its executable
+  size_t node_bytes;   // of its allocation nodes
+  size_t value_bytes;  // of its values in memory, on the device
+  size_t kernels;      // kernel nodes of its executable
   int device_id;
   bool has_exec;
 } gcap_graph_memory_use_t;
@@ -212,7 +213,7 @@ static inline void gcap_graph_measure(const gcap_graph_memory_use_t* use, const 
                                       gcap_graph_info_t* info) {
   info->kernel_nodes = use->kernels;
   info->exec_bytes = use->has_exec ? gcap_graph_exec_bytes(use->device_id, use->kernels) : 0;
-  info->bytes = use->node_bytes + info->exec_bytes + gcap_retained_bytes(retained);
+  info->bytes = use->node_bytes + use->value_bytes + info->exec_bytes + gcap_retained_bytes(retained);
 }
 
 // --- exec.c ---

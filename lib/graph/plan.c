@@ -128,22 +128,58 @@ gcap_status_t gcap_planned_runs_check(const gcap_run_t* runs, size_t num_runs) {
   return NULL;
 }
 
+gcap_status_t gcap_planned_values_measure(const gcap_run_t* run, size_t* out_bytes) {
+  *out_bytes = 0;
+  return run->buffers != NULL ? gcap_graph_values_measure(run->buffers, out_bytes) : NULL;
+}
+
+void gcap_planned_values_place(const gcap_run_t* run, const gcap_graph_value_block_t* block, void** addresses,
+                               gcap_graph_plan_t* plan) {
+  size_t offset = 0;
+  for (size_t i = 0; run->buffers != NULL && i < run->buffers->num_values; ++i) {
+    const size_t bytes = gcap_graph_value_bytes_in_block(&run->buffers->values[i]);
+    if (bytes != 0) addresses[run->buffers->count + i] = block->device + offset;
+    offset += bytes;
+  }
+  plan->retained_bytes += offset;
+  plan->bytes += offset;
+}
+
 static void free_addresses(void*** addresses) { free(*addresses); }
+static void drop_block(gcap_graph_value_block_t** block) {
+  gcap_status_ignore(gcap_graph_value_block_destroy(*block));  // beside a failure, or an exception
+}
+
+// The device memory of a run's values; NULL: none is in memory.
+static gcap_status_t take_block(const gcap_run_t* run, gcap_graph_value_block_t** out_block) {
+  size_t bytes = 0;
+  GCAP_RETURN_IF_ERROR(gcap_planned_values_measure(run, &bytes));
+  if (bytes == 0) return NULL;
+  GCAP_RETURN_IF_ERROR(gcap_check_stream_not_capturing(run->stream, "a plan of values in memory"));
+  return gcap_graph_value_block_create(bytes, run->stream, out_block);
+}
 
 static gcap_status_t plan_one(gcap_graph_manager_t* manager, const gcap_run_t* run, gcap_graph_plan_t* plan) {
   GCAP_RETURN_IF_ERROR(gcap_graph_check_id(run));
   // The work may not return.
   GCAP_AT_SCOPE_END(free_addresses) void** addresses = NULL;
+  GCAP_AT_SCOPE_END(drop_block) gcap_graph_value_block_t* block = NULL;
+  gcap_graph_plan_t more = *plan;
   gcap_run_resources_t resources = {.struct_size = sizeof(resources), .cuda_stream = run->stream};
   if (run->buffers != NULL) {
     GCAP_RETURN_IF_ERROR(gcap_graph_buffers_copy_addresses(run->buffers, &addresses));
+    GCAP_RETURN_IF_ERROR(take_block(run, &block));
+    gcap_planned_values_place(run, block, addresses, &more);
     gcap_run_give_addresses(run->buffers, addresses, &resources);
   }
   gcap_retained_t* retained = NULL;
-  GCAP_RETURN_IF_ERROR(gcap_graph_rehearse(run, &resources, &manager->options.capture, &retained, plan));
-  gcap_graph_plan_add_retained(plan, retained);
+  GCAP_RETURN_IF_ERROR(gcap_graph_rehearse(run, &resources, &manager->options.capture, &retained, &more));
+  gcap_graph_plan_add_retained(&more, retained);
   gcap_retained_release(retained);
-  return NULL;
+  *plan = more;
+  gcap_graph_value_block_t* unused = block;
+  block = NULL;
+  return gcap_graph_value_block_destroy(unused);
 }
 
 static gcap_status_t plan_all(gcap_graph_manager_t* manager, const gcap_run_t* runs, size_t num_runs,

@@ -113,11 +113,20 @@ gcap_status_t gcap_graph_run_check_abandoned(const gcap_graph_manager_t* manager
                      run->id);
 }
 
+// Memory of an eager run goes in the order of its stream. Nothing is in flight on a stream that ended through gcap.
+static gcap_status_t end_eager_values(const gcap_graph_open_run_t* run) {
+  if (run->moving == NULL || run->capture != NULL) return NULL;
+  const bool is_drained = !gcap_life_goes_on(run->stream_life);
+  return gcap_graph_values_end_eager(&run->moving->values, run->stream, is_drained);
+}
+
 gcap_status_t gcap_graph_run_close_abandoned(gcap_graph_manager_t* manager) {
   gcap_graph_open_run_t* run = &manager->run;
   if (!run->is_open) return NULL;
   GCAP_RETURN_IF_ERROR(gcap_graph_run_check_abandoned(manager));
   const bool is_own_capture = gcap_graph_run_is_own_capture(manager);
+  // A stream that only a thread knew, which is gone, may be gone too: what memory its work uses is kept.
+  const bool knows_stream = run->thread == gcap_thread_life() || run->stream_life != NULL;
   // Who closes it owns it: a run of a thread that has exited is nobody's, and only one may take it.
   if (run->thread == gcap_thread_life() && run->capture == NULL) gcap_graph_eager_run_ends();
   gcap_life_release(run->thread);
@@ -126,7 +135,8 @@ gcap_status_t gcap_graph_run_close_abandoned(gcap_graph_manager_t* manager) {
   if (is_own_capture) gcap_capture_abort(run->capture);
   // Behind the abort: a sink that began a capture would abort this one.
   gcap_log(GCAP_LOG_WARNING, "a run of id %d was never ended; it was aborted", run->id);
-  gcap_status_ignore(gcap_graph_moving_destroy(run->moving));  // nobody asked for this end
+  gcap_status_t status = knows_stream ? end_eager_values(run) : NULL;
+  gcap_status_ignore(gcap_status_join(status, gcap_graph_moving_destroy(run->moving)));  // nobody asked for this end
   run->moving = NULL;
   end_busy(manager);
   gcap_graph_slot_t* slot = gcap_graph_find_slot(manager, run->id);
@@ -632,12 +642,6 @@ static gcap_status_t finish_rehearsal(gcap_graph_manager_t* manager, gcap_status
   run->moving = NULL;
   slot->info.state = gcap_graph_state_after(slot->info.state, GCAP_GRAPH_STEP_GIVE_UP);
   return NULL;
-}
-
-// Memory of an eager run goes in the order of its stream. Where that was destroyed meanwhile the memory is kept.
-static gcap_status_t end_eager_values(const gcap_graph_open_run_t* run) {
-  if (run->moving == NULL || !gcap_life_goes_on(run->stream_life)) return NULL;
-  return gcap_graph_values_end_eager(&run->moving->values, run->stream);
 }
 
 static void finish_eager(gcap_graph_manager_t* manager, gcap_run_trace_t trace, bool went_well) {

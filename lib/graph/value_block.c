@@ -91,7 +91,8 @@ gcap_status_t gcap_graph_value_block_create_eager(const void* values, size_t byt
   GCAP_RETURN_IF_ERROR(allocate(bytes, /*is_of_graph=*/false, &block));
   memcpy(block->written, values, bytes);
   gcap_status_t status = take_eager(block, stream);
-  if (status != NULL) return gcap_status_join(status, gcap_graph_value_block_end_eager(block, stream));
+  if (status != NULL)
+    return gcap_status_join(status, gcap_graph_value_block_end_eager(block, stream, /*is_drained=*/false));
   *out_block = block;
   return NULL;
 }
@@ -104,18 +105,23 @@ static gcap_status_t free_in_order(void* device, cudaStream_t stream) {
                      (void*)stream);
 }
 
-static gcap_status_t free_after_wait(void* device, cudaStream_t stream) {
+static gcap_status_t free_now(void* device) {
   enum cudaStreamCaptureMode mode;
-  GCAP_RETURN_IF_ERROR(gcap_relaxed_synchronize(stream));
   GCAP_RETURN_IF_ERROR(gcap_relaxed_push(&mode));
   gcap_status_t status = GCAP_CUDA(cudaFree(device));
   return gcap_status_join(status, gcap_relaxed_pop(mode));
 }
 
-gcap_status_t gcap_graph_value_block_end_eager(gcap_graph_value_block_t* block, cudaStream_t stream) {
-  gcap_status_t status = block->device != NULL ? free_in_order(block->device, stream) : NULL;
-  const bool may_wait = status != NULL && gcap_status_code(status) != GCAP_LEAKED;
-  if (may_wait) status = gcap_status_join(status, free_after_wait(block->device, stream));
+static gcap_status_t free_eager(void* device, cudaStream_t stream, bool is_drained) {
+  if (is_drained) return free_now(device);
+  gcap_status_t status = free_in_order(device, stream);
+  if (status == NULL || gcap_status_code(status) == GCAP_LEAKED) return status;
+  gcap_status_t waited = gcap_relaxed_synchronize(stream);
+  return gcap_status_join(status, waited != NULL ? waited : free_now(device));
+}
+
+gcap_status_t gcap_graph_value_block_end_eager(gcap_graph_value_block_t* block, cudaStream_t stream, bool is_drained) {
+  gcap_status_t status = block->device != NULL ? free_eager(block->device, stream, is_drained) : NULL;
   return gcap_status_join(status, gcap_graph_value_block_destroy(block));
 }
 
@@ -165,6 +171,7 @@ static const void* fill_slot(gcap_graph_value_block_t* block, const void* values
   unsigned char* slot = block->pinned + block->next * block->bytes;
   block->next = (block->next + 1) & (block->slots - 1);
   block->is_unmarked = (block->next & (block->slots / 2 - 1)) == 0;
+  block->was_copied = true;
   return memcpy(slot, values, block->bytes);
 }
 
@@ -179,4 +186,12 @@ gcap_status_t gcap_graph_value_block_write(gcap_graph_value_block_t* block, cons
   block->is_written = true;
   memcpy(block->written, values, block->bytes);
   return NULL;
+}
+
+gcap_status_t gcap_graph_value_block_settle(gcap_graph_value_block_t* block, cudaStream_t stream) {
+  if (!block->was_copied) return NULL;
+  gcap_status_t status = gcap_relaxed_synchronize(stream);
+  if (status == NULL) return NULL;
+  gcap_keep_for_ever(&block->kept);
+  return gcap_status_annotate(status, GCAP_LEAKED, "a copy of values may be on its way, and its memory is kept");
 }

@@ -10,6 +10,7 @@
 #include <stddef.h>
 
 #include "gcap/status.h"
+#include "lib/internal/kept.h"
 
 // How many copies from pinned memory may be on their way at once. Of a block of many bytes fewer, so that its ring has
 // no more than GCAP_GRAPH_VALUE_RING_BYTES; but no fewer than the least.
@@ -28,8 +29,10 @@ typedef struct gcap_graph_value_block {
   cudaEvent_t passed[2];  // behind the copies from each half of the slots
   int device_id;
   bool is_of_graph;
+  bool was_copied;                       // a copy from pinned memory may be on its way
   bool is_written;                       // the device has `written`, or will have before what is issued next
   bool is_unmarked;                      // the half before that of `next` has no event behind its copies yet
+  gcap_kept_t kept;                      // once its copies cannot be waited for
   _Alignas(16) unsigned char written[];  // [bytes]; what the last copy wrote
 } gcap_graph_value_block_t;
 
@@ -46,9 +49,10 @@ gcap_status_t gcap_graph_value_block_serves(const gcap_graph_value_block_t* bloc
 //   others               as above
 gcap_status_t gcap_graph_value_block_create_eager(const void* values, size_t bytes, cudaStream_t stream,
                                                   gcap_graph_value_block_t** out_block);
-// After the run. If it cannot be freed in the order of the stream, waits for the stream.
+// After the run. If it cannot be freed in the order of the stream, waits for the stream. `is_drained`: the stream is
+// gone, and has nothing in flight.
 //   LEAKED  the stream is capturing: the memory is kept
-gcap_status_t gcap_graph_value_block_end_eager(gcap_graph_value_block_t* block, cudaStream_t stream);
+gcap_status_t gcap_graph_value_block_end_eager(gcap_graph_value_block_t* block, cudaStream_t stream, bool is_drained);
 // Ends a block of a graph that is launched no more. Of an eager run the memory is kept, since work may use it; NULL is
 // fine.
 gcap_status_t gcap_graph_value_block_destroy(gcap_graph_value_block_t* block);
@@ -58,5 +62,9 @@ gcap_status_t gcap_graph_value_block_destroy(gcap_graph_value_block_t* block);
 //   FAILED_PRECONDITION  the stream is capturing
 //   CUDA_ERROR           the copy could not be issued. Whatever it is, nothing is to be launched
 gcap_status_t gcap_graph_value_block_write(gcap_graph_value_block_t* block, const void* values, cudaStream_t stream);
+
+// Waits for the copies to a block of a graph that was never launched, on its stream.
+//   LEAKED  the wait failed: the block is kept until the process ends, and is the caller's no more
+gcap_status_t gcap_graph_value_block_settle(gcap_graph_value_block_t* block, cudaStream_t stream);
 
 #endif  // GCAP_LIB_GRAPH_VALUE_BLOCK_H_

@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/internal/capture_check.h"
+
 // --- Life -----------------------------------------------------------------------------------------------------------
 
 // What the work finds in the block is aligned as any type.
@@ -37,8 +39,17 @@ static gcap_status_t check_given(const gcap_graph_value_t* value, size_t index) 
                      value->data, value->low, value->high);
 }
 
-static size_t bytes_in_block(const gcap_graph_value_t* value) {
+size_t gcap_graph_value_bytes_in_block(const gcap_graph_value_t* value) {
   return value->in_memory ? (value->bytes + BLOCK_ALIGNMENT - 1) / BLOCK_ALIGNMENT * BLOCK_ALIGNMENT : 0;
+}
+
+gcap_status_t gcap_graph_values_measure(const gcap_graph_buffers_t* given, size_t* out_block_bytes) {
+  *out_block_bytes = 0;
+  for (size_t i = 0; i < given->num_values; ++i) {
+    GCAP_RETURN_IF_ERROR(check_given(&given->values[i], i));
+    *out_block_bytes += gcap_graph_value_bytes_in_block(&given->values[i]);
+  }
+  return NULL;
 }
 
 // One piece of memory: the values, what is wanted, room for a move, what goes to the block, where it is there, the
@@ -46,12 +57,11 @@ static size_t bytes_in_block(const gcap_graph_value_t* value) {
 static gcap_status_t allocate(const gcap_graph_buffers_t* given, gcap_graph_values_t* out_values) {
   const size_t count = given->num_values;
   size_t bytes = 0, block_bytes = 0;
+  GCAP_RETURN_IF_ERROR(gcap_graph_values_measure(given, &block_bytes));
   const size_t each =
       sizeof(gcap_changing_value_t) + 2 * sizeof(gcap_value_bytes_t) + sizeof(gcap_graph_memory_value_t) + 1;
   bool too_many = __builtin_mul_overflow(count, each, &bytes);
   for (size_t i = 0; !too_many && i < count; ++i) {
-    GCAP_RETURN_IF_ERROR(check_given(&given->values[i], i));
-    block_bytes += bytes_in_block(&given->values[i]);
     if (given->values[i].name != NULL) bytes += strlen(given->values[i].name);
   }
   too_many |= __builtin_add_overflow(bytes, block_bytes, &bytes);
@@ -74,7 +84,7 @@ static void copy_to_block(gcap_graph_values_t* values, const gcap_graph_value_t*
   values->memory[index] = (gcap_graph_memory_value_t){.offset = *offset, .bytes = given->bytes};
   memcpy(values->in_block + *offset, given->data, given->bytes);
   ++values->num_in_memory;
-  *offset += bytes_in_block(given);
+  *offset += gcap_graph_value_bytes_in_block(given);
 }
 
 static gcap_status_t copy_value(const gcap_graph_value_t* given, size_t index, gcap_changing_value_t* value) {
@@ -126,6 +136,10 @@ gcap_status_t gcap_graph_values_prepare(gcap_graph_values_t* values, cudaStream_
   gcap_graph_value_block_t* earlier = values->block;
   *out_is_new = false;
   bool serves = false;
+  // The device of a stream that is capturing cannot be asked (rule R24 of the capture rules).
+  if (values->num_in_memory != 0) {
+    GCAP_RETURN_IF_ERROR(gcap_check_stream_not_capturing(stream, "a run with values in memory"));
+  }
   if (earlier != NULL && values->num_in_memory != 0) {
     GCAP_RETURN_IF_ERROR(gcap_graph_value_block_serves(earlier, values->block_bytes, stream, &serves));
   }
@@ -145,10 +159,10 @@ gcap_status_t gcap_graph_values_begin_eager(gcap_graph_values_t* values, cudaStr
   return gcap_graph_value_block_create_eager(values->in_block, values->block_bytes, stream, &values->block);
 }
 
-gcap_status_t gcap_graph_values_end_eager(gcap_graph_values_t* values, cudaStream_t stream) {
+gcap_status_t gcap_graph_values_end_eager(gcap_graph_values_t* values, cudaStream_t stream, bool is_drained) {
   gcap_graph_value_block_t* block = values->block;
   values->block = NULL;
-  return block != NULL ? gcap_graph_value_block_end_eager(block, stream) : NULL;
+  return block != NULL ? gcap_graph_value_block_end_eager(block, stream, is_drained) : NULL;
 }
 
 void gcap_graph_values_adopt(gcap_graph_values_t* values, gcap_graph_values_t* earlier) {
@@ -166,6 +180,12 @@ const void* gcap_graph_values_place(const gcap_graph_values_t* values, size_t va
 
 gcap_status_t gcap_graph_values_write(gcap_graph_values_t* values, cudaStream_t stream) {
   return values->block != NULL ? gcap_graph_value_block_write(values->block, values->in_block, stream) : NULL;
+}
+
+gcap_status_t gcap_graph_values_settle(gcap_graph_values_t* values, cudaStream_t stream) {
+  gcap_status_t status = values->block != NULL ? gcap_graph_value_block_settle(values->block, stream) : NULL;
+  if (status != NULL) values->block = NULL;
+  return status;
 }
 
 // --- Rehearsals -----------------------------------------------------------------------------------------------------

@@ -27,6 +27,9 @@ typedef struct gcap_graph_values {
   gcap_graph_value_block_t* block;  // of those in memory; NULL: there are none, or it is not made yet
 } gcap_graph_values_t;
 
+// The bytes of those in memory, in a block; checks all of them.
+//   INVALID_ARGUMENT  as gcap_graph_manager_begin_run
+gcap_status_t gcap_graph_values_measure(const gcap_graph_buffers_t* given, size_t* out_block_bytes);
 // Copies the values, whose names are copied too, checks them, and chooses what they are in rehearsals.
 //   INVALID_ARGUMENT    as gcap_graph_manager_begin_run
 //   RESOURCE_EXHAUSTED  no host memory
@@ -41,14 +44,17 @@ static inline size_t gcap_graph_values_num_rehearsed(const gcap_graph_values_t* 
 
 // Makes the memory of a run that is to be captured on the stream, if it needs some and what it took over does not
 // serve. `*out_is_new`: what was rehearsed has other addresses.
-//   errors of gcap_graph_value_block_create and gcap_graph_value_block_destroy
+//   FAILED_PRECONDITION  the stream is capturing
+//   others               as gcap_graph_value_block_create and gcap_graph_value_block_destroy
 gcap_status_t gcap_graph_values_prepare(gcap_graph_values_t* values, cudaStream_t stream, bool* out_is_new);
 // The same for an eager run, and after the run.
 //   errors of gcap_graph_value_block_create_eager
 gcap_status_t gcap_graph_values_begin_eager(gcap_graph_values_t* values, cudaStream_t stream);
-gcap_status_t gcap_graph_values_end_eager(gcap_graph_values_t* values, cudaStream_t stream);
+gcap_status_t gcap_graph_values_end_eager(gcap_graph_values_t* values, cudaStream_t stream, bool is_drained);
 // Takes over the memory of an earlier rehearsal of the same id.
 void gcap_graph_values_adopt(gcap_graph_values_t* values, gcap_graph_values_t* earlier);
+// How many bytes of a block a value takes: 0 if it is not in memory.
+size_t gcap_graph_value_bytes_in_block(const gcap_graph_value_t* value);
 // Where the work of a run finds a value; `set`: in this rehearsal, GCAP_STAND_IN_SETS for none.
 const void* gcap_graph_values_place(const gcap_graph_values_t* values, size_t value, size_t set);
 
@@ -72,6 +78,9 @@ gcap_graph_value_t gcap_graph_values_as_given(const gcap_graph_values_t* values,
 // capture.
 //   errors of gcap_graph_value_block_write
 gcap_status_t gcap_graph_values_write(gcap_graph_values_t* values, cudaStream_t stream);
+// Waits for what was written, before the end of a graph that was never launched.
+//   errors of gcap_graph_value_block_settle: the block is not the values' any more
+gcap_status_t gcap_graph_values_settle(gcap_graph_values_t* values, cudaStream_t stream);
 // Notes what a replay wants. NULL: the present values, and none in memory is written.
 void gcap_graph_values_aim(gcap_graph_values_t* values, const gcap_relocation_t* relocation,
                            const gcap_graph_value_t* given);

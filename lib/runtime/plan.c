@@ -109,6 +109,8 @@ typedef struct planned_runs {
   gcap_runtime_t* runtime;
   const gcap_run_t* runs;
   gcap_run_resources_t resources;
+  gcap_graph_value_block_t* block;  // for the values of whichever run is rehearsed; NULL: none is in memory
+  gcap_graph_plan_t* plan;
 } planned_runs_t;
 
 static void free_addresses(void*** addresses) { free(*addresses); }
@@ -126,12 +128,31 @@ static gcap_status_t run_in_scope(void* user, size_t index) {
   // The work may not return.
   GCAP_AT_SCOPE_END(free_addresses) void** addresses = NULL;
   if (run.buffers != NULL) GCAP_RETURN_IF_ERROR(gcap_graph_buffers_copy_addresses(run.buffers, &addresses));
+  gcap_planned_values_place(&run, planned->block, addresses, planned->plan);
   gcap_run_give_addresses(run.buffers, addresses, &resources);
+  run.buffers = NULL;  // they are where the work is told, and do not move
   gcap_graph_run_kind_t kind = GCAP_GRAPH_RUN_EAGER;
   return gcap_runtime_run_once(planned->runtime, &run, &resources, &kind);
 }
 
 static void free_ids(int** ids) { free(*ids); }
+static void drop_block(gcap_graph_value_block_t** block) {
+  gcap_status_ignore(gcap_graph_value_block_destroy(*block));  // beside a failure, or an exception
+}
+
+// Device memory for the values of any of the runs: a rehearsal gets none.
+static gcap_status_t take_block(const planned_runs_t* planned, size_t num_runs, gcap_graph_value_block_t** out_block) {
+  size_t most = 0;
+  for (size_t i = 0; i < num_runs; ++i) {
+    gcap_run_copy_t copy;
+    const gcap_run_t* run = NULL;
+    size_t bytes = 0;
+    GCAP_RETURN_IF_ERROR(gcap_planned_run_read(planned->runs, i, &copy, &run));
+    GCAP_RETURN_IF_ERROR(gcap_planned_values_measure(run, &bytes));
+    if (bytes > most) most = bytes;
+  }
+  return most != 0 ? gcap_graph_value_block_create(most, planned->resources.cuda_stream, out_block) : NULL;
+}
 
 static gcap_status_t plan_runs(gcap_runtime_t* runtime, const gcap_run_t* runs, size_t num_runs,
                                gcap_graph_plan_t* plan) {
@@ -145,11 +166,16 @@ static gcap_status_t plan_runs(gcap_runtime_t* runtime, const gcap_run_t* runs, 
     GCAP_RETURN_IF_ERROR(gcap_planned_run_read(runs, i, &copy, &run));
     ids[i] = run->key != NULL && graphs != NULL ? gcap_graph_manager_id_of(graphs, run) : run->id;
   }
-  planned_runs_t planned = {.runtime = runtime, .runs = runs};
+  planned_runs_t planned = {.runtime = runtime, .runs = runs, .plan = plan};
   GCAP_RETURN_IF_ERROR(gcap_runtime_get_resources(runtime, &planned.resources));
+  GCAP_AT_SCOPE_END(drop_block) gcap_graph_value_block_t* block = NULL;
+  if (runtime->own != NULL) GCAP_RETURN_IF_ERROR(take_block(&planned, num_runs, &block));
+  planned.block = block;
   GCAP_AT_SCOPE_END(gcap_runtime_end_turn) gcap_runtime_t* turn = gcap_runtime_begin_turn(runtime);
   (void)turn;
-  return gcap_runtime_rehearse(runtime, ids, num_runs, run_in_scope, &planned, plan);
+  GCAP_RETURN_IF_ERROR(gcap_runtime_rehearse(runtime, ids, num_runs, run_in_scope, &planned, plan));
+  block = NULL;
+  return gcap_graph_value_block_destroy(planned.block);
 }
 
 gcap_status_t gcap_runtime_plan(gcap_runtime_t* runtime, const gcap_run_t* runs, size_t num_runs,

@@ -8,6 +8,7 @@
 #include <chrono>
 #include <thread>
 
+#include "gcap/graph_plan.h"
 #include "test/graph/values_rig.h"
 
 namespace gcap {
@@ -173,6 +174,45 @@ TEST_F(GraphValuesOfSizes, LargeOnesWaitInLineToo) {
   GCAP_EXPECT_CUDA(cudaFree(kept));
 }
 
+TEST_F(GraphValuesOfSizes, TheirMemoryCountsForTheBudget) {
+  const auto bytes_with = [&](const std::vector<size_t>& bytes) {
+    EXPECT_TRUE(RunWith(With(Sized(bytes, 0).values), CopyAll({bytes[0]})).ok());
+    const size_t found = Info(kId).bytes;
+    GCAP_EXPECT_OK(gcap_graph_manager_release(manager_, kId));
+    return found;
+  };
+  // As many nodes, so executables of as many bytes.
+  EXPECT_EQ(bytes_with({64, kMostOfOne, kMostOfOne}) - bytes_with({64}), 2 * kMostOfOne);
+  CreateWith([](gcap_graph_manager_options_t* options) { options->max_bytes = size_t{3} * kMostOfOne; });
+  const std::vector<size_t> large = {kMostOfOne, kMostOfOne, kMostOfOne};
+  for (const int id : {kId, kId + 1}) {
+    EXPECT_TRUE(RunWith(With(Sized(large, 0).values), CopyAll({kMostOfOne}), id).ok());
+  }
+  EXPECT_EQ(State(kId), "READY") << "evicted";
+}
+
+TEST_F(GraphValuesOfSizes, APlanCountsWhatTheirGraphHolds) {
+  const std::vector<size_t> bytes = {17, 5};
+  const Sized sized(bytes, 0);
+  const gcap_graph_buffers_t buffers = With(sized.values);
+  WorkWith work = CopyAll(bytes);
+  gcap_run_t run = RunOf(kId, stream_->get(), /*synchronize=*/true);
+  run.work = IssueWith;
+  run.user = &work;
+  run.buffers = &buffers;
+  gcap_graph_plan_t plan;
+  gcap_graph_plan_init(&plan);
+  GCAP_ASSERT_OK(gcap_graph_manager_plan(manager_, &run, 1, &plan));
+  EXPECT_EQ(plan.retained_bytes, 32u + 16u);
+  ASSERT_TRUE(RunWith(buffers, work).ok());
+  EXPECT_EQ(plan.bytes, Info(kId).bytes);
+  const Sized bad({4097}, 0);
+  const gcap_graph_buffers_t refused = With(bad.values);
+  run.id = kId + 1;
+  run.buffers = &refused;
+  GCAP_EXPECT_FAILS(gcap_graph_manager_plan(manager_, &run, 1, &plan), GCAP_INVALID_ARGUMENT, "has 4097 bytes");
+}
+
 TEST_F(GraphValuesOfSizes, AnotherSizeIsNamed) {
   ASSERT_TRUE(RunWith(With(Sized({48}, 0).values), CopyAll({48})).ok());
   GCAP_EXPECT_FAILS(ReplayWith(With(Sized({64}, 1).values)), GCAP_INVALID_ARGUMENT,
@@ -317,8 +357,9 @@ TEST_F(GraphValuesMemory, AStreamThatCapturesIsRefused) {
   const Table table = TableTo(1);
   const std::vector<gcap_graph_value_t> values = {InMemory("table", &table)};
   GCAP_EXPECT_CUDA(cudaStreamBeginCapture(stream_->get(), cudaStreamCaptureModeRelaxed));
-  Outcome eager(nullptr), replayed(nullptr);
+  Outcome eager(nullptr), replayed(nullptr), captured(nullptr);
   std::thread([&] {  // of another thread: its own is not capturing
+    captured = RunWith(With(values), AddTable, kId + 1);
     eager = RunWith(With(values), AddTable, GCAP_GRAPH_ID_NONE);
     replayed = Outcome(ReplayWith(With(values)));
   })
@@ -331,6 +372,7 @@ TEST_F(GraphValuesMemory, AStreamThatCapturesIsRefused) {
   GCAP_EXPECT_CUDA(cudaGraphDestroy(graph));
   EXPECT_STREQ(gcap_code_name(eager.code), "FAILED_PRECONDITION") << eager.message;
   EXPECT_STREQ(gcap_code_name(replayed.code), "FAILED_PRECONDITION") << replayed.message;
+  EXPECT_STREQ(gcap_code_name(captured.code), "FAILED_PRECONDITION") << captured.message;
   GCAP_EXPECT_OK(ReplayTo(1));
   EXPECT_EQ(places_[1]->value(), 4);
 }

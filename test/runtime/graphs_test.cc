@@ -4,6 +4,7 @@
 // arena.share_graph_memory they keep no more than the largest of them.
 
 #include <algorithm>
+#include <array>
 #include <memory>
 #include <string>
 #include <vector>
@@ -192,6 +193,40 @@ TEST_F(EpGraphs, PlanOfARunOnBuffersGivesTheWorkTheirAddresses) {
   GCAP_ASSERT_OK(gcap_runtime_plan(runtime_, &run, 1, &plan));
   EXPECT_EQ(address, x.get());
   EXPECT_EQ(plan.nodes, 1u);
+}
+
+// The work finds them in device memory, as in a capture.
+TEST_F(EpGraphs, PlanOfValuesInMemoryCountsThem) {
+  Create(Options(/*shared=*/false));
+  const DeviceFloats x({1});
+  const float number = 3;
+  const unsigned char more[50] = {};
+  const gcap_graph_value_t values[] = {
+      {"number", &number, sizeof(number), GCAP_GRAPH_VALUE_BYTES, nullptr, nullptr, false, true},
+      {"more", more, sizeof(more), GCAP_GRAPH_VALUE_BYTES, nullptr, nullptr, false, true}};
+  gcap_graph_buffers_t buffers;
+  gcap_graph_buffers_init(&buffers);
+  buffers.values = values;
+  buffers.num_values = 2;
+  std::array<gcap_run_t, 2> runs;
+  for (int i = 0; i < 2; ++i) {
+    gcap_run_t& run = runs[static_cast<size_t>(i)] = RunOf(i);
+    run.buffers = &buffers;
+    run.user = x.get();
+    run.work = [](void* to, const gcap_run_resources_t* resources) {
+      cudaPointerAttributes memory = {};
+      GCAP_RETURN_IF_ERROR(GCAP_CUDA(cudaPointerGetAttributes(&memory, resources->values[1])));
+      EXPECT_EQ(memory.type, cudaMemoryTypeDevice);
+      return GCAP_CUDA(
+          cudaMemcpyAsync(to, resources->values[0], sizeof(float), cudaMemcpyDeviceToDevice, resources->cuda_stream));
+    };
+  }
+  gcap_graph_plan_t plan;
+  gcap_graph_plan_init(&plan);
+  GCAP_ASSERT_OK(gcap_runtime_plan(runtime_, runs.data(), runs.size(), &plan));
+  EXPECT_EQ(plan.nodes, 2u);
+  EXPECT_EQ(plan.retained_bytes, 2u * (16 + 64));
+  EXPECT_EQ(plan.bytes, plan.retained_bytes + plan.exec_bytes);
 }
 
 // The memory of one rehearsal serves the next.
