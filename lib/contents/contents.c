@@ -301,6 +301,7 @@ static gcap_status_t read_list(gcap_contents_t* contents, cudaGraphNode_t* nodes
     const size_t index = contents->count++;
     gcap_contents_node_t* node = &contents->nodes[index];
     node->node = nodes[i];
+    node->graph = contents->num_graphs;
     node->parent = parent;
     GCAP_RETURN_IF_ERROR(read_node(contents, node, with_arguments));
     if (node->type == cudaGraphNodeTypeGraph) GCAP_RETURN_IF_ERROR(read_child(contents, index, with_arguments));
@@ -315,12 +316,20 @@ static gcap_status_t read_edges(gcap_contents_t* contents) {
   return NULL;
 }
 
-gcap_status_t gcap_contents_read(cudaGraph_t graph, bool with_arguments, gcap_contents_t* out_contents) {
+gcap_status_t gcap_contents_read_all(const cudaGraph_t* graphs, size_t count, bool with_arguments,
+                                     gcap_contents_t* out_contents) {
   *out_contents = (gcap_contents_t){.with_arguments = with_arguments};
-  gcap_status_t status = read_graph(out_contents, graph, GCAP_CONTENTS_TOP, with_arguments);
+  gcap_status_t status = NULL;
+  for (; status == NULL && out_contents->num_graphs < count; ++out_contents->num_graphs) {
+    status = read_graph(out_contents, graphs[out_contents->num_graphs], GCAP_CONTENTS_TOP, with_arguments);
+  }
   if (status == NULL && with_arguments) status = read_edges(out_contents);
   if (status != NULL) gcap_contents_free(out_contents);
   return status;
+}
+
+gcap_status_t gcap_contents_read(cudaGraph_t graph, bool with_arguments, gcap_contents_t* out_contents) {
+  return gcap_contents_read_all(&graph, 1, with_arguments, out_contents);
 }
 
 // --- Names ----------------------------------------------------------------------------------------------------------
