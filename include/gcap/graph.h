@@ -9,6 +9,7 @@
 #include <stddef.h>
 
 #include "gcap/graph_guards.h"
+#include "gcap/graph_holes.h"
 #include "gcap/graph_info.h"
 #include "gcap/graph_options.h"
 #include "gcap/run.h"

@@ -57,7 +57,8 @@ extern "C" {
 //   NOT_FOUND            the id is not captured
 //   INVALID_ARGUMENT     no such buffer; an address that is NULL, is misaligned, is of another device or kind of memory
 //                        than the captured one, or has less memory behind it than the buffer has bytes
-//   FAILED_PRECONDITION  the calling thread is capturing; the graph was captured without buffers; the id has several
+//   FAILED_PRECONDITION  the calling thread is capturing; the graph was captured without buffers, or is in one of its
+//                        holes; the id has several
 //                        graphs (graph_guards.h); or the address is not the present one, and the graph cannot be moved,
 //                        or the buffers would not lie to one another as in the capture: the message says why. Buffers
 //                        that share a byte are moved by a replay with all buffers (gcap_run_t.buffers)
@@ -78,7 +79,7 @@ GCAP_API gcap_status_t gcap_graph_manager_bind(gcap_graph_manager_t* manager, in
 //   NOT_FOUND            the id is not captured
 //   FAILED_PRECONDITION  the graph reads or writes memory that it was moved from, or does not do the same twice; the
 //                        message names the buffer. Or the calling thread is capturing; the graph was captured without
-//                        buffers; it cannot be moved; or the id has several graphs
+//                        buffers; it cannot be moved; it has holes; or the id has several graphs
 //   RESOURCE_EXHAUSTED   no host memory
 //   CUDA_ERROR           no device memory, or a copy or a launch failed. The message says if the memory could not be
 //                        restored

@@ -83,6 +83,7 @@ typedef struct gcap_graph_info {
   size_t ids;     // of GCAP_GRAPH_ID_NONE: how many ids the manager remembers; else 0
   size_t graphs;  // of GCAP_GRAPH_ID_NONE: how many graphs there are; else how many of the id, one for each variant
   char name[GCAP_GRAPH_NAME_BYTES];  // of the id's key (gcap_graph_key_t); empty: it has none
+  size_t holes;                      // of the graph (graph_holes.h): it has an executable more than holes
 } gcap_graph_info_t;
 
 // --- Questions to a manager ------------------------------------------------------------------------------------------
@@ -128,7 +129,7 @@ GCAP_API size_t gcap_graph_manager_list_ids(gcap_graph_manager_t* manager, int* 
 
 // Writes the graph of `id` to `path` in the DOT language; `flags`: enum cudaGraphDebugDotFlags.
 //   NOT_FOUND            no graph of that id
-//   FAILED_PRECONDITION  the graph was captured without the option keep_source
+//   FAILED_PRECONDITION  the graph was captured without the option keep_source, or has holes
 //   CUDA_ERROR           the file could not be written
 GCAP_API gcap_status_t gcap_graph_manager_dump(gcap_graph_manager_t* manager, int id, const char* path,
                                                unsigned flags) GCAP_NODISCARD;

@@ -135,7 +135,7 @@ static gcap_status_t prepare_thread(void) {
 
 // Sets the latch for a failed call whose result nobody looked at: its work is missing from the graph. The call is not
 // known, nor its place; the ledger knows between which calls the capture broke.
-static void latch_unreported_failure(gcap_capture_t* capture) {
+void gcap_capture_latch_unreported(gcap_capture_t* capture) {
   cudaError_t unreported = cudaGetLastError();
   if (unreported == cudaSuccess || unreported == cudaErrorNotReady) return;
   gcap_capture_calls_look(&capture->calls, capture->stream);
@@ -252,7 +252,7 @@ static gcap_status_t decide(gcap_capture_t* capture, gcap_status_t end_status) {
 
 // Takes the stream out of capture mode, whatever state the capture is in. A failed end is tried once more where the
 // driver left the stream capturing, or does not say, so that no stream stays poisoned.
-static gcap_status_t end_stream_capture(cudaStream_t stream, cudaGraph_t* out_graph) {
+gcap_status_t gcap_capture_end_stream(cudaStream_t stream, cudaGraph_t* out_graph) {
   *out_graph = NULL;
   gcap_status_t status = GCAP_CUDA(cudaStreamEndCapture(stream, out_graph));
   if (status == NULL) return NULL;
@@ -290,13 +290,13 @@ static gcap_status_t close_scope(gcap_capture_t* capture, cudaGraph_t* out_graph
       gcap_status_ignore(status);  // making it has set the latch
     }
   }
-  latch_unreported_failure(capture);
+  gcap_capture_latch_unreported(capture);
   gcap_thread_capture_hooks = NULL;  // what ends the scope is no part of it
   gcap_status_t looked = gcap_capture_find_unjoined(&capture->members, capture->stream);
   gcap_capture_fail(capture, looked);  // the same device answers the end: it is not to be trusted either
   gcap_status_free(looked);
   cudaGraph_t graph = NULL;
-  gcap_status_t end_status = end_stream_capture(capture->stream, &graph);
+  gcap_status_t end_status = gcap_capture_end_stream(capture->stream, &graph);
   if (end_status == NULL && graph == NULL) {
     end_status = GCAP_STATUS(GCAP_INTERNAL, "cudaStreamEndCapture succeeded without a graph");
   }

@@ -31,10 +31,16 @@ struct gcap_capture {
   bool is_decided;                    // the latch takes nothing more
   gcap_status_t cause;                // the first failure
   uint64_t later_failures;            // reported after it
+  bool is_left;                       // gcap_capture_is_left
   bool has_ended;                     // the stream captures no more
   cudaError_t end_answer;             // what the driver said to that
   gcap_capture_call_record_t ring[];  // of the ledger
 };
+
+// Takes the stream out of capture mode, whatever state the capture is in, and gives the graph, or NULL.
+gcap_status_t gcap_capture_end_stream(cudaStream_t stream, cudaGraph_t* out_graph);
+// Sets the latch for a failed call of the thread whose result nobody looked at. The thread has no hooks afterwards.
+void gcap_capture_latch_unreported(gcap_capture_t* capture);
 
 // Why the capture failed, in one status: what failed, which call broke it, the rule and the remedy. NULL when it did
 // not. Takes `end_status`, the driver's answer to the end, and the cause.

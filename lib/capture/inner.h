@@ -42,6 +42,17 @@ void gcap_capture_set_work(gcap_capture_t* capture, uint64_t work, bool is_rehea
 void gcap_capture_set_owner(gcap_capture_t* capture, void* owner);
 void* gcap_capture_owner(const gcap_capture_t* capture);
 
+// Ends the graph that the scope has captured so far and begins the next one, on the same stream: what runs between the
+// launches of the two is nobody's capture. The scope stays as it is, with its latch, its close steps and what it
+// retains; but its other streams have left it, and are forked again. `name`: of what comes between, for messages. A
+// failure sets the latch, and the scope goes on capturing what is issued, unless gcap_capture_is_left.
+//   FAILED_PRECONDITION  a stream has work that was not joined; the message names each with its last call
+//   CUDA_ERROR           the driver refused the end, or the begin
+//   others               the capture had failed already: a copy of its first failure
+gcap_status_t gcap_capture_split(gcap_capture_t* capture, const char* name, cudaGraph_t* out_graph) GCAP_NODISCARD;
+// Whether a split left the stream without a capture. What was issued since ran at once, if anything was.
+bool gcap_capture_is_left(const gcap_capture_t* capture);
+
 #ifdef __cplusplus
 }  // extern "C"
 #endif

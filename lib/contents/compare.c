@@ -104,6 +104,8 @@ bool gcap_contents_differ(gcap_contents_field_t field, const gcap_contents_t* ol
   const gcap_contents_node_t *before = &old->nodes[index], *after = &new->nodes[index];
   switch (field) {
     case GCAP_CONTENTS_TYPE: return differ_type(before, after, change);
+    case GCAP_CONTENTS_GRAPH:
+      return differ_number("segment", (long long)before->graph, (long long)after->graph, change);
     case GCAP_CONTENTS_PARENT:
       return differ_number("parent", (long long)before->parent, (long long)after->parent, change);
     case GCAP_CONTENTS_DEPENDENCIES: return differ_dependencies(old, before, new, after, change);

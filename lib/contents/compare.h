@@ -12,6 +12,7 @@
 // What a node is, beside its arguments.
 typedef enum gcap_contents_field {
   GCAP_CONTENTS_TYPE = 0,
+  GCAP_CONTENTS_GRAPH,
   GCAP_CONTENTS_PARENT,
   GCAP_CONTENTS_DEPENDENCIES,
   GCAP_CONTENTS_FUNCTION,

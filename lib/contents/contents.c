@@ -376,6 +376,7 @@ static gcap_status_t read_list(reader_t* reader, cudaGraphNode_t* nodes, size_t 
     const size_t index = contents->count++;
     gcap_contents_node_t* node = &contents->nodes[index];
     node->node = nodes[i];
+    node->graph = contents->num_graphs;
     node->parent = parent;
     GCAP_RETURN_IF_ERROR(read_node(reader, node));
     if (contents->with_arguments) GCAP_RETURN_IF_ERROR(note_index(reader, index));
@@ -385,16 +386,24 @@ static gcap_status_t read_list(reader_t* reader, cudaGraphNode_t* nodes, size_t 
   return NULL;
 }
 
-gcap_status_t gcap_contents_read(cudaGraph_t graph, bool with_arguments, gcap_contents_t* out_contents) {
+gcap_status_t gcap_contents_read_all(const cudaGraph_t* graphs, size_t count, bool with_arguments,
+                                     gcap_contents_t* out_contents) {
   *out_contents = (gcap_contents_t){.with_arguments = with_arguments};
   reader_t reader = {.contents = out_contents,
                      .indices = {.cell_bytes = sizeof(index_cell_t)},
                      .functions = {.cell_bytes = sizeof(function_cell_t)}};
-  gcap_status_t status = read_graph(&reader, graph, GCAP_CONTENTS_TOP);
+  gcap_status_t status = NULL;
+  for (; status == NULL && out_contents->num_graphs < count; ++out_contents->num_graphs) {
+    status = read_graph(&reader, graphs[out_contents->num_graphs], GCAP_CONTENTS_TOP);
+  }
   gcap_hash_table_deinit(&reader.indices);
   gcap_hash_table_deinit(&reader.functions);
   if (status != NULL) gcap_contents_free(out_contents);
   return status;
+}
+
+gcap_status_t gcap_contents_read(cudaGraph_t graph, bool with_arguments, gcap_contents_t* out_contents) {
+  return gcap_contents_read_all(&graph, 1, with_arguments, out_contents);
 }
 
 // --- Names ----------------------------------------------------------------------------------------------------------

@@ -35,6 +35,7 @@ typedef struct gcap_contents_dependency {
 typedef struct gcap_contents_node {
   cudaGraphNode_t node;  // lives as long as the graph
   enum cudaGraphNodeType type;
+  size_t graph;   // of those that were read together; each has an executable of its own
   size_t parent;  // the node whose child graph it is in; GCAP_CONTENTS_TOP: it is in none
   // In `dependencies` of the contents, by node; read with the arguments.
   size_t first_dependency, num_dependencies;
@@ -58,6 +59,7 @@ typedef struct gcap_contents {
   gcap_contents_node_t* nodes;  // in the order of their creation; those of a child graph behind the child
   size_t count, room;
   bool with_arguments;     // they were asked for
+  size_t num_graphs;       // that were read
   size_t num_top;          // nodes that are in no child graph
   size_t num_kernels;      // nodes that are kernels
   size_t allocated_bytes;  // by allocation nodes that are in no child graph
@@ -73,6 +75,10 @@ typedef struct gcap_contents {
 //   RESOURCE_EXHAUSTED  no host memory
 //   CUDA_ERROR          the graph's nodes cannot be listed
 gcap_status_t gcap_contents_read(cudaGraph_t graph, bool with_arguments, gcap_contents_t* out_contents);
+// The same of several graphs, which are launched one after the other and are compared, moved and audited as one: the
+// nodes of each come behind those of the graph before.
+gcap_status_t gcap_contents_read_all(const cudaGraph_t* graphs, size_t count, bool with_arguments,
+                                     gcap_contents_t* out_contents);
 void gcap_contents_free(gcap_contents_t* contents);
 
 // "kernel", "memcpy"
@@ -297,15 +303,16 @@ bool gcap_relocation_keeps_bytes(const gcap_relocation_t* relocation, size_t val
 // Sets each node that has words as it is, once. So a node that the driver does not change in an executable is known
 // before a buffer moves.
 //   FAILED_PRECONDITION  the driver refuses a node, which is named; or a node copies several rows
-gcap_status_t gcap_relocation_check_nodes(gcap_relocation_t* relocation, cudaGraphExec_t exec);
+gcap_status_t gcap_relocation_check_nodes(gcap_relocation_t* relocation, const cudaGraphExec_t* execs);
 
-// Sets the buffers' addresses and the values in `exec`. addresses[i] 0: that buffer stays. `addresses` or `values`
-// NULL: all of them stay. Only nodes that read what is another one are touched, each once, whatever they read. Launches
-// in flight keep what they had. Neither is checked. If it succeeds, both arrays have the old ones.
+// Sets the buffers' addresses and the values in `execs`, of which there is one for each graph that the contents were
+// read of; a graph without a node may have none, but for the last one. addresses[i] 0: that buffer stays. `addresses`
+// or `values` NULL: all of them stay. Only nodes that read what is another one are touched, each once, whatever they
+// read. Launches in flight keep what they had. Neither is checked. If it succeeds, both arrays have the old ones.
 // Capture: legal.
 //   CUDA_ERROR  the driver refused one; all are as before. `*out_torn`: they could not be set back, and the executable
 //               must not be launched
-gcap_status_t gcap_relocation_move(gcap_relocation_t* relocation, cudaGraphExec_t exec, uintptr_t* addresses,
+gcap_status_t gcap_relocation_move(gcap_relocation_t* relocation, const cudaGraphExec_t* execs, uintptr_t* addresses,
                                    gcap_value_bytes_t* values, bool* out_torn);
 
 // --- Whose memory ---------------------------------------------------------------------------------------------------

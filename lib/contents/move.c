@@ -44,8 +44,9 @@ static gcap_status_t set_copy(const gcap_relocation_t* relocation, cudaGraphExec
   return GCAP_CUDA(cudaGraphExecMemcpyNodeSetParams(exec, node->node, &copy));
 }
 
-static gcap_status_t set_node(gcap_relocation_t* relocation, cudaGraphExec_t exec, size_t index) {
+static gcap_status_t set_node(gcap_relocation_t* relocation, const cudaGraphExec_t* execs, size_t index) {
   const gcap_contents_node_t* node = &relocation->contents->nodes[index];
+  const cudaGraphExec_t exec = execs[node->graph];
   if (node->type == cudaGraphNodeTypeKernel) return set_kernel(relocation, exec, node);
   if (node->type == cudaGraphNodeTypeMemcpy) return set_copy(relocation, exec, node);
   struct cudaMemsetParams fill;
@@ -77,10 +78,11 @@ static void patch_value(gcap_relocation_t* relocation, size_t value, const gcap_
 }
 
 // Sets a node that is marked, and unmarks it. After a failure nodes are only unmarked.
-static void set_changed(gcap_relocation_t* relocation, cudaGraphExec_t exec, size_t node, gcap_status_t* status) {
+static void set_changed(gcap_relocation_t* relocation, const cudaGraphExec_t* execs, size_t node,
+                        gcap_status_t* status) {
   if (!relocation->is_changed[node]) return;
   relocation->is_changed[node] = false;
-  if (*status == NULL) *status = set_node(relocation, exec, node);
+  if (*status == NULL) *status = set_node(relocation, execs, node);
 }
 
 // What is another one goes to where the present one is, and the present one to `addresses` and `values`.
@@ -98,20 +100,20 @@ static void exchange(gcap_relocation_t* relocation, uintptr_t* addresses, gcap_v
 }
 
 // Exchanges, and sets the nodes that read what is another one now.
-static gcap_status_t swap(gcap_relocation_t* relocation, cudaGraphExec_t exec, uintptr_t* addresses,
+static gcap_status_t swap(gcap_relocation_t* relocation, const cudaGraphExec_t* execs, uintptr_t* addresses,
                           gcap_value_bytes_t* values) {
   exchange(relocation, addresses, values);
   gcap_status_t status = NULL;
   for (size_t i = 0; addresses != NULL && i < relocation->num_buffers; ++i) {
     if (addresses[i] == relocation->buffers[i].address) continue;
     for (size_t k = relocation->first_word[i]; k < relocation->first_word[i + 1]; ++k) {
-      set_changed(relocation, exec, relocation->words[k].node, &status);
+      set_changed(relocation, execs, relocation->words[k].node, &status);
     }
   }
   for (size_t i = 0; values != NULL && i < relocation->num_values; ++i) {
     if (memcmp(values[i].at, relocation->values[i].now.at, relocation->values[i].bytes) == 0) continue;
     for (size_t k = relocation->first_value_word[i]; k < relocation->first_value_word[i + 1]; ++k) {
-      set_changed(relocation, exec, relocation->value_words[k].node, &status);
+      set_changed(relocation, execs, relocation->value_words[k].node, &status);
     }
   }
   return status;
@@ -128,8 +130,12 @@ static gcap_status_t make_context_current(cudaGraphExec_t exec) {
   return context != NULL ? NULL : GCAP_CUDA(cudaGraphExecGetFlags(exec, &flags));
 }
 
-gcap_status_t gcap_relocation_check_nodes(gcap_relocation_t* relocation, cudaGraphExec_t exec) {
-  GCAP_RETURN_IF_ERROR(make_context_current(exec));
+static cudaGraphExec_t last_of(const gcap_relocation_t* relocation, const cudaGraphExec_t* execs) {
+  return execs[relocation->contents->num_graphs - 1];
+}
+
+gcap_status_t gcap_relocation_check_nodes(gcap_relocation_t* relocation, const cudaGraphExec_t* execs) {
+  GCAP_RETURN_IF_ERROR(make_context_current(last_of(relocation, execs)));
   for (size_t i = 0; i < relocation->num_words; ++i) relocation->is_changed[relocation->words[i].node] = true;
   for (size_t i = 0; i < relocation->num_value_words; ++i) {
     relocation->is_changed[relocation->value_words[i].node] = true;
@@ -139,7 +145,7 @@ gcap_status_t gcap_relocation_check_nodes(gcap_relocation_t* relocation, cudaGra
     if (!relocation->is_changed[i]) continue;
     relocation->is_changed[i] = false;
     if (status != NULL) continue;
-    status = set_node(relocation, exec, i);
+    status = set_node(relocation, execs, i);
     if (status == NULL) continue;
     char where[256];
     gcap_contents_write_node(relocation->contents, &relocation->contents->nodes[i], where, sizeof(where));
@@ -149,13 +155,13 @@ gcap_status_t gcap_relocation_check_nodes(gcap_relocation_t* relocation, cudaGra
   return status;
 }
 
-gcap_status_t gcap_relocation_move(gcap_relocation_t* relocation, cudaGraphExec_t exec, uintptr_t* addresses,
+gcap_status_t gcap_relocation_move(gcap_relocation_t* relocation, const cudaGraphExec_t* execs, uintptr_t* addresses,
                                    gcap_value_bytes_t* values, bool* out_torn) {
   *out_torn = false;
-  GCAP_RETURN_IF_ERROR(make_context_current(exec));
-  gcap_status_t status = swap(relocation, exec, addresses, values);
+  GCAP_RETURN_IF_ERROR(make_context_current(last_of(relocation, execs)));
+  gcap_status_t status = swap(relocation, execs, addresses, values);
   if (status == NULL) return NULL;
-  gcap_status_t undone = swap(relocation, exec, addresses, values);
+  gcap_status_t undone = swap(relocation, execs, addresses, values);
   *out_torn = undone != NULL;
   return gcap_status_join(status, undone);
 }

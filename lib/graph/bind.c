@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "lib/graph/audit.h"
+#include "lib/graph/segment_launch.h"
 #include "lib/internal/cuda_guard.h"
 
 static gcap_status_t check_has_buffers(const gcap_graph_slot_t* slot) {
@@ -57,8 +58,8 @@ static gcap_status_t move(const gcap_graph_slot_t* slot, bool* out_torn) {
   GCAP_RETURN_IF_ERROR(gcap_thread_enter(graph->device_id, &previous));
   const gcap_graph_values_t* values = &graph->moving->values;
   if (values->count != 0) memcpy(values->moved, values->wanted, values->count * sizeof(*values->moved));
-  gcap_status_t status =
-      gcap_relocation_move(graph->moving->relocation, graph->exec, graph->moving->addresses, values->moved, out_torn);
+  gcap_status_t status = gcap_relocation_move(graph->moving->relocation, gcap_graph_execs(graph),
+                                              graph->moving->addresses, values->moved, out_torn);
   gcap_status_t left = gcap_thread_leave(graph->device_id, &previous);
   *out_torn |= status == NULL && left != NULL;
   return gcap_status_join(status, left);
@@ -159,6 +160,7 @@ gcap_status_t gcap_graph_manager_bind(gcap_graph_manager_t* manager, int id, siz
   gcap_graph_slot_t* slot = NULL;
   gcap_status_t status = gcap_graph_find_replayable(manager, id, &slot);
   if (status == NULL) status = gcap_graph_check_alone(slot);
+  if (status == NULL && slot->graph == manager->in_hole) status = gcap_graph_check_no_hole(manager);
   if (status == NULL) status = bind_one(slot, buffer, address);
   status = gcap_graph_name_failure(slot, status);
   pthread_mutex_unlock(&manager->mutex);

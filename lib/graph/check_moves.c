@@ -214,6 +214,11 @@ static gcap_status_t begin(trials_t* trials) {
   pthread_mutex_lock(&trials->manager->mutex);
   gcap_status_t status = gcap_graph_find_replayable(trials->manager, trials->id, &slot);
   if (status == NULL) status = gcap_graph_check_alone(slot);
+  if (status == NULL && slot->graph->holes != NULL) {
+    status = GCAP_STATUS(GCAP_FAILED_PRECONDITION,
+                         "graph id %d has holes, whose functions a trial would call: its moves cannot be checked",
+                         trials->id);
+  }
   if (status == NULL) status = read_buffers(trials, slot);
   pthread_mutex_unlock(&trials->manager->mutex);
   if (status == NULL) status = gcap_check_stream_not_capturing(trials->stream, "graph id %d", trials->id);

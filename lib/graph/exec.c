@@ -31,6 +31,22 @@ static gcap_status_t destroy_exec(cudaGraphExec_t exec) {
   return pushed != NULL ? gcap_status_join(pushed, status) : gcap_status_join(status, gcap_relaxed_pop(mode));
 }
 
+// With the executables of all segments but the last one.
+static gcap_status_t destroy_holes(gcap_graph_captured_t* captured) {
+  gcap_graph_holes_t* holes = captured->holes;
+  if (holes == NULL) return NULL;
+  gcap_status_t status = NULL;
+  for (size_t i = 0; i < holes->list.count; ++i) {
+    if (holes->execs[i] != NULL) status = gcap_status_join(status, destroy_exec(holes->execs[i]));
+  }
+  for (size_t i = 0; i < captured->use.more_execs; ++i) gcap_graph_cost_forget(captured->device_id, 0);
+  status = gcap_status_join(status, gcap_graph_hole_list_free(&holes->list));
+  free(holes->execs);
+  free(holes->addresses);
+  free(holes);
+  return status;
+}
+
 gcap_status_t gcap_graph_captured_destroy(gcap_graph_captured_t* captured) {
   gcap_status_t status = NULL;
   if (captured->launched != NULL) status = GCAP_CUDA(cudaEventDestroy(captured->launched));
@@ -39,6 +55,7 @@ gcap_status_t gcap_graph_captured_destroy(gcap_graph_captured_t* captured) {
     status = gcap_status_join(status, destroy_exec(captured->exec));
     gcap_graph_cost_forget(captured->device_id, captured->use.kernels);
   }
+  status = gcap_status_join(status, destroy_holes(captured));
   if (captured->source != NULL) status = gcap_status_join(status, GCAP_CUDA(cudaGraphDestroy(captured->source)));
   gcap_retained_release(captured->retained);
   gcap_graph_guards_release(captured->guards);
@@ -86,6 +103,29 @@ static gcap_status_t try_to_update(gcap_graph_slot_t* slot, gcap_graph_captured_
                               slot->id);
 }
 
+static size_t count_nodes(const gcap_contents_t* contents, size_t graph) {
+  size_t count = 0;
+  for (size_t i = 0; i < contents->count; ++i) count += contents->nodes[i].graph == graph;
+  return count;
+}
+
+// Gives the segments before the last one executables. One without nodes needs none.
+static gcap_status_t instantiate_segments(gcap_graph_captured_t* captured) {
+  gcap_graph_holes_t* holes = captured->holes;
+  const size_t count = holes->list.count;
+  holes->execs[count] = captured->exec;
+  holes->is_last_empty = count_nodes(&captured->contents, count) == 0;
+  for (size_t i = 0; i < count; ++i) {
+    if (count_nodes(&captured->contents, i) == 0) continue;
+    const gcap_graph_cost_watch_t watch = gcap_graph_cost_begin(captured->device_id, 0, /*may_measure=*/false);
+    gcap_status_t status = instantiate(holes->list.items[i].before, &holes->execs[i]);
+    gcap_graph_cost_end(&watch, status == NULL);
+    if (status != NULL) return status;
+    ++captured->use.more_execs;
+  }
+  return NULL;
+}
+
 // Gives `captured` an executable: the one that `slot` has, or a new one. Both may allocate, which would break another
 // thread's capture in global mode.
 static gcap_status_t make_exec(gcap_graph_slot_t* slot, gcap_graph_captured_t* captured, gcap_graph_build_t* build) {
@@ -94,9 +134,11 @@ static gcap_status_t make_exec(gcap_graph_slot_t* slot, gcap_graph_captured_t* c
   GCAP_RETURN_IF_ERROR(gcap_relaxed_push(&mode));
   gcap_status_t status = NULL;
   // The nodes of the graph that an executable was made from are what names its nodes, so one that may move is new.
-  const bool may_update = slot->graph != NULL && captured->moving == NULL;
+  const bool may_update =
+      slot->graph != NULL && captured->moving == NULL && captured->holes == NULL && slot->graph->holes == NULL;
   if (may_update) build->update_refusal = try_to_update(slot, captured);
   if (captured->exec == NULL) status = instantiate(captured->source, &captured->exec);
+  if (status == NULL && captured->holes != NULL) status = instantiate_segments(captured);
   build->instantiate_ns = gcap_now_ns() - begin_ns;
   return gcap_status_join(status, gcap_relaxed_pop(mode));
 }
@@ -108,10 +150,11 @@ static gcap_status_t launch_first(const gcap_graph_manager_t* manager, const gca
   if (captured->moving != NULL) {
     GCAP_RETURN_IF_ERROR(gcap_graph_values_write(&captured->moving->values, captured->stream));
   }
-  if (manager->options.upload || !is_launched) {
-    GCAP_RETURN_IF_ERROR(GCAP_CUDA(cudaGraphUpload(captured->exec, captured->stream)));
+  const cudaGraphExec_t* execs = gcap_graph_execs(captured);
+  for (size_t i = 0; i < captured->contents.num_graphs && (manager->options.upload || !is_launched); ++i) {
+    if (execs[i] != NULL) GCAP_RETURN_IF_ERROR(GCAP_CUDA(cudaGraphUpload(execs[i], captured->stream)));
   }
-  if (!is_launched) return NULL;
+  if (!is_launched || captured->holes != NULL) return NULL;
   return GCAP_CUDA(cudaGraphLaunch(captured->exec, captured->stream));
 }
 
@@ -124,10 +167,10 @@ static gcap_status_t start(const gcap_graph_manager_t* manager, gcap_graph_slot_
   captured->use.kernels = captured->contents.num_kernels;
   captured->use.has_exec = true;
   // An update takes nothing, and the first launch brings the memory of allocation nodes too.
-  const bool may_measure = slot->graph == NULL && captured->use.node_bytes == 0;
+  const bool may_measure = slot->graph == NULL && captured->use.node_bytes == 0 && captured->holes == NULL;
   const gcap_graph_cost_watch_t watch = gcap_graph_cost_begin(captured->device_id, captured->use.kernels, may_measure);
   gcap_status_t status = make_exec(slot, captured, build);
-  if (status == NULL && captured->moving != NULL) gcap_graph_moving_try(captured->moving, captured->exec);
+  if (status == NULL && captured->moving != NULL) gcap_graph_moving_try(captured->moving, gcap_graph_execs(captured));
   if (status == NULL) status = launch_first(manager, captured, is_launched);
   gcap_graph_cost_end(&watch, captured->exec != NULL && !captured->updated);
   return status;
@@ -193,6 +236,27 @@ static void destroy_on_unwind(gcap_graph_captured_t** unsettled) {
   if (*unsettled != NULL) gcap_status_ignore(gcap_graph_captured_destroy(*unsettled));  // the exception tells
 }
 
+// Gives the graph the holes of its work, and reads all segments.
+static gcap_status_t read_segments(gcap_graph_open_run_t* run, gcap_graph_captured_t* captured, bool with_arguments) {
+  const gcap_graph_moving_t* moving = captured->moving;
+  const size_t num_addresses = moving != NULL ? moving->count + moving->values.count : 0;
+  const size_t count = run->stated.holes.count + 1;
+  cudaGraph_t* segments = gcap_graph_hole_list_segments(&run->stated.holes, captured->source);
+  if (segments == NULL) return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory for %zu segments", count);
+  gcap_status_t status = gcap_contents_read_all(segments, count, with_arguments, &captured->contents);
+  if (status == NULL) status = gcap_graph_holes_create(&run->stated.holes, num_addresses, &captured->holes);
+  free(segments);
+  return status;
+}
+
+// The executables are independent of the graphs they were made from.
+static gcap_status_t drop_sources(gcap_graph_captured_t* captured) {
+  gcap_status_t status = GCAP_CUDA(cudaGraphDestroy(captured->source));
+  captured->source = NULL;
+  if (captured->holes == NULL) return status;
+  return gcap_status_join(status, gcap_graph_hole_list_drop_graphs(&captured->holes->list));
+}
+
 gcap_status_t gcap_graph_captured_build(const gcap_graph_manager_t* manager, gcap_graph_slot_t* slot,
                                         gcap_graph_open_run_t* run, cudaGraph_t source, gcap_retained_t* retained,
                                         gcap_graph_build_t* out_build) {
@@ -214,7 +278,7 @@ gcap_status_t gcap_graph_captured_build(const gcap_graph_manager_t* manager, gca
   GCAP_AT_SCOPE_END(destroy_on_unwind) gcap_graph_captured_t* unsettled = captured;
   gcap_status_t status = settle_guards(run, captured);
   unsettled = NULL;
-  if (status == NULL) status = gcap_contents_read(source, with_arguments, &captured->contents);
+  if (status == NULL) status = read_segments(run, captured, with_arguments);
   if (status == NULL && may_move) status = gcap_graph_moving_relocate(captured->moving, &captured->contents);
   if (status == NULL) status = gcap_graph_note_memory(manager, captured);
   if (status == NULL) out_build->change = explain_change(slot, &captured->contents);
@@ -227,9 +291,7 @@ gcap_status_t gcap_graph_captured_build(const gcap_graph_manager_t* manager, gca
   }
   out_build->nodes = captured->contents.num_top;
   if (!manager->options.keep_source && !is_movable(captured)) {
-    // The executable is independent of the graph it was made from.
-    status = GCAP_CUDA(cudaGraphDestroy(source));
-    captured->source = NULL;
+    status = drop_sources(captured);
   }
   out_build->captured = captured;
   return status;

@@ -316,6 +316,10 @@ gcap_status_t gcap_graph_manager_dump(gcap_graph_manager_t* manager, int id, con
   pthread_mutex_lock(&manager->mutex);
   gcap_graph_slot_t* slot = NULL;
   gcap_status_t status = gcap_graph_find(manager, id, &slot);
+  if (status == NULL && slot->graph->holes != NULL) {
+    status = GCAP_STATUS(GCAP_FAILED_PRECONDITION, "graph id %d has %zu holes, and a file has one graph", id,
+                         slot->graph->holes->list.count);
+  }
   if (status == NULL && slot->graph->source == NULL) {
     status = GCAP_STATUS(GCAP_FAILED_PRECONDITION,
                          "graph id %d was captured without its source: set the manager's option keep_source", id);

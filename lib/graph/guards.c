@@ -87,10 +87,14 @@ static gcap_status_t check_integer(const gcap_graph_guard_t* guard) {
 }
 
 // A variable of the work, on the stack of its thread.
-static gcap_status_t check_outlives_work(const gcap_graph_guard_t* guard) {
-  const uintptr_t address = (uintptr_t)guard->address, end = (uintptr_t)work_frame;
+bool gcap_graph_is_on_stack_of_work(const void* variable) {
+  const uintptr_t address = (uintptr_t)variable, end = (uintptr_t)work_frame;
   const uintptr_t begin = (uintptr_t)__builtin_frame_address(0);
-  if (address < begin || address >= end || end - begin > MAX_WORK_BYTES) return NULL;
+  return address >= begin && address < end && end - begin <= MAX_WORK_BYTES;
+}
+
+static gcap_status_t check_outlives_work(const gcap_graph_guard_t* guard) {
+  if (!gcap_graph_is_on_stack_of_work(guard->address)) return NULL;
   return GCAP_STATUS(GCAP_INVALID_ARGUMENT,
                      "guard '%s' looks at %p, a variable of the work, which is gone when the work has returned: let it "
                      "look at memory that lives as long as the graph",
@@ -126,6 +130,7 @@ static void stated_deinit(gcap_graph_stated_t* stated) {
 void gcap_graph_stated_free(gcap_graph_stated_list_t* list) {
   for (size_t i = 0; i < list->count; ++i) stated_deinit(&list->items[i]);
   free(list->items);
+  gcap_status_ignore(gcap_graph_hole_list_free(&list->holes));  // of a capture that failed, which is what is told
   *list = (gcap_graph_stated_list_t){0};
 }
 
@@ -219,6 +224,7 @@ static gcap_status_t state(const gcap_graph_guard_t* guard, const char* file, in
   gcap_graph_guard_init(&known);
   GCAP_RETURN_IF_ERROR(gcap_sized_read(&guard_type, guard, &known));
   GCAP_RETURN_IF_ERROR(gcap_graph_refuse_in_guard("gcap_graph_guard_state"));
+  GCAP_RETURN_IF_ERROR(gcap_graph_refuse_in_hole("gcap_graph_guard_state"));
   GCAP_RETURN_IF_ERROR(check(&known));
   if (file == NULL) file = "";
   gcap_graph_stated_list_t* list = capture != NULL ? gcap_capture_owner(capture) : NULL;
@@ -249,7 +255,7 @@ gcap_status_t gcap_graph_stated_compare(const gcap_graph_stated_list_t* a, const
                          stated->name, stated->file, stated->line);
     }
   }
-  return NULL;
+  return gcap_graph_hole_list_compare(&a->holes, &b->holes);
 }
 
 // --- The guards of a graph ------------------------------------------------------------------------------------------
@@ -282,8 +288,10 @@ gcap_status_t gcap_graph_guards_create(gcap_graph_stated_list_t* list, gcap_grap
   if (guards == NULL) return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory for %zu guards", list->count);
   atomic_init(&guards->refs, 1);
   qsort(list->items, list->count, sizeof(*list->items), by_rank);
+  const gcap_graph_hole_list_t holes = list->holes;
+  list->holes = (gcap_graph_hole_list_t){0};
   guards->stated = *list;
-  *list = (gcap_graph_stated_list_t){0};
+  *list = (gcap_graph_stated_list_t){.holes = holes};
   for (size_t i = 0; i < guards->stated.count; ++i) {
     const gcap_graph_stated_t* stated = &guards->stated.items[i];
     if (is_word(stated, &guards->words[i])) ++guards->num_words;

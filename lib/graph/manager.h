@@ -15,6 +15,7 @@
 #include "lib/contents/inner.h"
 #include "lib/graph/cost.h"
 #include "lib/graph/guards.h"
+#include "lib/graph/holes.h"
 #include "lib/graph/inner.h"
 #include "lib/graph/keys.h"
 #include "lib/graph/moving.h"
@@ -32,7 +33,8 @@
 typedef struct gcap_graph_memory_use {
   size_t node_bytes;   // of its allocation nodes
   size_t value_bytes;  // of its values in memory, on the device
-  size_t kernels;      // kernel nodes of its executable
+  size_t kernels;      // kernel nodes of its executables
+  size_t more_execs;   // beside one
   int device_id;
   bool has_exec;
 } gcap_graph_memory_use_t;
@@ -46,6 +48,7 @@ typedef struct gcap_graph_captured {
   cudaStream_t stream;          // that captured it
   gcap_life_t* stream_life;     // NULL: not a stream of gcap
   gcap_graph_guards_t* guards;  // NULL: the graph depends on no decision
+  gcap_graph_holes_t* holes;    // NULL: it is one segment; else `exec` and `source` are those of the last one
   cudaGraph_t source;           // with the option keep_source, or if the graph can be moved
   gcap_retained_t* retained;
   gcap_graph_signature_t* signature;  // NULL: not signed
@@ -111,7 +114,8 @@ typedef struct gcap_graph_open_run {
   gcap_graph_moving_t* moving;  // NULL: the run was begun without buffers
   gcap_graph_stated_list_t stated;
   bool is_rehearsal;
-  bool is_undecided;  // the guards of its captures differ
+  bool is_undecided;  // the guards or the holes of its captures differ
+  bool is_left;       // gcap_capture_is_left
   gcap_why_eager_t why_eager;
   bool tells_of_fixed;  // the first run that is eager because the id's graph cannot be moved
   bool capture_only;
@@ -121,11 +125,12 @@ typedef struct gcap_graph_open_run {
 struct gcap_graph_manager {
   // What a replay reads and writes comes first, in two lines of the cache: up to run.stream.
   pthread_mutex_t mutex;
-  atomic_bool scope_open;   // the open run's capture scope is, or is about to be; its thread may close it at any time
-  bool has_budget;          // replays keep `captured` in order
-  bool audits_replays;      // each replay looks whether its memory is its own
-  bool is_ending;           // gcap_graph_manager_destroy has begun to release
-  gcap_hash_table_t slots;  // of gcap_graph_slot_cell_t
+  atomic_bool scope_open;  // the open run's capture scope is, or is about to be; its thread may close it at any time
+  bool has_budget;         // replays keep `captured` in order
+  bool audits_replays;     // each replay looks whether its memory is its own
+  bool is_ending;          // gcap_graph_manager_destroy has begun to release
+  gcap_graph_captured_t* in_hole;  // between its first and its last segment; NULL: none is
+  gcap_hash_table_t slots;         // of gcap_graph_slot_cell_t
   gcap_graph_keys_t keys;
   gcap_graph_open_run_t run;
   gcap_graph_slot_list_t captured;  // the slots with a graph
@@ -212,7 +217,9 @@ gcap_status_t gcap_graph_find_replayable(gcap_graph_manager_t* manager, int id, 
 static inline void gcap_graph_measure(const gcap_graph_memory_use_t* use, const gcap_retained_t* retained,
                                       gcap_graph_info_t* info) {
   info->kernel_nodes = use->kernels;
-  info->exec_bytes = use->has_exec ? gcap_graph_exec_bytes(use->device_id, use->kernels) : 0;
+  info->exec_bytes = use->has_exec ? gcap_graph_exec_bytes(use->device_id, use->kernels) +
+                                         use->more_execs * gcap_graph_exec_bytes(use->device_id, 0)
+                                   : 0;
   info->bytes = use->node_bytes + use->value_bytes + info->exec_bytes + gcap_retained_bytes(retained);
 }
 
@@ -227,14 +234,18 @@ typedef struct gcap_graph_build {
   gcap_status_t change;          // what differs from the graph before
 } gcap_graph_build_t;
 
-// Makes what is kept of a finished capture and launches it once, unless the run is capture_only: `slot`'s executable is
-// updated, or a new one made. Called without the mutex, by the thread of the run, while the id is CAPTURING, so that
-// nobody else touches the slot's executable; of the slot nothing else is changed. Takes `source` and `retained`, and
-// the run's signature. On failure nothing was launched, and what `slot` had it still has. A status beside a captured
-// graph is one of cleaning up.
+// Makes what is kept of a finished capture and launches it once, unless the run is capture_only or has holes: `slot`'s
+// executable is updated, or a new one made. Called without the mutex, by the thread of the run, while the id is
+// CAPTURING, so that nobody else touches the slot's executable; of the slot nothing else is changed. Takes `source` and
+// `retained`, and the run's signature. On failure nothing was launched, and what `slot` had it still has. A status
+// beside a captured graph is one of cleaning up.
 gcap_status_t gcap_graph_captured_build(const gcap_graph_manager_t* manager, gcap_graph_slot_t* slot,
                                         gcap_graph_open_run_t* run, cudaGraph_t source, gcap_retained_t* retained,
                                         gcap_graph_build_t* out_build);
+// The executables of its segments.
+static inline const cudaGraphExec_t* gcap_graph_execs(const gcap_graph_captured_t* captured) {
+  return captured->holes != NULL ? captured->holes->execs : &captured->exec;
+}
 // Destroys all of it. Needs no lock.
 gcap_status_t gcap_graph_captured_destroy(gcap_graph_captured_t* captured);
 
@@ -246,6 +257,8 @@ gcap_status_t gcap_graph_replay(gcap_graph_manager_t* manager, const gcap_run_t*
 
 // Launches the slot's graph on `stream`.
 gcap_status_t gcap_graph_launch_on(gcap_graph_manager_t* manager, gcap_graph_slot_t* slot, cudaStream_t stream);
+// Orders the stream that captured the graph behind what was launched on another one, by an event or by a wait.
+gcap_status_t gcap_graph_order_back(gcap_graph_captured_t* captured, cudaStream_t stream) GCAP_NODISCARD;
 
 // --- release.c ---
 

@@ -200,10 +200,10 @@ void gcap_graph_moving_place(const gcap_graph_moving_t* moving, bool is_rehearsa
   }
 }
 
-gcap_status_t gcap_graph_moving_end_rehearsal(gcap_graph_moving_t* moving, cudaGraph_t graph) {
+gcap_status_t gcap_graph_moving_end_rehearsal(gcap_graph_moving_t* moving, const cudaGraph_t* graphs, size_t count) {
   const size_t set = moving->num_rehearsed;
   gcap_contents_t* contents = &moving->rehearsed[set];
-  gcap_status_t status = gcap_contents_read(graph, /*with_arguments=*/true, contents);
+  gcap_status_t status = gcap_contents_read_all(graphs, count, /*with_arguments=*/true, contents);
   if (status == NULL) status = gcap_left_behind_note_sources(contents, moving->buffers, moving->count, set);
   if (status == NULL) {
     ++moving->num_rehearsed;
@@ -270,9 +270,9 @@ gcap_status_t gcap_graph_moving_relocate(gcap_graph_moving_t* moving, gcap_conte
   return NULL;
 }
 
-void gcap_graph_moving_try(gcap_graph_moving_t* moving, cudaGraphExec_t exec) {
+void gcap_graph_moving_try(gcap_graph_moving_t* moving, const cudaGraphExec_t* execs) {
   if (gcap_graph_moving_stays(moving)) return;
-  moving->refusal = gcap_relocation_check_nodes(moving->relocation, exec);
+  moving->refusal = gcap_relocation_check_nodes(moving->relocation, execs);
 }
 
 // --- Binding --------------------------------------------------------------------------------------------------------

@@ -81,14 +81,15 @@ bool gcap_graph_moving_needs_rehearsal(const gcap_graph_moving_t* moving);
 bool gcap_graph_moving_open_rehearsal(gcap_graph_moving_t* moving, cudaStream_t stream);
 // Where the work of a run finds its buffers, and behind them its values. `is_rehearsal`: in the rehearsal that is open.
 void gcap_graph_moving_place(const gcap_graph_moving_t* moving, bool is_rehearsal, void** out_addresses);
-// After it: keeps what is inside `graph`, and gives the stand-ins back.
-gcap_status_t gcap_graph_moving_end_rehearsal(gcap_graph_moving_t* moving, cudaGraph_t graph);
+// After it: keeps what is inside the graphs of its segments, and gives the stand-ins back.
+gcap_status_t gcap_graph_moving_end_rehearsal(gcap_graph_moving_t* moving, const cudaGraph_t* graphs, size_t count);
 
 // Finds out whether the captured graph can be moved, and keeps that in `moving`. `contents` outlives `moving`.
 //   RESOURCE_EXHAUSTED  no host memory
 gcap_status_t gcap_graph_moving_relocate(gcap_graph_moving_t* moving, gcap_contents_t* contents);
-// Asks the driver whether it changes the nodes of the executable, of a graph that can be moved so far.
-void gcap_graph_moving_try(gcap_graph_moving_t* moving, cudaGraphExec_t exec);
+// Asks the driver whether it changes the nodes of the executables, one for each segment, of a graph that can be moved
+// so far.
+void gcap_graph_moving_try(gcap_graph_moving_t* moving, const cudaGraphExec_t* execs);
 
 // Whether the graph stays at the buffers of its capture, or where it was bound last.
 static inline bool gcap_graph_moving_stays(const gcap_graph_moving_t* moving) {

@@ -41,12 +41,14 @@ void gcap_graph_plan_add_retained(gcap_graph_plan_t* plan, const gcap_retained_t
 }
 
 // Of a stream that captures no more: the device of one that does cannot be asked (rule R24 of the capture rules).
-static gcap_status_t add_graph(cudaStream_t stream, cudaGraph_t graph, gcap_graph_plan_t* plan) {
+static gcap_status_t add_graph(cudaStream_t stream, const cudaGraph_t* segments, size_t count,
+                               gcap_graph_plan_t* plan) {
   int device_id = 0;
   GCAP_RETURN_IF_ERROR(GCAP_CUDA(cudaStreamGetDevice(stream, &device_id)));
   gcap_contents_t contents;
-  GCAP_RETURN_IF_ERROR(gcap_contents_read(graph, /*with_arguments=*/false, &contents));
-  const size_t exec_bytes = gcap_graph_exec_bytes(device_id, contents.num_kernels);
+  GCAP_RETURN_IF_ERROR(gcap_contents_read_all(segments, count, /*with_arguments=*/false, &contents));
+  const size_t exec_bytes =
+      gcap_graph_exec_bytes(device_id, contents.num_kernels) + (count - 1) * gcap_graph_exec_bytes(device_id, 0);
   ++plan->graphs;
   plan->nodes += contents.num_top;
   plan->kernel_nodes += contents.num_kernels;
@@ -55,6 +57,15 @@ static gcap_status_t add_graph(cudaStream_t stream, cudaGraph_t graph, gcap_grap
   plan->bytes += exec_bytes + contents.allocated_bytes;
   gcap_contents_free(&contents);
   return NULL;
+}
+
+static gcap_status_t add_segments(cudaStream_t stream, cudaGraph_t last, const gcap_graph_hole_list_t* holes,
+                                  gcap_graph_plan_t* plan) {
+  cudaGraph_t* segments = gcap_graph_hole_list_segments(holes, last);
+  if (segments == NULL) return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory for the segments of a graph");
+  gcap_status_t status = add_graph(stream, segments, holes->count + 1, plan);
+  free(segments);
+  return status;
 }
 
 bool gcap_graph_plan_add_captured(gcap_graph_plan_t* plan, gcap_graph_manager_t* manager, int id) {
@@ -75,12 +86,11 @@ bool gcap_graph_plan_add_captured(gcap_graph_plan_t* plan, gcap_graph_manager_t*
 static void abort_on_unwind(gcap_capture_t** unfinished) { gcap_capture_abort(*unfinished); }
 
 static gcap_status_t capture(const gcap_run_t* run, const gcap_run_resources_t* resources,
-                             const gcap_capture_options_t* options, cudaGraph_t* out_graph,
-                             gcap_retained_t** out_retained) {
+                             const gcap_capture_options_t* options, gcap_graph_stated_list_t* stated,
+                             cudaGraph_t* out_graph, gcap_retained_t** out_retained) {
   gcap_capture_t* scope = NULL;
   GCAP_RETURN_IF_ERROR(gcap_capture_begin(resources->cuda_stream, options, &scope));
-  GCAP_AT_SCOPE_END(gcap_graph_stated_free) gcap_graph_stated_list_t stated = {0};  // nobody replays
-  gcap_capture_set_owner(scope, &stated);
+  gcap_capture_set_owner(scope, stated);
   GCAP_AT_SCOPE_END(abort_on_unwind) gcap_capture_t* unfinished = scope;
   gcap_status_t status = run->work(run->user, resources);
   unfinished = NULL;
@@ -94,11 +104,13 @@ gcap_status_t gcap_graph_rehearse(const gcap_run_t* run, const gcap_run_resource
                                   gcap_graph_plan_t* plan) {
   cudaGraph_t graph = NULL;
   gcap_retained_t* retained = NULL;
-  gcap_status_t status = capture(run, resources, options, &graph, &retained);
+  GCAP_AT_SCOPE_END(gcap_graph_stated_free) gcap_graph_stated_list_t stated = {0};  // nobody replays
+  gcap_status_t status = capture(run, resources, options, &stated, &graph, &retained);
   if (graph != NULL) {
     gcap_graph_plan_t more = *plan;
-    status = add_graph(resources->cuda_stream, graph, &more);
+    status = add_segments(resources->cuda_stream, graph, &stated.holes, &more);
     status = gcap_status_join(status, GCAP_CUDA(cudaGraphDestroy(graph)));
+    status = gcap_status_join(status, gcap_graph_hole_list_free(&stated.holes));
     if (status == NULL) *plan = more;
   }
   if (status == NULL) {

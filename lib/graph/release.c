@@ -15,6 +15,7 @@
 // happen without the mutex.
 
 #include "lib/graph/manager.h"
+#include "lib/graph/segment_launch.h"
 #include "lib/internal/cuda_event.h"
 
 // --- Knowing when the last launch is done ---------------------------------------------------------------------------
@@ -168,6 +169,7 @@ static gcap_graph_captured_t* take_graph(gcap_graph_manager_t* manager, gcap_gra
   const gcap_graph_info_t info = slot->info;
   slot->info.state = gcap_graph_state_after(slot->info.state, GCAP_GRAPH_STEP_EVICT);
   slot->info.nodes = 0;
+  slot->info.holes = 0;
   ++slot->info.evictions;
   gcap_graph_captured_t* captured = gcap_graph_slot_set_graph(manager, slot, NULL);
   captured->info = info;
@@ -195,11 +197,15 @@ static bool is_marked(const gcap_graph_captured_t* captured) {
   return captured->launched != NULL || !gcap_life_goes_on(captured->stream_life);
 }
 
-// No graph of an id is released while one is captured: `first` is the id's, which that would be.
+// No graph of an id is released while one is captured, which would be `first`, the id's.
 static gcap_status_t check_not_captured_now(const gcap_graph_slot_t* first) {
   if (first->info.state != GCAP_GRAPH_CAPTURING) return NULL;
   return GCAP_STATUS(GCAP_FAILED_PRECONDITION, "graph id %d is being captured%s", first->id,
                      first->graph != NULL ? " again" : "");
+}
+
+static gcap_status_t check_not_in_hole(const gcap_graph_manager_t* manager, const gcap_graph_slot_t* slot) {
+  return slot->graph != NULL && slot->graph == manager->in_hole ? gcap_graph_check_no_hole(manager) : NULL;
 }
 
 // A graph that may be launched again must not have an event behind an earlier launch.
@@ -215,7 +221,8 @@ static gcap_status_t mark_id(const gcap_graph_manager_t* manager, gcap_graph_slo
   gcap_status_t status = check_not_captured_now(first);
   gcap_graph_slot_t* slot = first;
   for (; status == NULL && slot != NULL; slot = slot->variant) {
-    if (slot->graph != NULL) status = gcap_graph_mark_last_launch(manager, slot->graph);
+    status = check_not_in_hole(manager, slot);
+    if (status == NULL && slot->graph != NULL) status = gcap_graph_mark_last_launch(manager, slot->graph);
   }
   for (gcap_graph_slot_t* marked = first; status != NULL && marked != slot; marked = marked->variant) {
     if (marked->graph != NULL) status = unmark(marked->graph, status);
@@ -275,6 +282,7 @@ static gcap_status_t mark_all(gcap_graph_manager_t* manager, gcap_status_t* fail
   gcap_status_t refusal = NULL;
   for (gcap_graph_slot_t* slot = manager->captured.newest; refusal == NULL && slot != NULL; slot = slot->older) {
     refusal = check_not_captured_now(gcap_graph_find_slot(manager, slot->id));
+    if (refusal == NULL) refusal = check_not_in_hole(manager, slot);
     if (refusal == NULL) refusal = mark_or_refuse(manager, slot->graph, failures);
   }
   for (gcap_graph_captured_t* captured = manager->retired; refusal == NULL && captured != NULL;

@@ -12,6 +12,7 @@
 #include "lib/graph/bind.h"
 #include "lib/graph/inner.h"
 #include "lib/graph/manager.h"
+#include "lib/graph/segment_launch.h"
 #include "lib/graph/variants.h"
 #include "lib/internal/cuda_event.h"
 #include "lib/internal/stream_table.h"
@@ -41,11 +42,18 @@ static __attribute__((noinline)) gcap_status_t adopt_life(gcap_graph_captured_t*
 
 // Whether the stream that captured it can be given work.
 static inline gcap_status_t check_stream(const gcap_graph_manager_t* manager, gcap_graph_captured_t* captured) {
+  if (manager->in_hole != NULL) return gcap_graph_check_no_hole(manager);
   if (!gcap_life_goes_on(captured->stream_life)) GCAP_RETURN_IF_ERROR(adopt_life(captured));
   // A launch into a capture of ours, by another thread, would break it. Unless that thread is gone, and its scope too.
   if (!gcap_graph_is_captured_on(manager, captured->stream)) return NULL;
   return GCAP_STATUS(GCAP_FAILED_PRECONDITION, "graph id %d: another thread is capturing graph id %d on its stream",
                      captured->id, manager->run.id);
+}
+
+static __attribute__((noinline)) gcap_status_t launch_with_holes(gcap_graph_manager_t* manager, gcap_graph_slot_t* slot,
+                                                                 cudaStream_t stream) {
+  if (manager->has_budget) gcap_graph_slot_touch(manager, slot);
+  return gcap_graph_launch_segments(manager, slot, stream);
 }
 
 // Launches the slot's graph on the stream that captured it. A part of two ways, of which one is that of most replays.
@@ -54,6 +62,7 @@ static inline __attribute__((always_inline)) gcap_status_t launch(gcap_graph_man
   gcap_graph_captured_t* captured = slot->graph;
   GCAP_RETURN_IF_ERROR(check_stream(manager, captured));
   if (manager->audits_replays) GCAP_RETURN_IF_ERROR(gcap_graph_check_memory(captured));
+  if (captured->holes != NULL) return launch_with_holes(manager, slot, captured->stream);
   // Not GCAP_CUDA, whose success is a call: nobody's ledger is open here.
   const cudaError_t answer = cudaGraphLaunch(captured->exec, captured->stream);
   if (answer != cudaSuccess) {
@@ -104,6 +113,20 @@ static gcap_status_t recover_order(gcap_graph_captured_t* captured, cudaStream_t
   return gcap_status_join(failure, waited);
 }
 
+gcap_status_t gcap_graph_order_back(gcap_graph_captured_t* captured, cudaStream_t stream) {
+  if (stream == captured->stream) return NULL;
+  gcap_status_t status = put_in_order(captured, stream, captured->stream);
+  return status == NULL ? NULL : recover_order(captured, stream, status);
+}
+
+static gcap_status_t launch_elsewhere(gcap_graph_manager_t* manager, gcap_graph_slot_t* slot, cudaStream_t stream) {
+  if (slot->graph->holes != NULL) return launch_with_holes(manager, slot, stream);
+  GCAP_RETURN_IF_ERROR(GCAP_CUDA(cudaGraphLaunch(slot->graph->exec, stream)));
+  ++slot->info.replays;
+  if (manager->has_budget) gcap_graph_slot_touch(manager, slot);
+  return NULL;
+}
+
 // Whether the graph may be launched on the stream.
 static gcap_status_t check_launch(const gcap_graph_manager_t* manager, gcap_graph_captured_t* captured,
                                   cudaStream_t stream) {
@@ -121,11 +144,10 @@ gcap_status_t gcap_graph_launch_on(gcap_graph_manager_t* manager, gcap_graph_slo
   if (manager->audits_replays) GCAP_RETURN_IF_ERROR(gcap_graph_check_memory(captured));
   GCAP_RETURN_IF_ERROR(prepare_order(captured));
   GCAP_RETURN_IF_ERROR(put_in_order(captured, captured->stream, stream));
-  GCAP_RETURN_IF_ERROR(GCAP_CUDA(cudaGraphLaunch(captured->exec, stream)));
-  ++slot->info.replays;
-  if (manager->has_budget) gcap_graph_slot_touch(manager, slot);
-  gcap_status_t status = put_in_order(captured, stream, captured->stream);
-  return status == NULL ? NULL : recover_order(captured, stream, status);
+  const uint64_t replays = slot->info.replays;
+  gcap_status_t status = launch_elsewhere(manager, slot, stream);
+  if (slot->info.replays == replays) return status;  // nothing was launched
+  return gcap_status_join(status, gcap_graph_order_back(captured, stream));
 }
 
 // --- Replays --------------------------------------------------------------------------------------------------------

@@ -18,6 +18,7 @@
 #include "lib/capture/inner.h"
 #include "lib/graph/bind.h"
 #include "lib/graph/inner.h"
+#include "lib/graph/segment_launch.h"
 #include "lib/graph/variants.h"
 #include "lib/internal/forked.h"
 #include "lib/internal/stream_table.h"
@@ -97,6 +98,7 @@ static bool is_in_passing(const gcap_graph_manager_t* manager) {
 
 gcap_status_t gcap_graph_run_check_abandoned(const gcap_graph_manager_t* manager) {
   const gcap_graph_open_run_t* run = &manager->run;
+  GCAP_RETURN_IF_ERROR(gcap_graph_check_no_hole(manager));
   if (!run->is_open) return NULL;
   const gcap_life_t* self = gcap_thread_life();
   if (self == NULL) return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory to close a run of id %d", run->id);
@@ -122,6 +124,7 @@ static gcap_status_t end_eager_values(const gcap_graph_open_run_t* run) {
 
 gcap_status_t gcap_graph_run_close_abandoned(gcap_graph_manager_t* manager) {
   gcap_graph_open_run_t* run = &manager->run;
+  GCAP_RETURN_IF_ERROR(gcap_graph_check_no_hole(manager));
   if (!run->is_open) return NULL;
   GCAP_RETURN_IF_ERROR(gcap_graph_run_check_abandoned(manager));
   const bool is_own_capture = gcap_graph_run_is_own_capture(manager);
@@ -149,6 +152,7 @@ gcap_status_t gcap_graph_run_close_abandoned(gcap_graph_manager_t* manager) {
 // Whether the calling thread has a run open.
 static gcap_status_t check_own_run(const gcap_graph_manager_t* manager) {
   const gcap_graph_open_run_t* run = &manager->run;
+  GCAP_RETURN_IF_ERROR(gcap_graph_check_no_hole(manager));
   if (!run->is_open) return GCAP_STATUS(GCAP_FAILED_PRECONDITION, "no run is open: call gcap_graph_manager_begin_run");
   if (run->thread != gcap_thread_life()) {
     return GCAP_STATUS(GCAP_FAILED_PRECONDITION, "the open run of id %d belongs to another thread", run->id);
@@ -542,8 +546,9 @@ static gcap_status_t commit(gcap_graph_manager_t* manager, gcap_graph_slot_t* sl
   slot->failures_in_a_row = 0;
   slot->info.state = gcap_graph_state_after(slot->info.state, GCAP_GRAPH_STEP_COMMIT);
   slot->info.nodes = build->nodes;
+  slot->info.holes = captured->holes != NULL ? captured->holes->list.count : 0;
   ++slot->info.captures;
-  slot->info.replays += !manager->run.capture_only;
+  if (captured->holes == NULL) slot->info.replays += !manager->run.capture_only;
   slot->is_pinned = manager->run.pinned;
   if (old != NULL && captured->updated) ++slot->info.updates;
   if (old != NULL && !captured->updated) ++slot->info.reinstantiations;
@@ -565,11 +570,18 @@ static void note_build(gcap_graph_slot_t* slot, const gcap_graph_build_t* build)
 }
 
 // A lost device runs nothing eagerly either.
-static gcap_code_t failure_code(gcap_status_t failure) {
-  return gcap_status_code(failure) == GCAP_DEVICE_LOST ? GCAP_DEVICE_LOST : GCAP_CAPTURE_INVALIDATED;
+static gcap_code_t failure_code(const gcap_graph_open_run_t* run, gcap_status_t failure) {
+  if (gcap_status_code(failure) == GCAP_DEVICE_LOST) return GCAP_DEVICE_LOST;
+  return run->is_left ? GCAP_CUDA_ERROR : GCAP_CAPTURE_INVALIDATED;
 }
 
-static gcap_status_t finish_capture(gcap_graph_manager_t* manager, gcap_status_t run_status, bool* out_issued,
+// A status for a capture that left its stream: what the work issued since was executed, so nobody issues it again.
+static void note_left(gcap_graph_open_run_t* run, gcap_run_result_t* result) {
+  run->is_left = gcap_capture_is_left(run->capture);
+  result->was_issued = run->is_left;
+}
+
+static gcap_status_t finish_capture(gcap_graph_manager_t* manager, gcap_status_t run_status, gcap_run_result_t* result,
                                     gcap_graph_captured_t** out_evicted) {
   gcap_graph_open_run_t* run = &manager->run;
   gcap_graph_slot_t* slot = gcap_graph_find_slot(manager, run->id);  // it stays, since it is CAPTURING
@@ -578,23 +590,28 @@ static gcap_status_t finish_capture(gcap_graph_manager_t* manager, gcap_status_t
   gcap_retained_t* retained = NULL;
   pthread_mutex_unlock(&manager->mutex);
   gcap_capture_fail_once(run->capture, run_status);
+  note_left(run, result);
   gcap_status_t status = gcap_capture_end(run->capture, &source, &retained);
   const uint64_t capture_ns = gcap_now_ns() - run->begin_ns;
   if (status == NULL) status = gcap_graph_captured_build(manager, slot, run, source, retained, &build);
   pthread_mutex_lock(&manager->mutex);
   slot->info.capture_ns = capture_ns;
   note_build(slot, &build);
-  *out_issued = build.captured != NULL;
-  if (*out_issued) return gcap_status_join(status, commit(manager, slot, &build, out_evicted));
-  status = gcap_status_annotate(status, failure_code(status), "graph id %d", run->id);
+  if (build.captured != NULL) {
+    result->outcome = run->capture_only ? GCAP_RUN_RECORDED : GCAP_RUN_CAPTURED;
+    result->was_issued = !run->capture_only;
+    if (build.captured->holes != NULL && !run->capture_only) gcap_graph_enter_holes(manager, build.captured);
+    return gcap_status_join(status, commit(manager, slot, &build, out_evicted));
+  }
+  status = gcap_status_annotate(status, failure_code(run, status), "graph id %d", run->id);
   cool_down(manager, slot, status);
   return status;
 }
 
 // Keeps what the work stated in the first rehearsal; another one must state the same.
-static gcap_status_t keep_stated(gcap_graph_open_run_t* run) {
+static gcap_status_t keep_stated(gcap_graph_open_run_t* run, bool is_first) {
   gcap_graph_moving_t* moving = run->moving;
-  if (moving->num_rehearsed == 0) {
+  if (is_first) {
     gcap_graph_stated_free(&moving->stated);
     moving->stated = run->stated;
     run->stated = (gcap_graph_stated_list_t){0};
@@ -605,34 +622,50 @@ static gcap_status_t keep_stated(gcap_graph_open_run_t* run) {
   return undecided;
 }
 
+// Reads the segments of a rehearsal, and keeps what the work stated.
+static gcap_status_t end_rehearsal(gcap_graph_open_run_t* run, cudaGraph_t last) {
+  gcap_graph_hole_list_t* holes = &run->stated.holes;
+  cudaGraph_t* segments = gcap_graph_hole_list_segments(holes, last);
+  if (segments == NULL) {
+    gcap_status_t status = GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory for the segments of a rehearsal");
+    return gcap_status_join(status, gcap_stand_ins_destroy(&run->moving->stand_ins));
+  }
+  const bool is_first = run->moving->num_rehearsed == 0;
+  gcap_status_t status = gcap_graph_moving_end_rehearsal(run->moving, segments, holes->count + 1);
+  free(segments);
+  status = gcap_status_join(status, gcap_graph_hole_list_drop_graphs(holes));
+  gcap_status_t undecided = keep_stated(run, is_first);
+  return undecided != NULL ? gcap_status_join(undecided, status) : status;
+}
+
 // Keeps what a rehearsal recorded for the capture to come. Called without the mutex.
-static gcap_status_t keep_rehearsed(gcap_graph_open_run_t* run, gcap_status_t run_status) {
+static gcap_status_t keep_rehearsed(gcap_graph_open_run_t* run, gcap_status_t run_status, gcap_run_result_t* result) {
   cudaGraph_t graph = NULL;
   gcap_retained_t* retained = NULL;
   gcap_capture_fail_once(run->capture, run_status);
+  note_left(run, result);
   gcap_status_t status = gcap_capture_end(run->capture, &graph, &retained);
   if (status != NULL) return gcap_status_join(status, gcap_stand_ins_destroy(&run->moving->stand_ins));
-  gcap_status_t undecided = keep_stated(run);
-  status = gcap_graph_moving_end_rehearsal(run->moving, graph);
-  if (undecided != NULL) status = gcap_status_join(undecided, status);
+  status = end_rehearsal(run, graph);
   status = gcap_status_join(status, GCAP_CUDA(cudaGraphDestroy(graph)));
   gcap_retained_release(retained);
   return status;
 }
 
 // A rehearsal that failed without memory behind its addresses is done again with it.
-static gcap_status_t finish_rehearsal(gcap_graph_manager_t* manager, gcap_status_t run_status) {
+static gcap_status_t finish_rehearsal(gcap_graph_manager_t* manager, gcap_status_t run_status,
+                                      gcap_run_result_t* result) {
   gcap_graph_open_run_t* run = &manager->run;
   gcap_graph_slot_t* slot = gcap_graph_find_slot(manager, run->id);  // it stays, since it is CAPTURING
   pthread_mutex_unlock(&manager->mutex);
-  gcap_status_t status = keep_rehearsed(run, run_status);
-  const bool is_last = run->moving->needs_memory || run->is_undecided;
+  gcap_status_t status = keep_rehearsed(run, run_status, result);
+  const bool is_last = run->moving->needs_memory || run->is_undecided || run->is_left;
   if (status != NULL && !is_last) {
     gcap_log(GCAP_LOG_INFO, "graph id %d is rehearsed again, with memory: %s", run->id, gcap_status_message(status));
   }
   pthread_mutex_lock(&manager->mutex);
   if (status != NULL && is_last) {
-    status = gcap_status_annotate(status, failure_code(status), "graph id %d, in its rehearsal", run->id);
+    status = gcap_status_annotate(status, failure_code(run, status), "graph id %d, in its rehearsal", run->id);
     cool_down(manager, slot, status);
     return status;
   }
@@ -659,11 +692,11 @@ static gcap_status_t fail_lost_capture(gcap_graph_manager_t* manager) {
   return status;
 }
 
-static gcap_status_t finish_recorded(gcap_graph_manager_t* manager, gcap_status_t run_status, bool* out_issued,
+static gcap_status_t finish_recorded(gcap_graph_manager_t* manager, gcap_status_t run_status, gcap_run_result_t* result,
                                      gcap_graph_captured_t** out_evicted) {
   if (!gcap_graph_run_is_own_capture(manager)) return fail_lost_capture(manager);
-  if (manager->run.is_rehearsal) return finish_rehearsal(manager, run_status);
-  return finish_capture(manager, run_status, out_issued, out_evicted);
+  if (manager->run.is_rehearsal) return finish_rehearsal(manager, run_status, result);
+  return finish_capture(manager, run_status, result, out_evicted);
 }
 
 // The work stopped on purpose, and may have aborted the capture itself. Nothing failed: the id does not cool down.
@@ -685,10 +718,9 @@ static gcap_status_t close_run(gcap_graph_manager_t* manager, gcap_status_t run_
   const gcap_graph_open_run_t* run = &manager->run;
   const gcap_run_trace_t trace = gcap_graph_trace_end(run->trace);
   gcap_status_t status = run_status;
-  bool is_complete = false;
   if (run->capture == NULL) {
     gcap_graph_eager_run_ends();
-    is_complete = run_status == NULL;
+    const bool is_complete = run_status == NULL;
     finish_eager(manager, trace, is_complete);
     result->outcome = is_complete ? GCAP_RUN_EAGER : GCAP_RUN_NOT_DONE;
     result->why_eager = run->why_eager;
@@ -697,11 +729,8 @@ static gcap_status_t close_run(gcap_graph_manager_t* manager, gcap_status_t run_
   } else if (gcap_status_code(run_status) == GCAP_CANCELLED) {
     give_up(manager);
   } else {
-    status = finish_recorded(manager, run_status, &is_complete, out_evicted);
+    status = finish_recorded(manager, run_status, result, out_evicted);
     gcap_status_free(run_status);
-    const gcap_run_outcome_t done = run->capture_only ? GCAP_RUN_RECORDED : GCAP_RUN_CAPTURED;
-    result->outcome = is_complete ? done : GCAP_RUN_NOT_DONE;
-    result->was_issued = is_complete && !run->capture_only;
   }
   status = gcap_status_join(status, drop_moving(manager));
   forget_run(&manager->run);
@@ -741,6 +770,22 @@ static void fail_capture_on_unwind(ending_t* ending) {
   gcap_life_release(ending->stream_life);
 }
 
+static void release_life(gcap_life_t** life) { gcap_life_release(*life); }
+
+// The first launch of a graph with holes, which entered them. Its run is closed: the functions may not return.
+static gcap_status_t launch_captured(gcap_graph_manager_t* manager, int id, cudaStream_t stream,
+                                     gcap_run_result_t* result) {
+  pthread_mutex_lock(&manager->mutex);
+  gcap_graph_slot_t* slot = gcap_graph_find_slot(manager, id);  // the newest is the first, and it stays
+  const uint64_t replays = slot->info.replays;
+  gcap_status_t status = gcap_graph_launch_entered(manager, slot, stream);
+  if (status != NULL) result->outcome = GCAP_RUN_NOT_DONE;
+  result->was_issued = slot->info.replays != replays;
+  status = gcap_graph_name_failure(slot, status);
+  pthread_mutex_unlock(&manager->mutex);
+  return status;
+}
+
 // Called with the mutex, which it gives back.
 static gcap_status_t end_own_run(gcap_graph_manager_t* manager, gcap_status_t run_status, bool synchronize,
                                  gcap_run_result_t* result) {
@@ -755,13 +800,20 @@ static gcap_status_t end_own_run(gcap_graph_manager_t* manager, gcap_status_t ru
   GCAP_AT_SCOPE_END(fail_capture_on_unwind) ending_t ending = {manager, stream_life};
   gcap_status_t status = close_run(manager, run_status, result, &evicted);
   ending.manager = NULL;
-  const bool is_complete = result->outcome != GCAP_RUN_NOT_DONE;
+  gcap_graph_captured_t* entered = manager->in_hole;
+  const bool is_issued = result->outcome != GCAP_RUN_NOT_DONE && entered == NULL;
   pthread_mutex_unlock(&manager->mutex);
-  if (is_complete && synchronize) status = gcap_status_join(status, wait_for_run(id, is_eager, stream, stream_life));
-  gcap_life_release(stream_life);
+  if (is_issued && synchronize) status = gcap_status_join(status, wait_for_run(id, is_eager, stream, stream_life));
   status = gcap_status_join(status, gcap_graph_clean_up(manager, evicted));
   if (status != run_status) status = gcap_graph_name_failure_of(manager, id, status);
   gcap_graph_manager_let_go(manager);
+  GCAP_AT_SCOPE_END(release_life) gcap_life_t* held_life = stream_life;
+  (void)held_life;
+  if (entered == NULL) return status;
+  status = gcap_status_join(status, launch_captured(manager, id, stream, result));
+  if (result->outcome != GCAP_RUN_NOT_DONE && synchronize) {
+    status = gcap_status_join(status, wait_for_run(id, is_eager, stream, stream_life));
+  }
   return status;
 }
 

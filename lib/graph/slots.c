@@ -184,6 +184,7 @@ void gcap_graph_info_add(gcap_graph_info_t* sum, const gcap_graph_info_t* info) 
   sum->evictions += info->evictions;
   sum->kernel_nodes += info->kernel_nodes;
   sum->exec_bytes += info->exec_bytes;
+  sum->holes += info->holes;
 }
 
 void gcap_graph_slot_merge(gcap_graph_manager_t* manager, gcap_graph_slot_t* slot) {

@@ -33,7 +33,7 @@ typedef struct gcap_graph_value_block {
   bool is_written;                       // the device has `written`, or will have before what is issued next
   bool is_unmarked;                      // the half before that of `next` has no event behind its copies yet
   gcap_kept_t kept;                      // once its copies cannot be waited for
-  _Alignas(16) unsigned char written[];  // [bytes]; what the last copy wrote
+  unsigned char written[] __attribute__((aligned(16)));  // [bytes]; what the last copy wrote
 } gcap_graph_value_block_t;
 
 // Makes the block of a graph. Not while the thread captures.

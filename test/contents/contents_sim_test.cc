@@ -114,7 +114,7 @@ class ContentsSim : public ::testing::Test {
       gcap_contents_free(&stand_in);
     }
     gcap_status_t Move(bool* out_torn) {
-      return gcap_relocation_move(relocation, exec, &address, values.data(), out_torn);
+      return gcap_relocation_move(relocation, &exec, &address, values.data(), out_torn);
     }
     void SetValues(uint64_t addend, uint64_t fill) { values = {BytesOf(addend), BytesOf(fill)}; }
 

@@ -1,0 +1,59 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// holes.h: the holes of a run while its work makes them, and those of a graph.
+#ifndef GCAP_LIB_GRAPH_HOLES_H_
+#define GCAP_LIB_GRAPH_HOLES_H_
+
+#include <cuda_runtime_api.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "gcap/graph_holes.h"
+#include "gcap/run.h"
+
+// A hole as it was made.
+typedef struct gcap_graph_made_hole {
+  gcap_graph_hole_t hole;  // `name` is not used
+  char name[GCAP_GRAPH_NAME_BYTES];
+  gcap_run_resources_t resources;  // of the capture: its gcap_stream_t, scratch and allocator count
+  cudaGraph_t before;              // the segment that the hole ended, until somebody takes it
+} gcap_graph_made_hole_t;
+
+// The holes of one work. All zeros: none. Belongs to the thread that issues the work.
+typedef struct gcap_graph_hole_list {
+  gcap_graph_made_hole_t* items;
+  size_t count, room;
+} gcap_graph_hole_list_t;
+
+// Destroys the segments that are left.
+gcap_status_t gcap_graph_hole_list_free(gcap_graph_hole_list_t* list);
+// Destroys the segments, and keeps the rest.
+gcap_status_t gcap_graph_hole_list_drop_graphs(gcap_graph_hole_list_t* list);
+
+// NULL: both have the same holes. Else says which one makes them differ.
+gcap_status_t gcap_graph_hole_list_compare(const gcap_graph_hole_list_t* a, const gcap_graph_hole_list_t* b);
+
+// The segments of a capture, whose last one is `last`: an array of list->count + 1, which the caller frees. NULL: there
+// is no host memory.
+cudaGraph_t* gcap_graph_hole_list_segments(const gcap_graph_hole_list_t* list, cudaGraph_t last);
+
+// The holes of a graph.
+typedef struct gcap_graph_holes {
+  gcap_graph_hole_list_t list;  // whose segments live as long as executables are moved
+  // [list.count + 1]. The last one is that of the graph, which destroys it; NULL: not made, since nothing is launched.
+  cudaGraphExec_t* execs;
+  bool is_last_empty;
+  void** addresses;  // [count + num_values] of the graph's buffers: what the functions of a replay get
+} gcap_graph_holes_t;
+
+// Takes the list. NULL if there are none. `num_addresses`: of buffers and values.
+//   RESOURCE_EXHAUSTED  no host memory
+gcap_status_t gcap_graph_holes_create(gcap_graph_hole_list_t* list, size_t num_addresses,
+                                      gcap_graph_holes_t** out_holes);
+// Calls the function of a hole with these resources.
+gcap_status_t gcap_graph_hole_call(const gcap_graph_made_hole_t* made, const gcap_run_resources_t* resources);
+
+// FAILED_PRECONDITION while the thread is in the function of a hole; else NULL.
+gcap_status_t gcap_graph_refuse_in_hole(const char* operation) GCAP_NODISCARD;
+
+#endif  // GCAP_LIB_GRAPH_HOLES_H_

@@ -1,0 +1,117 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// The launch of a graph with holes: segment, function, segment. From the first segment to the last one the graph is the
+// manager's `in_hole`, and nobody else runs, replays, binds or releases on the manager: other work between two segments
+// could have their memory, which graphs of one stream may share. So the slot and its graph stay where they are.
+//
+// Locking: the mutex is held over launches, and dropped around functions. A function may not return, because an
+// exception leaves it or its thread is cancelled: then the manager is as after a failure, and the mutex is free.
+
+#include "lib/graph/segment_launch.h"
+#include "lib/graph/run.h"
+#include "lib/internal/unwind.h"
+
+gcap_status_t gcap_graph_check_no_hole(const gcap_graph_manager_t* manager) {
+  if (manager->in_hole == NULL) return NULL;
+  return GCAP_STATUS(GCAP_FAILED_PRECONDITION,
+                     "graph id %d is being launched, and is in a hole: let one thread at a time run, or give each a "
+                     "manager; the function of a hole may not",
+                     manager->in_hole->id);
+}
+
+void gcap_graph_enter_holes(gcap_graph_manager_t* manager, gcap_graph_captured_t* captured) {
+  manager->in_hole = captured;
+  gcap_graph_hold_locked(manager);
+}
+
+static void leave_holes(gcap_graph_manager_t* manager) {
+  manager->in_hole = NULL;
+  gcap_graph_let_go_locked(manager);
+}
+
+// Where the buffers are and what the values are now.
+static void place(gcap_graph_captured_t* captured, gcap_run_resources_t* resources) {
+  const gcap_graph_moving_t* moving = captured->moving;
+  void** addresses = captured->holes->addresses;
+  if (moving == NULL) return;
+  for (size_t i = 0; i < moving->count; ++i) addresses[i] = (void*)gcap_graph_moving_address(moving, i);
+  const gcap_graph_values_t* values = &moving->values;
+  for (size_t i = 0; i < values->count; ++i) {
+    addresses[moving->count + i] =
+        (void*)(values->memory[i].bytes != 0 ? gcap_graph_values_place(values, i, GCAP_STAND_IN_SETS)
+                                             : gcap_graph_values_present(values, moving->relocation, i)->at);
+  }
+  resources->addresses = addresses;
+  resources->num_addresses = moving->count;
+  resources->num_values = values->count;
+  if (values->count != 0) resources->values = (const void* const*)addresses + moving->count;
+}
+
+// A call of a function that has not returned.
+typedef struct unfinished {
+  gcap_graph_manager_t* manager;  // NULL: it returned
+  cudaStream_t stream;
+} unfinished_t;
+
+static void leave_on_unwind(unfinished_t* call) {
+  gcap_graph_manager_t* manager = call->manager;
+  if (manager == NULL) return;
+  pthread_mutex_lock(&manager->mutex);
+  gcap_status_ignore(gcap_graph_order_back(manager->in_hole, call->stream));  // the exception tells
+  leave_holes(manager);
+  pthread_mutex_unlock(&manager->mutex);
+}
+
+static gcap_status_t call_without_mutex(gcap_graph_manager_t* manager, const gcap_graph_made_hole_t* made,
+                                        const gcap_run_resources_t* resources) {
+  pthread_mutex_unlock(&manager->mutex);
+  GCAP_AT_SCOPE_END(leave_on_unwind) unfinished_t unfinished = {manager, resources->cuda_stream};
+  gcap_status_t status = gcap_graph_hole_call(made, resources);
+  if (status == NULL) status = gcap_check_thread_not_capturing("the launch of the next segment");
+  unfinished.manager = NULL;
+  pthread_mutex_lock(&manager->mutex);
+  return status;
+}
+
+static gcap_status_t call(gcap_graph_manager_t* manager, const gcap_graph_captured_t* captured, size_t index,
+                          gcap_run_resources_t* resources) {
+  const gcap_graph_made_hole_t* made = &captured->holes->list.items[index];
+  const bool is_own_stream = resources->cuda_stream == captured->stream;
+  resources->stream = is_own_stream ? made->resources.stream : NULL;
+  resources->scratch = made->resources.scratch;
+  resources->allocator = made->resources.allocator;
+  gcap_status_t status = call_without_mutex(manager, made, resources);
+  return gcap_status_annotate(status, gcap_status_code(status), "graph id %d, hole '%s'", captured->id, made->name);
+}
+
+static gcap_status_t launch_segment(const gcap_graph_captured_t* captured, size_t index, cudaStream_t stream) {
+  const gcap_graph_holes_t* holes = captured->holes;
+  const bool is_empty = index == holes->list.count ? holes->is_last_empty : holes->execs[index] == NULL;
+  if (is_empty) return NULL;
+  gcap_status_t status = GCAP_CUDA(cudaGraphLaunch(holes->execs[index], stream));
+  return gcap_status_annotate(status, gcap_status_code(status), "graph id %d, segment %zu of %zu", captured->id, index,
+                              holes->list.count + 1);
+}
+
+gcap_status_t gcap_graph_launch_entered(gcap_graph_manager_t* manager, gcap_graph_slot_t* slot, cudaStream_t stream) {
+  gcap_graph_captured_t* captured = slot->graph;
+  gcap_run_resources_t resources;
+  gcap_run_resources_init(&resources);
+  resources.cuda_stream = stream;
+  place(captured, &resources);
+  const size_t count = captured->holes->list.count;
+  gcap_status_t status = launch_segment(captured, 0, stream);
+  if (status == NULL) ++slot->info.replays;
+  for (size_t i = 0; status == NULL && i < count; ++i) {
+    status = call(manager, captured, i, &resources);
+    if (status == NULL) status = launch_segment(captured, i + 1, stream);
+  }
+  leave_holes(manager);
+  return status;
+}
+
+gcap_status_t gcap_graph_launch_segments(gcap_graph_manager_t* manager, gcap_graph_slot_t* slot, cudaStream_t stream) {
+  GCAP_RETURN_IF_ERROR(gcap_graph_run_check_abandoned(manager));
+  gcap_graph_enter_holes(manager, slot->graph);
+  return gcap_graph_launch_entered(manager, slot, stream);
+}

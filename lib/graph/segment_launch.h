@@ -1,0 +1,25 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// segment_launch.h: launches of graphs with holes. Called with the manager's mutex held.
+#ifndef GCAP_LIB_GRAPH_SEGMENT_LAUNCH_H_
+#define GCAP_LIB_GRAPH_SEGMENT_LAUNCH_H_
+
+#include "lib/graph/manager.h"
+
+//   FAILED_PRECONDITION  a graph of the manager is in a hole
+gcap_status_t gcap_graph_check_no_hole(const gcap_graph_manager_t* manager) GCAP_NODISCARD;
+
+// From here on the graph is in its holes, until gcap_graph_launch_entered has returned.
+void gcap_graph_enter_holes(gcap_graph_manager_t* manager, gcap_graph_captured_t* captured);
+// Launches the slot's graph, which has holes, on a stream that was checked. Drops the mutex around the functions, which
+// may not return: then the mutex stays free. `info.replays` tells whether anything was launched or called.
+//   FAILED_PRECONDITION  a function left a capture open
+//   others               a function's, or of a launch
+gcap_status_t gcap_graph_launch_entered(gcap_graph_manager_t* manager, gcap_graph_slot_t* slot,
+                                        cudaStream_t stream) GCAP_NODISCARD;
+// The same of a graph that is not in its holes yet.
+//   FAILED_PRECONDITION  another thread has a run open, or this is a callback
+gcap_status_t gcap_graph_launch_segments(gcap_graph_manager_t* manager, gcap_graph_slot_t* slot,
+                                         cudaStream_t stream) GCAP_NODISCARD;
+
+#endif  // GCAP_LIB_GRAPH_SEGMENT_LAUNCH_H_
