@@ -46,6 +46,20 @@ static gcap_status_t issue_on_device(const gcap_runtime_t* runtime, const gcap_r
   return status;
 }
 
+static void pop_on_unwind(unfinished_run_t* run) {
+  if (run->runtime == NULL) return;
+  gcap_status_ignore(gcap_device_pop(run->device_id, run->previous_device));  // the exception tells
+}
+
+// The function of a hole may not return.
+static gcap_status_t end_on_device(gcap_runtime_t* runtime, const gcap_run_t* run, gcap_status_t status, int device_id,
+                                   int previous_device) {
+  GCAP_AT_SCOPE_END(pop_on_unwind) unfinished_run_t unfinished = {runtime, device_id, previous_device};
+  status = gcap_runtime_end_run(runtime, run, status);
+  unfinished.runtime = NULL;
+  return status;
+}
+
 gcap_status_t gcap_runtime_run_once(gcap_runtime_t* runtime, const gcap_run_t* run,
                                     const gcap_run_resources_t* resources, gcap_graph_run_kind_t* out_kind) {
   const int device_id = gcap_stream_device(resources->stream);
@@ -56,7 +70,7 @@ gcap_status_t gcap_runtime_run_once(gcap_runtime_t* runtime, const gcap_run_t* r
     gcap_run_resources_t kept = *resources;
     status = gcap_run_keep_addresses(*out_kind, &kept);
     if (status == NULL) status = issue_on_device(runtime, run, &kept, previous);
-    status = gcap_runtime_end_run(runtime, run, status);
+    status = end_on_device(runtime, run, status, device_id, previous);
   }
   return gcap_status_join(status, gcap_device_pop(device_id, previous));
 }

@@ -4,6 +4,7 @@
 // resources, forked streams around a hole, and threads with graphs of their own.
 
 #include <functional>
+#include <stdexcept>
 #include <thread>
 #include <vector>
 
@@ -148,6 +149,44 @@ TEST_F(RuntimeHoles, ForkedStreamsAreJoinedBeforeAHoleAndForkedAgainBehindIt) {
   EXPECT_TRUE(RunWhole(1, work).ok());
   EXPECT_NE(log.text().find("hole 'copy': work of other streams was not joined"), std::string::npos) << log.text();
   EXPECT_FALSE(IsCaptured(1));
+}
+
+TEST_F(RuntimeHoles, AFunctionForksNothingOfTheRuntimeInAnyRun) {
+  Create(GraphOptions(0));
+  const Work work = [&](const gcap_run_resources_t& run) {
+    gcap_graph_hole_t hole;
+    gcap_graph_hole_init(&hole);
+    hole.work = [](void* runtime, const gcap_run_resources_t*) {
+      gcap_stream_t* stream = nullptr;
+      return gcap_runtime_fork(static_cast<gcap_runtime_t*>(runtime), 1, &stream);
+    };
+    hole.user = runtime_;
+    return gcap_graph_hole_issue(&run, &hole);
+  };
+  const LogCatcher log;
+  for (const int id : {GCAP_GRAPH_ID_NONE, 0, 0}) {
+    const Outcome run = RunWhole(id, work);
+    EXPECT_TRUE(run.Names("gcap_runtime_fork: called by the function of a hole")) << run.message;
+  }
+}
+
+TEST_F(RuntimeHoles, AnExceptionOfAFunctionReachesTheCaller) {
+  Create(GraphOptions(0));
+  bool throws = true;
+  const Work work = [&](const gcap_run_resources_t& run) {
+    gcap_graph_hole_t hole;
+    gcap_graph_hole_init(&hole);
+    hole.work = [](void* throws, const gcap_run_resources_t*) -> gcap_status_t {
+      if (*static_cast<bool*>(throws)) throw std::runtime_error("thrown in a hole");
+      return nullptr;
+    };
+    hole.user = &throws;
+    return gcap_graph_hole_issue(&run, &hole);
+  };
+  const LogCatcher log;
+  for (const int id : {GCAP_GRAPH_ID_NONE, 0, 0}) EXPECT_THROW(RunWhole(id, work), std::runtime_error);
+  throws = false;
+  for (const int id : {GCAP_GRAPH_ID_NONE, 0, 0}) EXPECT_TRUE(RunWhole(id, work).ok());
 }
 
 TEST_F(RuntimeHoles, APlanCountsAllSegments) {
