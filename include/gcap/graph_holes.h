@@ -29,10 +29,10 @@ typedef struct gcap_graph_hole {
   // Does what cannot be captured. Its resources are those of the run that it is called in: the stream, which is another
   // one if the replay goes to another one; where the buffers are and what the values are at this replay. `stream` is
   // NULL in a replay on another stream than that of the capture. The function may issue work to the stream, and to
-  // others that it joins to the stream by events; allocate; wait; and do nothing or something else each time. It
-  // begins, ends, runs and replays nothing on the manager, states no guard, makes no hole, and ends what it captures:
-  // FAILED_PRECONDITION. Scratch that it takes it frees. A failure ends the run with that status; what was launched
-  // before runs, what comes behind does not, and the graph stays.
+  // others that it joins to the stream by events (gcap_runtime_fork is for the work itself); allocate; wait; and do
+  // nothing or something else each time. It begins, ends, runs and replays nothing on the manager, states no guard,
+  // makes no hole, and ends what it captures: FAILED_PRECONDITION. Scratch that it takes it frees. A failure ends the
+  // run with that status; what was launched before runs, what comes behind does not, and the graph stays.
   gcap_work_t work;
   void* user;  // passed to `work`
 } gcap_graph_hole_t;

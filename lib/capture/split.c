@@ -67,8 +67,8 @@ gcap_status_t gcap_capture_split(gcap_capture_t* capture, const char* name, cuda
   const gcap_capture_hooks_t* hooks = gcap_thread_capture_hooks;
   gcap_capture_latch_unreported(capture);
   gcap_thread_capture_hooks = hooks;
-  GCAP_RETURN_IF_ERROR(copy_cause(capture));
   gcap_capture_calls_look(&capture->calls, capture->stream);
+  GCAP_RETURN_IF_ERROR(copy_cause(capture));
   if (gcap_capture_calls_saw_break(&capture->calls)) {
     return GCAP_STATUS(GCAP_CAPTURE_INVALIDATED, "hole '%s': the capture broke before", name);
   }

@@ -53,7 +53,4 @@ gcap_status_t gcap_graph_holes_create(gcap_graph_hole_list_t* list, size_t num_a
 // Calls the function of a hole with these resources.
 gcap_status_t gcap_graph_hole_call(const gcap_graph_made_hole_t* made, const gcap_run_resources_t* resources);
 
-// FAILED_PRECONDITION while the thread is in the function of a hole; else NULL.
-gcap_status_t gcap_graph_refuse_in_hole(const char* operation) GCAP_NODISCARD;
-
 #endif  // GCAP_LIB_GRAPH_HOLES_H_

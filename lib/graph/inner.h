@@ -96,6 +96,9 @@ void gcap_run_give_addresses(const gcap_graph_buffers_t* buffers, void* const* a
 const void* gcap_graph_enter_work(const void* frame);
 static inline void gcap_graph_leave_work(const void** outer) { gcap_graph_enter_work(*outer); }
 
+// FAILED_PRECONDITION while the thread is in the function of a hole; else NULL.
+gcap_status_t gcap_graph_refuse_in_hole(const char* operation) GCAP_NODISCARD;
+
 // --- The way of every run --------------------------------------------------------------------------------------------
 
 // A replay, or rehearsals and the run, and once more the run after a failed capture, or all of it after a capture of

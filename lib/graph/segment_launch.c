@@ -73,24 +73,36 @@ static gcap_status_t call_without_mutex(gcap_graph_manager_t* manager, const gca
   return status;
 }
 
+static __attribute__((noinline)) gcap_status_t name_hole(const gcap_graph_captured_t* captured, size_t index,
+                                                         gcap_status_t status) {
+  return gcap_status_annotate(status, gcap_status_code(status), "graph id %d, hole '%s'", captured->id,
+                              captured->holes->list.items[index].name);
+}
+
 static gcap_status_t call(gcap_graph_manager_t* manager, const gcap_graph_captured_t* captured, size_t index,
                           gcap_run_resources_t* resources) {
   const gcap_graph_made_hole_t* made = &captured->holes->list.items[index];
-  const bool is_own_stream = resources->cuda_stream == captured->stream;
-  resources->stream = is_own_stream ? made->resources.stream : NULL;
+  resources->stream = resources->cuda_stream == captured->stream ? made->resources.stream : NULL;
   resources->scratch = made->resources.scratch;
   resources->allocator = made->resources.allocator;
   gcap_status_t status = call_without_mutex(manager, made, resources);
-  return gcap_status_annotate(status, gcap_status_code(status), "graph id %d, hole '%s'", captured->id, made->name);
+  return status == NULL ? NULL : name_hole(captured, index, status);
 }
 
+static __attribute__((noinline)) gcap_status_t name_launch(const gcap_graph_captured_t* captured, size_t index,
+                                                           cudaError_t answer) {
+  gcap_status_t status = gcap_status_from_cuda(answer, "cudaGraphLaunch(execs[index], stream)", __FILE__, __LINE__);
+  return gcap_status_annotate(status, gcap_status_code(status), "graph id %d, segment %zu of %zu", captured->id, index,
+                              captured->holes->list.count + 1);
+}
+
+// Not by GCAP_CUDA, whose success is a call: nobody's ledger is open here.
 static gcap_status_t launch_segment(const gcap_graph_captured_t* captured, size_t index, cudaStream_t stream) {
   const gcap_graph_holes_t* holes = captured->holes;
   const bool is_empty = index == holes->list.count ? holes->is_last_empty : holes->execs[index] == NULL;
   if (is_empty) return NULL;
-  gcap_status_t status = GCAP_CUDA(cudaGraphLaunch(holes->execs[index], stream));
-  return gcap_status_annotate(status, gcap_status_code(status), "graph id %d, segment %zu of %zu", captured->id, index,
-                              holes->list.count + 1);
+  const cudaError_t answer = cudaGraphLaunch(holes->execs[index], stream);
+  return answer == cudaSuccess ? NULL : name_launch(captured, index, answer);
 }
 
 gcap_status_t gcap_graph_launch_entered(gcap_graph_manager_t* manager, gcap_graph_slot_t* slot, cudaStream_t stream) {

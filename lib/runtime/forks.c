@@ -187,6 +187,7 @@ gcap_status_t gcap_forks_end_left_run(gcap_own_runtime_t* runtime, gcap_stream_t
 static gcap_status_t find_run(gcap_own_runtime_t* runtime, const char* operation, forks_t** out_forks,
                               gcap_stream_t** out_stream) {
   gcap_thread_context_t* context = NULL;
+  GCAP_RETURN_IF_ERROR(gcap_graph_refuse_in_hole(operation));
   GCAP_RETURN_IF_ERROR(gcap_thread_contexts_get(runtime->contexts, &context));
   int id = GCAP_GRAPH_ID_NONE;
   if (!gcap_graph_manager_has_own_run(gcap_thread_context_graphs(context), &id)) {

@@ -52,7 +52,7 @@ gcap_status_t gcap_runtime_run_once(gcap_runtime_t* runtime, const gcap_run_t* r
   const int device_id = gcap_stream_device(resources->stream);
   int previous = 0;
   GCAP_RETURN_IF_ERROR(gcap_device_push(device_id, &previous));
-  // The work may not return, nor the function of a guard.
+  // The work may not return, nor the function of a guard or of a hole.
   GCAP_AT_SCOPE_END(pop_on_unwind) run_device_t device = {.id = device_id, .previous = previous};
   gcap_status_t status = gcap_runtime_begin_run(runtime, run, out_kind, (void**)resources->addresses);
   if (status == NULL) {

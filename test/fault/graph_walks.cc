@@ -72,6 +72,7 @@ void OpenEagerRun(S* s) {
 }
 gcap_status_t End(S* s) { return EndPlain(s->manager, nullptr, /*synchronize=*/true); }
 void EndRun(S* s) { GCAP_EXPECT_OK(End(s)); }
+void EndAnyRun(S* s) { gcap_status_free(End(s)); }
 
 gcap_status_t Work(void* scene, cudaStream_t stream) {
   const cudaError_t error = static_cast<S*>(scene)->job.Issue(stream);
@@ -92,6 +93,33 @@ gcap_status_t RunGuarded(S* s) {
   };
   return RunPlain(s->manager, S::kId, s->Handle(), work, s, true);
 }
+// A hole whose function does what the work does.
+gcap_status_t IssueHole(S* s, const gcap_run_resources_t* resources) {
+  gcap_graph_hole_t hole;
+  gcap_graph_hole_init(&hole);
+  hole.name = "job";
+  hole.work = [](void* scene, const gcap_run_resources_t* at) { return Work(scene, at->cuda_stream); };
+  hole.user = s;
+  return gcap_graph_hole_issue(resources, &hole);
+}
+gcap_status_t IssueHole(S* s) {
+  gcap_run_resources_t resources;
+  gcap_run_resources_init(&resources);
+  resources.cuda_stream = s->Handle();
+  return IssueHole(s, &resources);
+}
+gcap_status_t RunHoled(S* s) {
+  gcap_run_t run = RunOf(S::kId, s->Handle(), /*synchronize=*/true);
+  run.work = [](void* user, const gcap_run_resources_t* resources) {
+    S* scene = static_cast<S*>(user);
+    GCAP_RETURN_IF_ERROR(Work(scene, resources->cuda_stream));
+    GCAP_RETURN_IF_ERROR(IssueHole(scene, resources));
+    return Work(scene, resources->cuda_stream);
+  };
+  run.user = s;
+  return gcap_graph_manager_run(s->manager, &run);
+}
+void CapturedHoled(S* s) { GCAP_EXPECT_OK(RunHoled(s)); }
 void CapturedForOther(S* s) {
   for (g_decision = 1; g_decision < 3; ++g_decision) GCAP_EXPECT_OK(RunGuarded(s));
 }
@@ -172,6 +200,13 @@ std::vector<Walk> RunWalks() {
       WalkOf<S>("gcap_graph_manager_replay", ReplayKeyed, CapturedKey, "by key"),
       WalkOf<S>("gcap_graph_manager_find", Find, CapturedKey).MakesNoCall(),
       WalkOf<S>("gcap_graph_guard_state", State, OpenRun).MakesNoCall().Then<S>(EndRun),
+      WalkOf<S>("gcap_graph_hole_issue", IssueHole, OpenRun).AlwaysThen<S>(EndAnyRun),
+      WalkOf<S>("gcap_graph_hole_issue", IssueHole, nullptr, "outside of a run"),
+      WalkOf<S>("gcap_graph_manager_run", RunHoled, nullptr, "capture with a hole").Recovers(),
+      WalkOf<S>("gcap_graph_manager_run", RunHoled, CapturedHoled, "replay with a hole"),
+      WalkOf<S>("gcap_graph_manager_replay", ACT(ReplayOn(s->manager, S::kId, gcap_stream_handle(s->other), true)),
+                CapturedHoled, "with a hole, on another stream"),
+      WalkOf<S>(CALL(gcap_graph_manager_release, s->manager, S::kId), CapturedHoled, "with a hole"),
       WalkOf<S>("gcap_graph_manager_run", RunGuarded, CapturedForOther, "capture of a variant").Recovers(),
       WalkOf<S>("gcap_graph_manager_run", RunGuarded, CapturedForThese, "replay of a variant"),
       WalkOf<S>(CALL(gcap_graph_manager_release, s->manager, S::kId), CapturedForOther, "variants"),

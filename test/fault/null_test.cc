@@ -58,6 +58,8 @@ struct Objects {
     gcap_graph_guard_init(&guard);
     guard.address = &found;
     guard.bytes = sizeof(found);
+    gcap_graph_hole_init(&hole);
+    hole.work = [](void*, const gcap_run_resources_t*) -> gcap_status_t { return nullptr; };
     gcap_run_resources_init(&resources);
     GCAP_EXPECT_OK(gcap_notification_create(stream, &s.notification));
     GCAP_EXPECT_OK(gcap_notification_record(s.notification));
@@ -124,6 +126,7 @@ struct Objects {
   gcap_buckets_choice_t choice;
   gcap_graph_key_t key = {"key", 3, nullptr};
   gcap_graph_guard_t guard;
+  gcap_graph_hole_t hole;
   int found = 0;
   gcap_run_resources_t resources;
   gcap_graph_run_kind_t kind = GCAP_GRAPH_RUN_EAGER;
@@ -301,6 +304,7 @@ std::vector<Row> CaptureAndGraphRows() {
       ROW(gcap_graph_manager_bind, o.s.manager, 0, 0, o.x.get()).With({"address"}, kNoGraph),
       ROW(gcap_graph_manager_plan, o.s.manager, &o.plain, 1, &o.plan),
       ROW(gcap_graph_guard_state, (o.OpenManager(), &o.guard), "here", 1).Fine({"file"}),
+      ROW(gcap_graph_hole_issue, &o.resources, &o.hole),
       ROW(gcap_graph_manager_find, o.s.manager, &o.key, &o.found),
       ROW(gcap_graph_manager_recapture, o.s.manager, 0),
       ROW(gcap_graph_manager_explain, o.s.manager, 0, GCAP_GRAPH_WHY_CAPTURE_FAILED),
