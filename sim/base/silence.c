@@ -5,7 +5,8 @@
 //
 // The idea: a pause alone does not tell, for on a loaded machine a thread may be off the processor for long, and time
 // that passed then would make the interleaving depend on the load. So a pause counts only when the kernel says that
-// every other thread sleeps. Locking: gcap_sim_wait_ms gives up the global mutex, as waits on conditions do.
+// every other thread sleeps; and a thread that spins is known by the processor time that it has had, not by the clock.
+// Locking: gcap_sim_wait_ms gives up the global mutex, as waits on conditions do.
 #include "sim/base/silence.h"
 
 #include <dirent.h>
@@ -55,4 +56,10 @@ bool gcap_sim_others_sleep(void) {
   }
   closedir(tasks);
   return !found;
+}
+
+uint64_t gcap_sim_processor_ms(void) {
+  struct timespec time = {0};
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+  return (uint64_t)time.tv_sec * 1000 + (uint64_t)time.tv_nsec / 1000000;
 }
