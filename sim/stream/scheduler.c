@@ -598,7 +598,8 @@ static void wait_for_host_call(quiet_t* quiet) {
   const uint64_t activity = scheduler.activity;
   if (gcap_sim_wait_ms(&host.wanted, any ? kIdleMs : kLongIdleMs) || activity != scheduler.activity) {
     *quiet = (quiet_t){.began_ms = gcap_sim_processor_ms()};
-  } else if ((any || ++quiet->pauses >= kLongPauses) && is_silent(quiet->began_ms, any ? kMaxSpinMs : kLongSpinMs)) {
+  } else if (scheduler.num_busy > 0 && (any || ++quiet->pauses >= kLongPauses) &&
+             is_silent(quiet->began_ms, any ? kMaxSpinMs : kLongSpinMs)) {
     run_all_ready(true);
   }
 }
