@@ -22,8 +22,9 @@
 #include "sim/base/silence.h"
 #include "sim/base/thread.h"
 
-// Long against anything that a thread does between two calls, short against a test's time limit.
-enum { kPatienceS = 10 };
+// After so many seconds at whose ends all other threads slept: one that computes, or gets no processor, is waited for.
+// Long against anything that a thread sleeps for between two calls, short against a test's time limit.
+enum { kPatienceS = 5 };
 
 #define NOBODY SIZE_MAX
 
@@ -69,7 +70,7 @@ static void wait_for_turn(size_t index) {
   uint64_t draws = group.draws;
   int seconds = 0;
   while (group.owner != index) {
-    if (!gcap_sim_wait_ms(&group.members[index].wake, 1000)) ++seconds;
+    if (!gcap_sim_wait_ms(&group.members[index].wake, 1000) && gcap_sim_others_sleep()) ++seconds;
     if (draws != group.draws) seconds = 0;
     draws = group.draws;
     if (seconds == kPatienceS && group.owner != index) report_stall(index);

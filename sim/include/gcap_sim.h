@@ -141,8 +141,8 @@ int gcap_sim_explore(int (*body)(void* user), void* user, uint64_t first_seed, u
 // goes on; so several threads give one interleaving a seed. Every thread of the group calls join with its own index
 // (0 to num_threads - 1) before its first call, which waits until all have joined, and leave after its last, or ends. A
 // thread that blocks on something else than the simulator (a mutex, a join) must leave first, or the group would wait
-// for it: after 10 s it stops with a report. It may join again, but when it does so is up to the machine, not the seed.
-// Threads of no group are not held up. A group can begin when all of the last one have left.
+// for it: after 5 s in which nobody runs it stops with a report. It may join again, but when it does so is up to the
+// machine, not the seed. Threads of no group are not held up. A group can begin when all of the last one have left.
 void gcap_sim_turns_begin(size_t num_threads);
 void gcap_sim_turns_join(size_t index);
 void gcap_sim_turns_leave(void);

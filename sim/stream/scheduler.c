@@ -39,11 +39,11 @@
 // How long the program may be silent, with host functions pending, until time passes by itself. Long against the pause
 // between two API calls, short against a test's patience.
 enum { kIdleMs = 100 };
-// A thread that spins is not silent, but may wait all the same: after so many pauses it counts as silent.
-enum { kMaxPauses = 20 };
+// A thread that spins is not silent, but may wait all the same: after so much processor time it counts as silent.
+enum { kMaxSpinMs = 2000 };
 // The same with no host function pending: nobody but the program's own loop can be waiting, and a program that computes
-// between two calls is not to be disturbed. So many pauses of so long, whoever sleeps.
-enum { kLongIdleMs = 500, kLongPauses = 2 };
+// between two calls is not to be disturbed. So many pauses of so long, or as much processor time.
+enum { kLongIdleMs = 500, kLongPauses = 2, kLongSpinMs = kLongIdleMs * kLongPauses };
 
 // A host function on its way to the host thread.
 typedef struct host_call {
@@ -308,16 +308,18 @@ static bool head_is_host_function(const gcap_sim_stream_t* stream) {
 
 // --- Steps ----------------------------------------------------------------------------------------------------------
 
-// Has the program been silent for these many pauses? Silence is what a program that waits by means of its own shows.
-static bool is_silent(size_t pauses) { return pauses >= kMaxPauses || gcap_sim_others_sleep(); }
+// Is the program silent, as one is that waits by means of its own? It has had that processor time when it fell silent.
+static bool is_silent(uint64_t began_ms, uint64_t max_spin_ms) {
+  return gcap_sim_processor_ms() - began_ms >= max_spin_ms || gcap_sim_others_sleep();
+}
 
 // Waits until the host function last handed over is done, so that it never runs beside its caller and one seed stays
 // one interleaving. Unless it waits for the caller in its turn: then both go on, as they would on a GPU.
 static void await_host_function(void) {
   uint64_t ticket = host.handed;
-  size_t pauses = 0;
+  const uint64_t began_ms = gcap_sim_processor_ms();
   while (host.done < ticket) {
-    if (!gcap_sim_wait_ms(&host.progress, kIdleMs) && host.done < ticket && is_silent(++pauses)) return;
+    if (!gcap_sim_wait_ms(&host.progress, kIdleMs) && host.done < ticket && is_silent(began_ms, kMaxSpinMs)) return;
   }
 }
 
@@ -583,14 +585,23 @@ void gcap_sim_wait_for_device(int device) {
 
 // --- The host thread ------------------------------------------------------------------------------------------------
 
+// What the host thread has seen of the program: the pauses since its last call, and the processor time at that call.
+typedef struct quiet {
+  size_t pauses;
+  uint64_t began_ms;
+} quiet_t;
+
 // Waits until there is a host function to run. When the program falls silent with work pending, it may be waiting for
 // that by means of its own, so the queues advance by themselves then.
-static void wait_for_host_call(size_t* pauses) {
+static void wait_for_host_call(quiet_t* quiet) {
   const bool any = host.pending > 0;
   const uint64_t activity = scheduler.activity;
-  const bool silent = !gcap_sim_wait_ms(&host.wanted, any ? kIdleMs : kLongIdleMs) && activity == scheduler.activity;
-  *pauses = silent ? *pauses + 1 : 0;
-  if (silent && (any ? is_silent(*pauses) : *pauses >= kLongPauses)) run_all_ready(true);
+  if (gcap_sim_wait_ms(&host.wanted, any ? kIdleMs : kLongIdleMs) || activity != scheduler.activity) {
+    *quiet = (quiet_t){.began_ms = gcap_sim_processor_ms()};
+  } else if (scheduler.num_busy > 0 && (any || ++quiet->pauses >= kLongPauses) &&
+             is_silent(quiet->began_ms, any ? kMaxSpinMs : kLongSpinMs)) {
+    run_all_ready(true);
+  }
 }
 
 static void run_host_call(host_call_t* call) {
@@ -620,10 +631,10 @@ static void* host_thread(void* unused) {
   thread->runs_host_functions = true;
   gcap_sim_lock();
   host.thread = thread;
-  for (size_t pauses = 0;;) {
+  for (quiet_t quiet = {.began_ms = gcap_sim_processor_ms()};;) {
     host_call_t* call = host.first;
     if (call == NULL) {
-      wait_for_host_call(&pauses);
+      wait_for_host_call(&quiet);
       gcap_sim_unlock();  // runs what was deferred meanwhile
       gcap_sim_lock();
       continue;

@@ -153,6 +153,7 @@ TEST_F(ScratchThreads, WrongFreesWhileRegionsComeAndGo) {
 // All of the limit is on its way to another thread, and what is wanted is a small part of it.
 TEST_F(ScratchThreads, MemoryThatAnotherThreadFetchesIsWaitedFor) {
   options_.memory_limit_bytes = kChunk;
+  hooks_.wait_for_ever = true;  // the other thread may get no processor for longer than the patience
   Create();
   std::atomic<bool> is_asked{false};
   upstream_.on_alloc = [&is_asked] {

@@ -3,13 +3,19 @@
 // Time that passes by itself: only while the program does nothing, so that a slow machine changes no interleaving; and
 // host functions that wait for their caller, who must not wait for them for ever.
 #include <gtest/gtest.h>
+#include <sched.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <chrono>
+#include <csignal>
 #include <cstdlib>
+#include <functional>
 #include <thread>
+#include <utility>
 
 #include "cuda_runtime.h"
 #include "gcap_sim.h"
@@ -65,6 +71,67 @@ TEST_F(Silence, LetsACopyRunThatIsPolled) {
   while (*flag == 0) continue;
   ASSERT_EQ(cudaSuccess, cudaFree(device));
   ASSERT_EQ(cudaSuccess, cudaFreeHost(const_cast<char*>(flag)));
+}
+
+// A thread that gets a hundredth of a processor.
+class Starved {
+ public:
+  explicit Starved(std::function<void()> work) {
+    std::thread([this, work = std::move(work)] {
+      Share();
+      work();
+    }).join();
+    if (hog_ > 0) {
+      kill(hog_, SIGKILL);
+      waitpid(hog_, nullptr, 0);
+    }
+  }
+
+ private:
+  // A child spins on the one processor that both may use, and this thread gives way to it.
+  void Share() {
+    cpu_set_t all, one;
+    ASSERT_EQ(0, sched_getaffinity(0, sizeof(all), &all));
+    CPU_ZERO(&one);
+    for (int i = 0; CPU_COUNT(&one) == 0; ++i) {
+      if (CPU_ISSET(i, &all)) CPU_SET(i, &one);
+    }
+    ASSERT_EQ(0, sched_setaffinity(0, sizeof(one), &one));
+    hog_ = fork();
+    ASSERT_GE(hog_, 0);
+    if (hog_ == 0) {
+      prctl(PR_SET_PDEATHSIG, SIGKILL);
+      for (std::atomic<bool> spins{true}; spins;) continue;
+    }
+    ASSERT_EQ(0, setpriority(PRIO_PROCESS, 0, 19));  // of this thread alone
+  }
+
+  pid_t hog_ = -1;
+};
+
+// By the clock it would be silent: on a loaded machine the interleaving was another one.
+TEST_F(Silence, IsNotWhatAProgramShowsThatGetsNoProcessor) {
+  const auto spin = [](milliseconds time) {
+    for (Clock::time_point end = Clock::now() + time; Clock::now() < end;) continue;
+  };
+  char* device = nullptr;
+  char* flag = nullptr;
+  ASSERT_EQ(cudaSuccess, cudaMalloc(reinterpret_cast<void**>(&device), 1));
+  ASSERT_EQ(cudaSuccess, cudaMemsetAsync(device, 1, 1, stream_));
+  ASSERT_EQ(cudaSuccess, cudaMallocHost(reinterpret_cast<void**>(&flag), 1));
+  *flag = 0;
+  Starved([&] {
+    ASSERT_EQ(cudaSuccess, cudaMemcpyAsync(flag, device, 1, cudaMemcpyDeviceToHost, stream_));
+    spin(milliseconds(1800));
+    EXPECT_EQ(0, *flag) << "a copy ran by itself";
+    std::atomic<bool> done{false};
+    Launch(Set, &done);
+    spin(milliseconds(2500));
+    EXPECT_FALSE(done) << "a host function ran by itself";
+    EXPECT_EQ(cudaSuccess, cudaStreamSynchronize(stream_));
+  });
+  ASSERT_EQ(cudaSuccess, cudaFree(device));
+  ASSERT_EQ(cudaSuccess, cudaFreeHost(flag));
 }
 
 struct Gate {

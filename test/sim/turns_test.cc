@@ -3,6 +3,7 @@
 // Turns: who may join, leave and block, and what is said when somebody does so wrongly.
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <future>
 #include <thread>
 
@@ -101,7 +102,22 @@ TEST(TurnsDeathTest, ThreadThatBlocksWithoutLeavingIsReported) {
         gcap_sim_turns_join(0);
         other.join();
       },
-      "has waited 10 s for thread 0, which has the turn and makes no call");
+      "has waited 5 s for thread 0, which has the turn and makes no call");
+}
+
+// Nor is one that gets no processor for so long; the simulator cannot tell the two apart.
+TEST(Turns, AThreadThatComputesForLongIsNotTakenForOneThatBlocks) {
+  gcap_sim_turns_begin(2);
+  std::thread other([] {
+    gcap_sim_turns_join(1);
+    EXPECT_EQ(cudaSuccess, cudaGetLastError());
+    gcap_sim_turns_leave();
+  });
+  gcap_sim_turns_join(0);
+  const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(6500);
+  while (std::chrono::steady_clock::now() < end) continue;
+  gcap_sim_turns_leave();
+  other.join();
 }
 
 }  // namespace
