@@ -32,9 +32,6 @@ gcap_status_t gcap_session_run_held_in_turn(gcap_session_t* session, const gcap_
 gcap_status_t gcap_session_check_tensors(const gcap_session_t* session, const gcap_tensor_t* inputs,
                                          const gcap_tensor_t* outputs) GCAP_NODISCARD;
 
-// The failure of runs that were to end in a graph of the id: GCAP_SESSION_MAX_WARM_UP_RUNS of them did not.
-gcap_status_t gcap_session_not_captured(const gcap_session_parts_t* parts, int graph_id) GCAP_NODISCARD;
-
 // Refuses a warm-up that can have no graph.
 //   FAILED_PRECONDITION  as gcap_session_warm_up
 gcap_status_t gcap_session_check_warm_up(const gcap_session_t* session, int graph_id) GCAP_NODISCARD;

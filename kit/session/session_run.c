@@ -24,6 +24,7 @@
 #include "lib/internal/forked.h"
 #include "lib/internal/sized.h"
 #include "lib/internal/unwind.h"
+#include "lib/runtime/inner.h"
 
 // --- Signature ------------------------------------------------------------------------------------------------------
 
@@ -149,26 +150,21 @@ static gcap_status_t replay_or_run(const call_t* c, const gcap_shapes_use_t* use
   return replayed || status != NULL ? status : run_by_steps(c, use);
 }
 
-gcap_status_t gcap_session_not_captured(const gcap_session_parts_t* parts, int graph_id) {
-  gcap_status_t failure = gcap_runtime_explain(parts->main_runtime, graph_id, GCAP_GRAPH_WHY_CAPTURE_FAILED);
-  gcap_status_t status = GCAP_STATUS(
-      GCAP_UNAVAILABLE, "EP '%s' has not captured graph id %d after %d runs; %s%s",
-      gcap_ep_name(parts->eps[parts->main_ep]), graph_id, GCAP_SESSION_MAX_WARM_UP_RUNS,
-      failure != NULL ? "the last capture failed: "
-                      : "it reports no failed capture: either it wants more runs before its first capture "
-                        "(min_num_runs_before_cuda_graph_capture), or it never captures, or does not report its graphs",
-      failure != NULL ? gcap_status_message(failure) : "");
-  gcap_status_free(failure);
-  return status;
+// The work of a run that captures within itself.
+static gcap_status_t issue_once(void* user, const gcap_run_resources_t* resources) {
+  (void)resources;
+  const steps_t* self = user;
+  return run_by_steps(self->call, self->use);
 }
 
 // As ONNX Runtime's runs do: again and again, until there is a graph.
 static gcap_status_t run_until_captured(const call_t* c, const gcap_shapes_use_t* use) {
-  for (int i = 0; i < GCAP_SESSION_MAX_WARM_UP_RUNS; ++i) {
-    GCAP_RETURN_IF_ERROR(replay_or_run(c, use));
-    if (gcap_runtime_is_captured(c->session->parts.main_runtime, c->run.id)) return NULL;
-  }
-  return gcap_session_not_captured(&c->session->parts, c->run.id);
+  if (gcap_runtime_has_graph(c->session->parts.main_runtime, &c->run)) return replay_or_run(c, use);
+  steps_t self = {c, use};
+  gcap_run_t run = c->run;
+  run.work = issue_once;
+  run.user = &self;
+  return gcap_runtime_warm_up_whole(c->session->parts.main_runtime, &run, 1);
 }
 
 static gcap_status_t run_as_asked(const call_t* c, const gcap_shapes_use_t* use) {

@@ -1,8 +1,7 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
-// Warm-up: rounds of runs, until each id has a graph. In a round each id that has none runs once, so the first rounds
-// are eager for all, and find all memory and all libraries; then all are captured. The largest go first: what the
-// others need is then there already, and of graphs that share their memory the first one takes it all.
+// Warm-up: the rounds are the graph module's (lib/graph/warm_up.c), the runs are those of the session. The largest go
+// first: what the others need is then there already, and of graphs that share their memory the first one takes it all.
 //
 // A plan rehearses the same runs in the same order, each in a capture of which no graph is made.
 //
@@ -22,10 +21,11 @@
 #include "lib/internal/run_trace.h"
 #include "lib/internal/text.h"
 #include "lib/internal/unwind.h"
-#include "lib/runtime/plan.h"
+#include "lib/runtime/inner.h"
 
 // One run of the list, with its options in this version.
 typedef struct item {
+  struct warm_up* of;
   gcap_run_options_t options;
   const gcap_tensor_t *inputs, *outputs;
   size_t bytes;  // of the memory between its nodes
@@ -40,14 +40,11 @@ typedef struct first_uses {
 typedef struct warm_up {
   gcap_session_t* session;
   item_t* items;
+  gcap_run_t* runs;  // of the items, once these are in order
   size_t num_items;
   uint64_t num_runs;
   first_uses_t in_eager_runs, in_captures;
 } warm_up_t;
-
-static bool is_captured(const warm_up_t* w, const item_t* item) {
-  return gcap_runtime_is_captured(w->session->parts.main_runtime, item->options.graph_id);
-}
 
 // --- Before the runs ------------------------------------------------------------------------------------------------
 
@@ -58,10 +55,11 @@ gcap_status_t gcap_session_check_warm_up(const gcap_session_t* session, int grap
                                                     : "the EP does not capture graphs (enable_cuda_graph)");
 }
 
-static gcap_status_t read_item(const warm_up_t* w, const gcap_warm_up_run_t* run, size_t index, item_t* item) {
+static gcap_status_t read_item(warm_up_t* w, const gcap_warm_up_run_t* run, size_t index, item_t* item) {
   GCAP_RETURN_IF_ERROR(gcap_run_options_read(run->options, &item->options));
   GCAP_RETURN_IF_ERROR(gcap_session_check_warm_up(w->session, item->options.graph_id));
   item->options.capture_in_run = false;  // the rounds do it
+  item->of = w;
   item->inputs = run->inputs;
   item->outputs = run->outputs;
   item->index = index;
@@ -90,36 +88,32 @@ static int compare_items(const void* a, const void* b) {
 
 // --- The runs -------------------------------------------------------------------------------------------------------
 
-static gcap_status_t run_item(warm_up_t* w, item_t* item) {
+static gcap_status_t run_item(void* user, const gcap_run_resources_t* resources) {
+  (void)resources;
+  const item_t* item = user;
+  warm_up_t* w = item->of;
   first_uses_t before;
   memcpy(before.counts, gcap_thread_initializations, sizeof(before.counts));
   gcap_status_t status = gcap_session_run_in_turn(w->session, &item->options, item->inputs, item->outputs);
   ++w->num_runs;
-  first_uses_t* uses = is_captured(w, item) ? &w->in_captures : &w->in_eager_runs;
+  const bool is_captured = gcap_runtime_is_captured(w->session->parts.main_runtime, item->options.graph_id);
+  first_uses_t* uses = is_captured ? &w->in_captures : &w->in_eager_runs;
   for (int i = 0; i < GCAP_NUM_INITIALIZATIONS; ++i) {
     uses->counts[i] += gcap_thread_initializations[i] - before.counts[i];
   }
-  return gcap_status_annotate(status, gcap_status_code(status), "the warm-up of graph id %d", item->options.graph_id);
+  return status;
 }
 
-// Runs each id once that has no graph. `*out_left`: how many have none.
-static gcap_status_t run_round(warm_up_t* w, size_t* out_left) {
-  *out_left = 0;
+static gcap_status_t put_in_order(warm_up_t* w) {
+  GCAP_RETURN_IF_ERROR(find_sizes(w));
+  qsort(w->items, w->num_items, sizeof(*w->items), compare_items);
   for (size_t i = 0; i < w->num_items; ++i) {
-    if (is_captured(w, &w->items[i])) continue;
-    GCAP_RETURN_IF_ERROR(run_item(w, &w->items[i]));
-    *out_left += !is_captured(w, &w->items[i]);
+    gcap_run_init(&w->runs[i]);
+    w->runs[i].id = w->items[i].options.graph_id;
+    w->runs[i].work = run_item;
+    w->runs[i].user = &w->items[i];
   }
   return NULL;
-}
-
-static gcap_status_t name_those_left(const warm_up_t* w) {
-  gcap_status_t status = NULL;
-  for (size_t i = 0; i < w->num_items; ++i) {
-    if (is_captured(w, &w->items[i])) continue;
-    status = gcap_status_join(status, gcap_session_not_captured(&w->session->parts, w->items[i].options.graph_id));
-  }
-  return status;
 }
 
 // "none", or "2 stream attachments, 1 plan". Returns whether there was one.
@@ -152,23 +146,22 @@ static void report(const warm_up_t* w) {
 static gcap_status_t run_all(warm_up_t* w) {
   GCAP_AT_SCOPE_END(gcap_session_leave_turns)
   const gcap_session_parts_t* turns = gcap_session_enter_turns(&w->session->parts);
-  (void)turns;
-  GCAP_RETURN_IF_ERROR(find_sizes(w));
-  qsort(w->items, w->num_items, sizeof(*w->items), compare_items);
-  size_t left = 1;
-  for (int round = 0; round < GCAP_SESSION_MAX_WARM_UP_RUNS && left > 0; ++round) {
-    GCAP_RETURN_IF_ERROR(run_round(w, &left));
-  }
-  if (left > 0) return name_those_left(w);
-  report(w);
-  return NULL;
+  GCAP_RETURN_IF_ERROR(put_in_order(w));
+  gcap_status_t status = gcap_runtime_warm_up_whole(turns->main_runtime, w->runs, w->num_items);
+  if (status == NULL) report(w);
+  return status;
 }
 
-static void free_items(warm_up_t* w) { free(w->items); }
+static void free_items(warm_up_t* w) {
+  free(w->items);
+  free(w->runs);
+}
 
 static gcap_status_t read_items(warm_up_t* w, const gcap_warm_up_run_t* runs) {
-  w->items = calloc(w->num_items > 0 ? w->num_items : 1, sizeof(*w->items));
-  if (w->items == NULL) return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory for %zu runs", w->num_items);
+  w->items = calloc(w->num_items + 1, sizeof(*w->items));
+  w->runs = calloc(w->num_items + 1, sizeof(*w->runs));
+  if (w->items == NULL || w->runs == NULL)
+    return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory for %zu runs", w->num_items);
   for (size_t i = 0; i < w->num_items; ++i) GCAP_RETURN_IF_ERROR(read_item(w, &runs[i], i, &w->items[i]));
   return NULL;
 }
@@ -186,8 +179,7 @@ gcap_status_t gcap_session_warm_up(gcap_session_t* session, const gcap_warm_up_r
 
 static gcap_status_t run_in_scope(void* user, size_t index) {
   const warm_up_t* w = user;
-  const item_t* item = &w->items[index];
-  return gcap_session_run_in_turn(w->session, &item->options, item->inputs, item->outputs);
+  return run_item(&w->items[index], /*resources=*/NULL);
 }
 
 static void free_ids(int** ids) { free(*ids); }
@@ -195,11 +187,10 @@ static void free_ids(int** ids) { free(*ids); }
 static gcap_status_t plan_all(warm_up_t* w, gcap_graph_plan_t* plan) {
   GCAP_AT_SCOPE_END(gcap_session_leave_turns)
   const gcap_session_parts_t* turns = gcap_session_enter_turns(&w->session->parts);
-  GCAP_RETURN_IF_ERROR(find_sizes(w));
-  qsort(w->items, w->num_items, sizeof(*w->items), compare_items);
+  GCAP_RETURN_IF_ERROR(put_in_order(w));
   GCAP_AT_SCOPE_END(free_ids) int* ids = calloc(w->num_items, sizeof(*ids));
   if (ids == NULL) return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory for a plan");
-  for (size_t i = 0; i < w->num_items; ++i) ids[i] = w->items[i].options.graph_id;
+  for (size_t i = 0; i < w->num_items; ++i) ids[i] = w->runs[i].id;
   return gcap_runtime_rehearse(turns->main_runtime, ids, w->num_items, run_in_scope, w, plan);
 }
 

@@ -6,7 +6,7 @@
 //
 // Locking: as gcap_runtime_run.
 
-#include "lib/runtime/plan.h"
+#include "lib/runtime/inner.h"
 
 #include <stdlib.h>
 

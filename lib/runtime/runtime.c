@@ -15,6 +15,7 @@
 #include "lib/internal/check_argument.h"
 #include "lib/internal/forked.h"
 #include "lib/runtime/copy_check.h"
+#include "lib/runtime/inner.h"
 #include "lib/runtime/runtime_internal.h"
 #include "lib/runtime/table.h"
 

@@ -57,8 +57,6 @@ gcap_status_t gcap_own_runtime_join(void* self) GCAP_NODISCARD;
 
 // The id of a run, or of its key among the calling thread's graphs: GCAP_GRAPH_ID_NONE for a key that is not known.
 int gcap_runtime_id_of(gcap_runtime_t* runtime, const gcap_run_t* run);
-// Whether the calling thread has a graph for the run, as gcap_graph_manager_has_graph says.
-bool gcap_runtime_has_graph(gcap_runtime_t* runtime, const gcap_run_t* run);
 
 // One run of the work, without a replay and without another try. In the caller's turn. `resources` is what the work
 // gets; its addresses, if the run has buffers, are written.

@@ -1,8 +1,9 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
-// A warm-up of a runtime's graphs: the order is the graph module's, the runs are those of the runtime, so of any.
+// A warm-up of a runtime's graphs: the order is the graph module's, the runs are those of the runtime, so of any; or
+// whole runs of a session's.
 //
-// Locking: each run takes its turn by itself.
+// Locking: each run takes its turn by itself; whole runs are in the caller's.
 
 #include <stdatomic.h>
 
@@ -11,6 +12,7 @@
 #include "lib/internal/check_argument.h"
 #include "lib/internal/forked.h"
 #include "lib/internal/unwind.h"
+#include "lib/runtime/inner.h"
 #include "lib/runtime/runtime_internal.h"
 
 static int id_of(void* self, const gcap_run_t* run) { return gcap_runtime_id_of(self, run); }
@@ -19,8 +21,33 @@ static bool has_graph(void* self, const gcap_run_t* run) { return gcap_runtime_h
 
 static gcap_status_t run_step(void* self, const gcap_run_t* run) { return gcap_runtime_run(self, run); }
 
+static gcap_status_t whole_run_step(void* self, const gcap_run_t* run) {
+  (void)self;
+  return run->work(run->user, /*resources=*/NULL);
+}
+
+// Of a table nobody knows why it reports no graph.
 static gcap_status_t explain(void* self, int id, gcap_graph_question_t question) {
-  return gcap_runtime_explain(self, id, question);
+  gcap_runtime_t* runtime = self;
+  gcap_status_t why = gcap_runtime_explain(runtime, id, question);
+  if (why != NULL || runtime->own != NULL) return why;
+  return GCAP_STATUS(GCAP_UNAVAILABLE,
+                     "the runtime's table reports no failed capture: either it wants more runs before its first "
+                     "capture (min_num_runs_before_cuda_graph_capture), or it never captures, or does not report its "
+                     "graphs");
+}
+
+typedef gcap_status_t (*run_fn)(void* self, const gcap_run_t* run);
+
+static gcap_status_t warm_up_by(gcap_runtime_t* runtime, run_fn run, const gcap_run_t* runs, size_t num_runs,
+                                gcap_warm_up_fn on_run, void* user) {
+  const gcap_warm_up_steps_t steps = {
+      .self = runtime, .id_of = id_of, .has_graph = has_graph, .run = run, .explain = explain};
+  return gcap_warm_up_by_steps(&steps, runs, num_runs, on_run, user);
+}
+
+gcap_status_t gcap_runtime_warm_up_whole(gcap_runtime_t* runtime, const gcap_run_t* runs, size_t num_runs) {
+  return warm_up_by(runtime, whole_run_step, runs, num_runs, /*on_run=*/NULL, /*user=*/NULL);
 }
 
 static gcap_status_t check_captures(gcap_runtime_t* runtime) {
@@ -68,9 +95,7 @@ static gcap_status_t warm_up(gcap_runtime_t* runtime, const gcap_run_t* runs, si
   hold_t hold = {.runtime = runtime};
   GCAP_RETURN_IF_ERROR(begin_hold(&hold));
   GCAP_AT_SCOPE_END(end_hold) hold_t held = hold;
-  const gcap_warm_up_steps_t steps = {
-      .self = held.runtime, .id_of = id_of, .has_graph = has_graph, .run = run_step, .explain = explain};
-  return gcap_warm_up_by_steps(&steps, runs, num_runs, on_run, user);
+  return warm_up_by(held.runtime, run_step, runs, num_runs, on_run, user);
 }
 
 gcap_status_t gcap_runtime_warm_up(gcap_runtime_t* runtime, const gcap_run_t* runs, size_t num_runs,

@@ -11,6 +11,7 @@
 #include "lib/internal/check_argument.h"
 #include "lib/internal/cuda_guard.h"
 #include "lib/internal/unwind.h"
+#include "lib/runtime/inner.h"
 #include "lib/runtime/runtime_internal.h"
 
 typedef struct whole_run {

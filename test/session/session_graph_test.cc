@@ -308,7 +308,8 @@ TEST_F(SessionGraph, WarmUpIsBounded) {
     ChainRig rig;
     GCAP_ASSERT_OK(rig.Create(GraphOptions(min_runs)));
     DeviceFloats x(Floats(6)), y(Floats(6));
-    GCAP_EXPECT_FAILS(rig.WarmUp(x, y, 3), GCAP_UNAVAILABLE, "has not captured graph id 3 after 8 runs");
+    GCAP_EXPECT_FAILS(rig.WarmUp(x, y, 3), GCAP_UNAVAILABLE,
+                      "graph id 3 has no graph after its warm-up: graph id 3 warms up: 8 eager runs so far");
     EXPECT_EQ(rig.middle.computes, 8);
     for (int run = 0; run < 2; ++run) rig.ExpectRightRun(&x, &y, static_cast<float>(run), 3);
     EXPECT_EQ(gcap_runtime_is_captured(rig.ep->runtime(), 3), min_runs == 8) << "a later run may still capture";
@@ -332,6 +333,7 @@ TEST_F(SessionGraph, WarmUpNamesAnEpThatNeverReportsAGraph) {
   };
   gcap_runtime_ops_t table = ForwardingOps::Runs(silent->runtime());
   table.is_graph_capture_enabled = [](const void*) { return true; };
+  table.explain = nullptr;
   GCAP_ASSERT_OK(gcap_runtime_create_from(&table, &ops.runtime));
   ops.destroy = [](void*) { return gcap_status_t(nullptr); };  // TestEp ends the runtime
   gcap_ep_t* ep = nullptr;
@@ -350,7 +352,7 @@ TEST_F(SessionGraph, WarmUpNamesAnEpThatNeverReportsAGraph) {
   const Outcome outcome(gcap_session_warm_up(session, &run, 1));
   EXPECT_STREQ(gcap_code_name(outcome.code), "UNAVAILABLE");
   EXPECT_TRUE(
-      outcome.Names("EP 'silent' has not captured graph id 0 after 8 runs; it reports no failed capture: either "
+      outcome.Names("graph id 0 has no graph after its warm-up: the runtime's table reports no failed capture: either "
                     "it wants more runs before its first capture (min_num_runs_before_cuda_graph_capture), or "
                     "it never captures, or does not report its graphs"))
       << outcome.message;
@@ -365,7 +367,9 @@ TEST_F(SessionGraph, WarmUpOfAModelThatCannotBeCapturedIsBoundedToo) {
   rig.middle.misbehave = When::kInCapture;
   GCAP_ASSERT_OK(rig.Create(GraphOptions(1)));
   DeviceFloats x(Floats(6)), y(Floats(6));
-  GCAP_EXPECT_FAILS(rig.WarmUp(x, y), GCAP_UNAVAILABLE, "after 8 runs");
+  GCAP_EXPECT_FAILS(rig.WarmUp(x, y), GCAP_UNAVAILABLE,
+                    "graph id 0 has no graph after its warm-up: graph id 0 cools down");
+  EXPECT_EQ(rig.count.executions, GCAP_WARM_UP_MAX_RUNS);
   rig.ExpectRightRun(&x, &y, 1.0f);
 }
 

@@ -18,9 +18,6 @@
 extern "C" {
 #endif
 
-// The most runs that gcap_session_warm_up makes of one graph id, as ONNX Runtime's kMaxGraphCaptureRunAttempts.
-#define GCAP_SESSION_MAX_WARM_UP_RUNS 8
-
 typedef struct gcap_session_options {
   size_t struct_size;  // set by gcap_session_options_init
   // If an EP captures graphs, and cannot capture the model: true, the model runs eagerly, and one warning says why;
@@ -128,8 +125,8 @@ GCAP_API gcap_memory_t gcap_session_output_memory(const gcap_session_t* session,
 //                        captured without the option; user_stream is capturing; in a capture: the shapes are new, or
 //                        the model cannot be captured
 //   CAPTURE_INVALIDATED  the capture failed, and rerun_failed_capture is false
-//   UNAVAILABLE          capture_in_run: not captured after GCAP_SESSION_MAX_WARM_UP_RUNS runs, each of which
-//                        succeeded; the message has the last failure. A later run may still capture
+//   UNAVAILABLE          capture_in_run: not captured after GCAP_WARM_UP_MAX_RUNS runs (gcap/graph.h), each of which
+//                        succeeded; the message has the reason. A later run may still capture
 //   RESOURCE_EXHAUSTED   no host memory, or no scratch memory (gcap_scratch_alloc)
 //   others               of the EP and its kernels
 GCAP_API gcap_status_t gcap_session_run(gcap_session_t* session, const gcap_run_options_t* options,
@@ -151,8 +148,7 @@ typedef struct gcap_warm_up_run {
 // GCAP_LOG_INFO, counts what these runs were the first to need: stream attachments such as library handles, plans,
 // allocations from the driver. A capture that met one makes the line a warning.
 //   FAILED_PRECONDITION  the EP does not capture graphs, or an id is GCAP_GRAPH_ID_NONE; or as gcap_session_run
-//   UNAVAILABLE          an id is not captured after GCAP_SESSION_MAX_WARM_UP_RUNS runs of it; the message has the last
-//                        failure. A later run may still capture
+//   UNAVAILABLE          as gcap_graph_manager_warm_up
 //   RESOURCE_EXHAUSTED   no host memory
 //   others               as gcap_session_run; the message has the graph id
 GCAP_API gcap_status_t gcap_session_warm_up(gcap_session_t* session, const gcap_warm_up_run_t* runs,
