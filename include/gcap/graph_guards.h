@@ -30,7 +30,8 @@ typedef enum gcap_graph_guard_kind {
 // Capture:  legal: nothing here calls CUDA.
 // Lifetime: the struct and its name are copied. The memory at `address`, and `user`, live as long as the graph: a guard
 //           on a variable of the work itself looks at memory that is gone. Who writes that memory does so on a thread
-//           that replays, or while no thread does.
+//           that replays, or while no thread does. The begin of a run and a replay look at that memory, and the end of
+//           a capture; questions, such as gcap_graph_manager_get_info, answer from what these found, on any thread.
 typedef struct gcap_graph_guard {
   size_t struct_size;  // set by gcap_graph_guard_init
   const char* name;    // for messages, of which it has the first 63 bytes; may be NULL

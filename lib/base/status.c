@@ -19,6 +19,7 @@
 
 #include "lib/base/capture_hooks.h"
 #include "lib/base/printable.h"
+#include "lib/base/rename.h"
 
 enum {
   kTextBytes = 65536,   // of one failure: what has more is not a name, a key or a path but somebody's data
@@ -265,6 +266,29 @@ gcap_status_t gcap_status_annotate(gcap_status_t status, gcap_code_t code, const
   if (!is_static(annotated)) annotated->code = code;
   if (is_new) gcap_status_free(status);
   return annotated;
+}
+
+// NULL: it is not there.
+static const char* find_name(const char* message, const char* known) {
+  const size_t length = strlen(known);
+  const char* at = strstr(message, known);
+  while (at != NULL && at[length] >= '0' && at[length] <= '9') at = strstr(at + 1, known);
+  return at;
+}
+
+gcap_status_t gcap_status_rename(gcap_status_t status, const char* known, const char* name) {
+  if (status == NULL) return NULL;
+  const char* message = gcap_status_message(status);
+  const char* at = find_name(message, known);
+  if (at == NULL) return gcap_status_annotate(status, status->code, "%s", name);
+  char* text = NULL;
+  const int length = asprintf(&text, "%.*s%s%s", (int)(at - message), message, name, at + strlen(known));
+  if (length < 0) return status;
+  gcap_status_t renamed = status_new(status, cuda_call_of(status), NULL, text);
+  free(text);
+  if (is_static(renamed)) return status;
+  gcap_status_free(status);
+  return renamed;
 }
 
 gcap_status_t gcap_status_clone(gcap_status_t status) {

@@ -79,15 +79,21 @@ static gcap_status_t refuse(const gcap_contents_t* contents, const gcap_contents
                      (size_t)(buffer - buffers->items), buffer->name, (void*)buffer->address);
 }
 
-// Whether the address at the end of a buffer is that of scratch which begins there, behind the buffer, and which a
-// captured graph keeps: gcap gave the work that block, at the same address in each capture.
-static gcap_status_t is_scratch_behind(const gcap_moving_buffer_t* buffer, uintptr_t address, bool* out_is_scratch) {
-  *out_is_scratch = false;
+// What begins at the address where a buffer ends.
+typedef enum behind {
+  NOTHING_KNOWN = 0,
+  OWN_SCRATCH,    // that a captured graph keeps: gcap gave the work that block, at the same address in each capture
+  OTHER_SCRATCH,  // of somebody. The work may mean the block, or the end of the buffer that it kept from an earlier run
+} behind_t;
+
+static gcap_status_t find_behind(const gcap_moving_buffer_t* buffer, uintptr_t address, behind_t* out_behind) {
+  *out_behind = NOTHING_KNOWN;
   if (address != buffer->address + buffer->bytes) return NULL;
   gcap_memory_claim_t claim = {0};
   bool found = false;
   GCAP_RETURN_IF_ERROR(gcap_memory_find_claim(address, /*watch=*/false, &claim, &found));
-  *out_is_scratch = found && claim.keeper != 0 && claim.start == address;
+  if (!found || claim.start != address) return NULL;
+  *out_behind = claim.keeper != 0 ? OWN_SCRATCH : OTHER_SCRATCH;
   return NULL;
 }
 
@@ -102,13 +108,17 @@ static gcap_status_t check_part(const gcap_contents_t* contents, const gcap_cont
     if (is_moved(moved, at)) continue;
     uintptr_t address;
     memcpy(&address, bytes + at, WORD);
-    bool is_scratch = false;
-    GCAP_RETURN_IF_ERROR(is_scratch_behind(buffer, address, &is_scratch));
-    if (is_scratch) continue;
+    behind_t behind = NOTHING_KNOWN;
+    GCAP_RETURN_IF_ERROR(find_behind(buffer, address, &behind));
+    if (behind == OWN_SCRATCH) continue;
     char place[64], what[96];
     gcap_contents_write_place(contents, node, part, at - whole->offset, place, sizeof(place));
     snprintf(what, sizeof(what), "%s is", place);
-    return refuse(contents, node, what, buffers, buffer);
+    gcap_status_t refusal = refuse(contents, node, what, buffers, buffer);
+    if (behind != OTHER_SCRATCH) return refusal;
+    return gcap_status_join(refusal, GCAP_STATUS(GCAP_FAILED_PRECONDITION,
+                                                 "a block of scratch begins where the buffer ends: name the block as a "
+                                                 "buffer too, or leave a byte between the two"));
   }
 }
 

@@ -13,9 +13,19 @@
 #include "gcap/capture.h"
 #include "gcap/log.h"
 
+bool gcap_graph_is_named(const char* message) {
+  return strncmp(message, "graph id ", strlen("graph id ")) == 0 ||
+         strncmp(message, "graph key ", strlen("graph key ")) == 0;
+}
+
 bool gcap_run_take_failed_capture(int id, gcap_status_t failure) {
   if (gcap_status_code(failure) != GCAP_CAPTURE_INVALIDATED) return false;
-  gcap_log(GCAP_LOG_WARNING, "graph id %d is run again, eagerly: %s", id, gcap_status_message(failure));
+  const char* message = gcap_status_message(failure);
+  if (gcap_graph_is_named(message)) {
+    gcap_log(GCAP_LOG_WARNING, "what failed in a capture is run again, eagerly: %s", message);
+  } else {
+    gcap_log(GCAP_LOG_WARNING, "graph id %d is run again, eagerly: %s", id, message);
+  }
   gcap_status_free(failure);
   return true;
 }

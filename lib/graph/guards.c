@@ -52,6 +52,9 @@ gcap_status_t gcap_graph_refuse_in_guard(const char* operation) {
 
 static const char* name_of(const gcap_graph_guard_t* guard) { return guard->name != NULL ? guard->name : ""; }
 
+#define TEXT_OF(number) #number
+#define TEXT_OF_VALUE(macro) TEXT_OF(macro)
+
 static gcap_status_t refuse_bytes(const gcap_graph_guard_t* guard, const char* allowed) {
   return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "guard '%s' looks at %zu bytes at %p, allowed are %s at an address",
                      name_of(guard), guard->bytes, guard->address, allowed);
@@ -109,7 +112,7 @@ static gcap_status_t check(const gcap_graph_guard_t* guard) {
     case GCAP_GRAPH_GUARD_BYTES:
       return guard->address != NULL && guard->bytes > 0 && guard->bytes <= GCAP_GRAPH_GUARD_MAX_BYTES
                  ? NULL
-                 : refuse_bytes(guard, "1 to 4096");
+                 : refuse_bytes(guard, "1 to " TEXT_OF_VALUE(GCAP_GRAPH_GUARD_MAX_BYTES));
     case GCAP_GRAPH_GUARD_ANSWER:
       if (guard->ask != NULL) return NULL;
       return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "guard '%s' is of the kind ANSWER and has no function: set ask",
@@ -339,7 +342,10 @@ bool gcap_graph_guards_look_slowly(gcap_graph_guards_t* guards) {
       asked.now = (int64_t)gcap_graph_word_read(&guards->words[i]);
       if ((uint64_t)asked.now - guards->words[i].low > guards->words[i].range) asked.flipped = i + 1;
     } else if (memcmp(stated->bytes, stated->guard.address, stated->guard.bytes) != 0) {
-      asked.now = (int64_t)first_difference(stated->bytes, stated->guard.address, stated->guard.bytes);
+      const unsigned char* bytes = stated->guard.address;
+      const size_t at = first_difference(stated->bytes, bytes, stated->guard.bytes);
+      asked.now = (int64_t)at;
+      asked.byte = bytes[at];
       asked.flipped = i + 1;
     }
   }
@@ -361,14 +367,17 @@ void gcap_graph_guards_ask(const gcap_graph_guards_t* guards, gcap_graph_asked_t
 void gcap_graph_guards_note(gcap_graph_guards_t* guards, const gcap_graph_asked_t* asked) {
   guards->flipped = asked->flipped;
   guards->now = asked->now;
+  guards->byte = asked->byte;
   gcap_status_free(guards->failure);
   guards->failure = asked->failure;
 }
 
 // --- Saying ---------------------------------------------------------------------------------------------------------
 
-static void write_values(const gcap_graph_stated_t* stated, int64_t now, char* text, size_t capacity) {
+static void write_values(const gcap_graph_guards_t* guards, const gcap_graph_stated_t* stated, char* text,
+                         size_t capacity) {
   const gcap_graph_guard_t* guard = &stated->guard;
+  const int64_t now = guards->now;
   switch (guard->kind) {
     case GCAP_GRAPH_GUARD_INTEGER:
       snprintf(text, capacity, "is %" PRId64 ", was %" PRId64 ", and the graph is for %" PRId64 " to %" PRId64, now,
@@ -378,8 +387,8 @@ static void write_values(const gcap_graph_stated_t* stated, int64_t now, char* t
       snprintf(text, capacity, "is %p, and was %p", (void*)(uintptr_t)now, (void*)(uintptr_t)stated->seen);
       return;
     case GCAP_GRAPH_GUARD_BYTES:
-      snprintf(text, capacity, "differs at byte %" PRId64 " of %zu: is %d, and was %d", now, guard->bytes,
-               ((const unsigned char*)guard->address)[now], stated->bytes[now]);
+      snprintf(text, capacity, "differs at byte %" PRId64 " of %zu: is %d, and was %d", now, guard->bytes, guards->byte,
+               stated->bytes[now]);
       return;
     case GCAP_GRAPH_GUARD_ANSWER:
       snprintf(text, capacity, "answers %" PRId64 ", and answered %" PRId64, now, stated->seen);
@@ -398,7 +407,7 @@ gcap_status_t gcap_graph_guards_explain(const gcap_graph_guards_t* guards, int i
                                 stated->line);
   }
   char values[192];
-  write_values(stated, guards->now, values, sizeof(values));
+  write_values(guards, stated, values, sizeof(values));
   return GCAP_STATUS(GCAP_FAILED_PRECONDITION, "%s: guard '%s' (%s:%d) %s", whose, stated->name, stated->file,
                      stated->line, values);
 }

@@ -66,6 +66,7 @@ typedef struct gcap_graph_guards {
   // Why the graph was not launched when it was last looked at. With the manager's mutex.
   size_t flipped;         // 1 + the index of a guard; 0: all held
   int64_t now;            // its value then; of BYTES the offset of the first other byte
+  unsigned char byte;     // that byte: the memory is looked at by runs and replays alone
   gcap_status_t failure;  // of its function
   gcap_graph_word_t words[];
 } gcap_graph_guards_t;
@@ -114,6 +115,7 @@ static inline bool gcap_graph_guards_look(gcap_graph_guards_t* guards) {
 typedef struct gcap_graph_asked {
   size_t flipped;  // as in gcap_graph_guards_t
   int64_t now;
+  unsigned char byte;
   gcap_status_t failure;  // of the function that flipped: it gave no answer
 } gcap_graph_asked_t;
 

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/base/rename.h"
 #include "lib/graph/manager.h"
 #include "lib/internal/cache_line.h"
 
@@ -17,7 +18,11 @@ gcap_status_t gcap_graph_not_captured(int id, gcap_graph_state_t state) {
 
 gcap_status_t gcap_graph_name_failure(const gcap_graph_slot_t* slot, gcap_status_t status) {
   if (status == NULL || slot == NULL || slot->info.name[0] == '\0') return status;
-  return gcap_status_annotate(status, gcap_status_code(status), "graph key '%s'", slot->info.name);
+  char id[32], name[GCAP_GRAPH_NAME_BYTES + 48];
+  snprintf(id, sizeof(id), "graph id %d", slot->id);
+  snprintf(name, sizeof(name), "graph key '%s' (id %d)", slot->info.name, slot->id);
+  if (strstr(gcap_status_message(status), name) != NULL) return status;
+  return gcap_status_rename(status, id, name);
 }
 
 gcap_status_t gcap_graph_name_failure_of(gcap_graph_manager_t* manager, int id, gcap_status_t status) {

@@ -8,6 +8,7 @@
 //
 // Locking: none; the steps lock.
 
+#include "lib/base/rename.h"
 #include "lib/graph/inner.h"
 #include "lib/internal/capture_check.h"
 #include "lib/internal/check_argument.h"
@@ -31,6 +32,9 @@ static gcap_status_t run_one(const warm_up_t* w, size_t index, const gcap_run_t*
   run.result = &result;
   gcap_status_t status = w->steps->run(w->steps->self, &run);
   if (w->on_run != NULL) w->on_run(w->user, index, w->num_runs, &result);
+  if (gcap_graph_is_named(gcap_status_message(status))) {
+    return gcap_status_rename(status, "graph ", "the warm-up of graph ");
+  }
   return gcap_status_annotate(status, gcap_status_code(status), "the warm-up of graph id %d",
                               w->steps->id_of(w->steps->self, given));
 }

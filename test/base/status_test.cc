@@ -6,6 +6,7 @@
 #include <string>
 
 #include "gtest/gtest.h"
+#include "lib/base/rename.h"
 #include "test/base/heap_failure.h"
 #include "test/support/device_test.h"
 #include "test/support/expect_status.h"
@@ -353,6 +354,32 @@ TEST(Status, TextsAreOneLineWithoutControlCharacters) {
     EXPECT_EQ(MessageOf(cuda).find(std::string(row.shown) + " failed"), 0u) << MessageOf(cuda);
     gcap_status_free(cuda);
   }
+}
+
+TEST(Status, IsRenamedWhereItHasTheName) {
+  EXPECT_EQ(gcap_status_rename(nullptr, "a", "b"), nullptr);
+  const struct {
+    const char *message, *renamed;
+  } cases[] = {{"graph id -2: no", "'x': no"},
+               {"in graph id -21, graph id -2: no", "in graph id -21, 'x': no"},
+               {"no memory", "'x': no memory"},
+               {"graph id -2", "'x'"}};
+  for (const auto& c : cases) {
+    gcap_status_t status = GCAP_STATUS(GCAP_NOT_FOUND, "%s", c.message);
+    status = gcap_status_rename(status, "graph id -2", "'x'");
+    EXPECT_STREQ(gcap_status_message(status), c.renamed);
+    EXPECT_EQ(gcap_status_code(status), GCAP_NOT_FOUND);
+    gcap_status_free(status);
+  }
+  gcap_status_t failed = gcap_status_from_cuda(cudaErrorInvalidValue, "cudaFree(graph id -2)", "file", 7);
+  failed = gcap_status_rename(failed, "graph id -2", "'x'");
+  gcap_status_info_t info;
+  info.struct_size = sizeof(info);
+  gcap_status_read_info(failed, &info);
+  EXPECT_EQ(info.line, 7);
+  EXPECT_STREQ(info.cuda_call, "cudaFree(graph id -2)");
+  EXPECT_EQ(info.cuda_error, cudaErrorInvalidValue);
+  gcap_status_free(failed);
 }
 
 }  // namespace

@@ -3,6 +3,9 @@
 // Guards: decisions of the host that the work states, which replays ask. max_variants is 1 here, so that a decision
 // that changed is captured anew in place; graph_variants_test.cc has several graphs of an id.
 
+#include <sys/mman.h>
+#include <unistd.h>
+
 #include <array>
 #include <cstdint>
 #include <cstring>
@@ -417,6 +420,31 @@ TEST_F(GraphGuards, AFunctionMayCallTheManagerButRunsNothing) {
   };
   EXPECT_TRUE(Replays(0));
   EXPECT_EQ(asked.calls, 1);
+}
+
+// Whoever asks about an id may be a thread that knows nothing of the memory.
+TEST_F(GraphGuards, QuestionsDoNotLookAtTheMemory) {
+  CreateKeyed();
+  const size_t page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
+  void* const memory = mmap(nullptr, page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(memory, MAP_FAILED);
+  const auto protect = [&](int access) { EXPECT_EQ(mprotect(memory, page, access), 0); };
+  unsigned char* const bytes = static_cast<unsigned char*>(memory);
+  gcap_graph_guard_t guard = Guard("bytes", GCAP_GRAPH_GUARD_BYTES, memory);
+  guard.bytes = 16;
+  EXPECT_EQ(RunGuarded(0, {guard, Integer("first", *bytes, 0, 9)}, 1), GCAP_RUN_CAPTURED);
+  protect(PROT_NONE);
+  EXPECT_FALSE(Info(0).captures_next);
+  protect(PROT_READ | PROT_WRITE);
+  bytes[5] = 77;
+  EXPECT_FALSE(Replays(0));
+  protect(PROT_NONE);
+  EXPECT_TRUE(Info(0).captures_next);
+  EXPECT_TRUE(gcap_graph_manager_is_captured(manager_, 0));
+  const Outcome why = Explain(0, GCAP_GRAPH_WHY_OTHER_VARIANT);
+  EXPECT_TRUE(why.Names("guard 'bytes'") && why.Names("byte 5 of 16: is 77, and was 0")) << why.message;
+  protect(PROT_READ | PROT_WRITE);
+  EXPECT_EQ(munmap(memory, page), 0);
 }
 
 // An exception passes, and leaves nothing behind: no run, no lock, no thread that asks.

@@ -10,9 +10,11 @@
 #include <thread>
 #include <vector>
 
+#include "gcap/graph_buffers.h"
 #include "gcap/graph_plan.h"
 #include "gtest/gtest.h"
 #include "test/graph/keyed_test.h"
+#include "test/support/log_catcher.h"
 
 namespace gcap {
 namespace testing {
@@ -197,7 +199,8 @@ TEST_F(GraphKeys, HaveIdsThatEveryFunctionTakesButABegin) {
   GCAP_EXPECT_OK(gcap_graph_manager_recapture(manager_, id));
   ExpectFill(key, 2, GCAP_RUN_CAPTURED);
   EXPECT_EQ(Info(id).updates, 1u);
-  EXPECT_TRUE(Explain(id, GCAP_GRAPH_WHAT_CHANGED).Names("graph key 'prefill': graph id"));
+  EXPECT_TRUE(
+      Explain(id, GCAP_GRAPH_WHAT_CHANGED).Names("graph key 'prefill' (id " + std::to_string(id) + ") differs"));
   gcap_graph_run_kind_t kind = GCAP_GRAPH_RUN_EAGER;
   GCAP_EXPECT_FAILS(BeginPlain(manager_, id, stream_->get(), &kind), GCAP_INVALID_ARGUMENT, "allowed are ids >= 0");
   *seen_ = 0;
@@ -223,7 +226,7 @@ TEST_F(GraphKeys, BeginEndAndReplayTakeThem) {
   GCAP_EXPECT_OK(gcap_graph_manager_end_run(manager_, &run, Fill(stream_->get(), 9)));
   EXPECT_EQ(result_.id, IdOf(key));
   GCAP_EXPECT_FAILS(gcap_graph_manager_begin_run(manager_, &run, &kind, nullptr), GCAP_ALREADY_EXISTS,
-                    "graph key 'decode': graph id");
+                    "graph key 'decode' (id -2) is captured");
   *seen_ = 0;
   GCAP_EXPECT_OK(gcap_graph_manager_replay(manager_, &run, &replayed));
   EXPECT_TRUE(replayed);
@@ -289,11 +292,52 @@ TEST_F(GraphKeys, AFailureHasTheName) {
   const Work fails = [](cudaStream_t) { return GCAP_STATUS(GCAP_LIBRARY_ERROR, "no kernel"); };
   const Outcome outcome = RunWork(RunBy(&key), fails);
   EXPECT_EQ(outcome.code, GCAP_CAPTURE_INVALIDATED);
-  const std::string shown = "graph key '" + name.substr(0, GCAP_GRAPH_NAME_BYTES - 1) + "': ";
+  const std::string shown = "graph key '" + name.substr(0, GCAP_GRAPH_NAME_BYTES - 1) + "' (id -2): ";
   EXPECT_TRUE(outcome.Names(shown)) << outcome.message;
   EXPECT_TRUE(Explain(result_.id, GCAP_GRAPH_WHY_CAPTURE_FAILED).Names(shown));
   // What the work of an eager run answers is the caller's own status.
   EXPECT_FALSE(RunWork(RunBy(&key), fails).Names(shown));
+}
+
+// By its key, if that has a name, or by its id, and not by both.
+TEST_F(GraphKeys, AMessageNamesTheGraphOnce) {
+  options_.backoff_runs = 0;
+  CreateKeyed();
+  const auto num_named = [](const std::string& message) {
+    size_t count = 0;
+    for (const char* const name : {"graph id", "graph key"}) {
+      for (size_t at = message.find(name); at != std::string::npos; at = message.find(name, at + 1)) ++count;
+    }
+    return count;
+  };
+  const int number = 1;
+  for (const char* const name : {"decode", static_cast<const char*>(nullptr)}) {
+    const int bytes[2] = {number, name != nullptr};
+    const gcap_graph_key_t key = KeyOf(bytes, name);
+    gcap_run_t run = RunBy(&key);
+    const LogCatcher log;
+    const Work work = [&](cudaStream_t stream) {
+      return gcap_thread_is_capturing() ? GCAP_STATUS(GCAP_LIBRARY_ERROR, "no kernel") : Fill(stream, 3);
+    };
+    EXPECT_TRUE(RunWork(run, work).ok());
+    EXPECT_EQ(num_named(log.text()), 1u) << log.text();
+    const int id = result_.id;
+    std::vector<std::string> messages = {Explain(id, GCAP_GRAPH_WHY_CAPTURE_FAILED).message,
+                                         Explain(id, GCAP_GRAPH_WHY_EAGER).message};
+    run.capture_only = true;
+    messages.push_back(RunWork(run, work).message);
+    run.work = [](void*, const gcap_run_resources_t*) { return GCAP_STATUS(GCAP_LIBRARY_ERROR, "no kernel"); };
+    messages.push_back(Outcome(gcap_graph_manager_warm_up(manager_, &run, 1, nullptr, nullptr)).message);
+    messages.push_back(Outcome(gcap_graph_manager_audit(manager_, id, nullptr, nullptr, nullptr)).message);
+    messages.push_back(Outcome(gcap_graph_manager_recapture(manager_, id)).message);
+    ExpectFill(key, 1, GCAP_RUN_CAPTURED);
+    messages.push_back(Outcome(gcap_graph_manager_bind(manager_, id, 0, byte_)).message);
+    messages.push_back(Outcome(gcap_graph_manager_dump(manager_, id, "/dev/null", 0)).message);
+    gcap_graph_run_kind_t kind = GCAP_GRAPH_RUN_EAGER;
+    run.capture_only = false;
+    messages.push_back(Outcome(gcap_graph_manager_begin_run(manager_, &run, &kind, nullptr)).message);
+    for (const std::string& message : messages) EXPECT_EQ(num_named(message), 1u) << message;
+  }
 }
 
 // After a failed capture the run is eager, and still that of its key.

@@ -374,6 +374,48 @@ TEST_F(GraphMovingProof, ScratchBehindABufferIsNoEndOfTheBuffer) {
   gcap_allocator_destroy(upstream);
 }
 
+// Scratch of nobody's run, such as what one step leaves to the next, behind a buffer. An end of the buffer that the
+// work kept is the same number, in all captures, so the graph moves only where the work says which of the two it means.
+TEST_F(GraphMovingProof, ScratchOfOthersBehindABufferIsNamedOrFixesTheGraph) {
+  constexpr size_t kBlock = 64 << 10;
+  gcap_allocator_t* upstream = nullptr;
+  gcap_scratch_t* scratch = nullptr;
+  gcap_stream_t* stream = nullptr;
+  GCAP_ASSERT_OK(gcap_device_allocator_create(0, &upstream));
+  GCAP_ASSERT_OK(gcap_scratch_create(upstream, nullptr, &scratch));
+  GCAP_ASSERT_OK(gcap_stream_wrap(stream_->get(), GCAP_STREAM_EXTERNAL, 0, 0, &stream));
+  void *pool = nullptr, *state = nullptr;
+  GCAP_ASSERT_OK(gcap_scratch_alloc(scratch, kBlock, stream, &pool));
+  GCAP_ASSERT_OK(gcap_scratch_alloc(scratch, kBlock, stream, &state));
+  ASSERT_EQ(state, static_cast<char*>(pool) + kBlock);
+  const auto items_of = [&](void* first, void* second, bool names_state) {
+    std::vector<gcap_graph_buffer_t> items = {{"pool", first, kBlock, 256}, {"output", second, kFloatsBytes, 256}};
+    if (names_state) items.push_back({"state", state, kBlock, 256});
+    return items;
+  };
+  for (const bool names_state : {false, true}) {
+    SCOPED_TRACE(names_state);
+    const WorkOn work = [&](cudaStream_t handle, void* const* at) {
+      void* const kept = names_state ? at[2] : state;
+      GCAP_RETURN_IF_ERROR(AddTo(handle, at[0], kept, 1, 8));
+      return AddTo(handle, kept, at[1], 1, 8);
+    };
+    Fill(pool, 7);
+    ASSERT_TRUE(RunOn(items_of(pool, At(0), names_state), work).ok());
+    EXPECT_EQ(FirstOf(At(0)), 9);
+    if (!names_state) {
+      EXPECT_TRUE(WhyNotMovable().Names("name the block as a buffer too")) << WhyNotMovable().message;
+    }
+    EXPECT_EQ(IsReplayed(items_of(At(kBlock * 2), At(kBlock * 4), names_state), work, 2), names_state);
+    GCAP_EXPECT_OK(gcap_graph_manager_release(manager_, kId));
+  }
+  for (void* const block : {pool, state}) GCAP_EXPECT_OK(gcap_scratch_free(scratch, block));
+  GCAP_EXPECT_OK(gcap_stream_synchronize(stream));
+  GCAP_EXPECT_OK(gcap_scratch_destroy(scratch));
+  GCAP_EXPECT_OK(gcap_stream_destroy(stream));
+  gcap_allocator_destroy(upstream);
+}
+
 // As for batched products: the pointers are in pinned memory, which a captured copy reads. The work writes them for
 // each run, or the engine did before, for the buffers of the capture.
 TEST_F(GraphMovingProof, APointerThatIsCopiedFromTheHostFixesTheGraph) {

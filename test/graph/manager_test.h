@@ -14,6 +14,7 @@
 #include "gtest/gtest.h"
 #include "lib/internal/capture_gate.h"
 #include "test/base/device_work.h"
+#include "test/graph/twins.h"
 #include "test/support/device_test.h"
 #include "test/support/expect_status.h"
 #include "test/support/plain_runs.h"
@@ -34,6 +35,7 @@ class ManagerTest : public DeviceTest {
   }
   void TearDown() override {
     if (IsSkipped()) return;
+    EXPECT_EQ(gcap_test_count_twins(manager_), 0u) << "an id was captured again that had a graph for the run";
     GCAP_EXPECT_OK(gcap_graph_manager_destroy(manager_));
     EXPECT_FALSE(gcap_thread_is_capturing());
     EXPECT_EQ(gcap_capture_gate_num_inside(), 0u);
