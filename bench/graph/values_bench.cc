@@ -2,7 +2,7 @@
 //
 // What it costs the host to give a captured graph four other values, that one node reads or 32: a replay with the
 // values of its run, beside a replay with the values that are there, the bare launch, the driver's own calls for as
-// many nodes, and a copy of the values from pinned memory into device memory before the launch.
+// many nodes, and a copy of the values into device memory before the launch or as its first node.
 //
 // All ways are timed in turn in each round, and the device is idle before each: the figures are medians of the rounds.
 
@@ -154,6 +154,11 @@ class Bare {
     CheckCuda(cudaMemcpyAsync(block_, pinned_, sizeof(v), cudaMemcpyHostToDevice, stream_));
     Launch();
   }
+  void CopyPageableAndLaunch(uint32_t step) {
+    const Values v = ValuesOf(step);
+    CheckCuda(cudaMemcpyAsync(block_, &v, sizeof(v), cudaMemcpyHostToDevice, stream_));
+    Launch();
+  }
 
  private:
   const cudaStream_t stream_;
@@ -165,6 +170,49 @@ class Bare {
   float* out_ = nullptr;
   int (*const set_)(cudaGraphExec_t, cudaGraphNode_t, const DriverKernel*) =
       DriverFunction<int (*)(cudaGraphExec_t, cudaGraphNode_t, const DriverKernel*)>("cuGraphExecKernelNodeSetParams");
+};
+
+// The copy is the first node of the graph instead, which is set to another slot of pinned memory before each launch.
+class BareWithCopy {
+ public:
+  BareWithCopy(cudaStream_t stream, int nodes, float* out) : stream_(stream) {
+    CheckCuda(cudaMalloc(&block_, sizeof(Values)));
+    CheckCuda(cudaMallocHost(reinterpret_cast<void**>(&pinned_), kSlots * sizeof(Values)));
+    CheckCuda(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
+    CheckCuda(cudaMemcpyAsync(block_, pinned_, sizeof(Values), cudaMemcpyHostToDevice, stream));
+    Issue(stream, nodes, out, ValuesOf(1));
+    CheckCuda(cudaStreamEndCapture(stream, &graph_));
+    size_t count = 1;
+    CheckCuda(cudaGraphGetRootNodes(graph_, &copy_, &count));
+    CheckCuda(cudaGraphMemcpyNodeGetParams(copy_, &params_));
+    CheckCuda(cudaGraphInstantiate(&exec_, graph_, 0));
+  }
+  ~BareWithCopy() {
+    CheckCuda(cudaFree(block_));
+    CheckCuda(cudaFreeHost(pinned_));
+    CheckCuda(cudaGraphExecDestroy(exec_));
+    CheckCuda(cudaGraphDestroy(graph_));
+  }
+  BareWithCopy(const BareWithCopy&) = delete;
+  BareWithCopy& operator=(const BareWithCopy&) = delete;
+
+  void SetAndLaunch(uint32_t step) {
+    Values* const slot = &pinned_[step % kSlots];
+    *slot = ValuesOf(step);
+    params_.srcPtr.ptr = slot;
+    CheckCuda(cudaGraphExecMemcpyNodeSetParams(exec_, copy_, &params_));
+    CheckCuda(cudaGraphLaunch(exec_, stream_));
+  }
+
+ private:
+  static constexpr uint32_t kSlots = 64;
+  const cudaStream_t stream_;
+  cudaGraph_t graph_ = nullptr;
+  cudaGraphNode_t copy_ = nullptr;
+  cudaMemcpy3DParms params_ = {};
+  cudaGraphExec_t exec_ = nullptr;
+  void* block_ = nullptr;
+  Values* pinned_ = nullptr;
 };
 
 struct Way {
@@ -181,6 +229,7 @@ void RunValues(int nodes, int rounds) {
   {
     Graph graph(stream, nodes, out, /*in_memory=*/false), in_memory(stream, nodes, out, /*in_memory=*/true);
     Bare bare(stream, nodes, out);
+    BareWithCopy with_copy(stream, nodes, out);
     std::vector<Way> ways;
     ways.push_back({"`cudaGraphLaunch`", [&](uint32_t) { bare.Launch(); }});
     ways.push_back({"replay with the values that are there", [&](uint32_t) { graph.Replay(7); }});
@@ -188,6 +237,9 @@ void RunValues(int nodes, int rounds) {
     ways.push_back({"replay with 4 other values in memory", [&](uint32_t step) { in_memory.Replay(step); }});
     ways.push_back({"`cuGraphExecKernelNodeSetParams`, launch", [&](uint32_t step) { bare.SetAndLaunch(step); }});
     ways.push_back({"a copy from pinned memory, launch", [&](uint32_t step) { bare.CopyAndLaunch(step); }});
+    ways.push_back({"a copy from pageable memory, launch", [&](uint32_t step) { bare.CopyPageableAndLaunch(step); }});
+    ways.push_back(
+        {"a memcpy node set to pinned memory, launch", [&](uint32_t step) { with_copy.SetAndLaunch(step); }});
     for (uint32_t i = 0; i < static_cast<uint32_t>(rounds); ++i) {
       for (Way& way : ways) {
         way.step(2 * i + 100);  // so that no figure depends on which way came before

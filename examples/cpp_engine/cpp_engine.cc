@@ -1,18 +1,19 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
 // An engine in C++: gcap/gcap.hpp owns what the engine is made of, a lambda is the work of a run, and exceptions take
-// the place of statuses. It is the engine of examples/own_engine. In run 4 the model throws: the exception reaches main
-// as if there were no C in between, the run is ended, and its scratch goes back. It prints:
+// the place of statuses. It is the engine of examples/own_engine, with a token that is another one in each run: a value
+// in memory, which replays bring. In run 4 the model throws: the exception reaches main as if there were no C in
+// between, the run is ended, and its scratch goes back. It prints:
 //
-//     run 1: graph 0 is WARMING, output 1
-//     run 2: graph 0 is WARMING, output 1
-//     run 3: graph 0 is CAPTURED, output 1
+//     run 1: graph 0 is WARMING, output 11
+//     run 2: graph 0 is WARMING, output 12
+//     run 3: graph 0 is CAPTURED, output 13
 //     run 4: layer 1 has no weights yet; graph 1 is WARMING
-//     run 5: graph 1 is WARMING, output 2
-//     run 6: graph 1 is WARMING, output 2
-//     run 7: graph 1 is CAPTURED, output 2
-//     run 8: graph 1 is CAPTURED, output 2
-//     run 9: graph 0 is CAPTURED, output 1
+//     run 5: graph 1 is WARMING, output 15
+//     run 6: graph 1 is WARMING, output 16
+//     run 7: graph 1 is CAPTURED, output 17
+//     run 8: graph 1 is CAPTURED, output 18
+//     run 9: graph 0 is CAPTURED, output 19
 //     4 bytes of scratch are live
 
 #include <cuda_runtime_api.h>
@@ -29,12 +30,18 @@ constexpr size_t kScratchBytes = size_t{1} << 20;
 // What the engine consists of. Members end in reverse order, which is the order that gcap asks for.
 class Engine {
  public:
-  // Runs the model of `id`, and returns its output.
-  int Run(int id, bool has_weights) {
+  // Runs the model of `id` on a token, and returns its output.
+  int Run(int id, unsigned char token, bool has_weights) {
     const cudaStream_t stream = gcap_stream_handle(stream_.get());
     // A capture gets no memory from the driver; see own_engine.c.
     if (Info(id).captures_next) gcap::check(gcap_scratch_reservation_prepare(scratch_.get(), stream_.get()));
-    gcap::check(gcap::run(graphs_.get(), {id, stream}, [&] { Issue(id, has_weights); }));
+    const gcap_graph_value_t values[] = {gcap::value_in_memory("token", token)};
+    const auto changing = gcap::buffers_of(values);
+    gcap::run_args how(id, stream);
+    how.buffers = &changing;
+    gcap::check(gcap::run(graphs_.get(), how, [&](const gcap_run_resources_t& run) {
+      Issue(gcap::value_on_device<unsigned char>(run, 0), has_weights);
+    }));
     unsigned char output = 0;
     gcap::check(GCAP_CUDA(cudaMemcpyAsync(&output, output_.get(), 1, cudaMemcpyDeviceToHost, stream)));
     gcap::check(gcap_stream_synchronize(stream_.get()));
@@ -45,12 +52,13 @@ class Engine {
   size_t LiveBytes() { return gcap::filled_by<gcap_scratch_get_stats>(scratch_.get()).requested_in_use_bytes; }
 
  private:
-  // The work of a run: a model's intermediate is filled, and its first byte is the output. The intermediate goes back
-  // to the scratch when the function is left, by a return or by an exception.
-  void Issue(int id, bool has_weights) {
+  // The work of a run: a model's intermediate is filled and begins with the token, and its first byte is the output.
+  // The intermediate goes back to the scratch when the function is left, by a return or by an exception.
+  void Issue(const unsigned char* token, bool has_weights) {
     const cudaStream_t stream = gcap_stream_handle(stream_.get());
     auto intermediate = gcap::own<gcap_scratch_alloc>(scratch_.get(), kScratchBytes, stream_.get()).value_or_throw();
-    gcap::check(GCAP_CUDA(cudaMemsetAsync(intermediate.get(), id + 1, kScratchBytes, stream)));
+    gcap::check(GCAP_CUDA(cudaMemsetAsync(intermediate.get(), 0, kScratchBytes, stream)));
+    gcap::check(GCAP_CUDA(cudaMemcpyAsync(intermediate.get(), token, 1, cudaMemcpyDeviceToDevice, stream)));
     if (!has_weights) throw std::runtime_error("layer 1 has no weights yet");
     gcap::check(GCAP_CUDA(cudaMemcpyAsync(output_.get(), intermediate.get(), 1, cudaMemcpyDeviceToDevice, stream)));
   }
@@ -72,7 +80,7 @@ int main() try {
   for (const int id : kIds) {
     std::printf("run %d: ", ++run);
     try {
-      const int output = engine.Run(id, /*has_weights=*/run != 4);
+      const int output = engine.Run(id, static_cast<unsigned char>(10 + run), /*has_weights=*/run != 4);
       std::printf("graph %d is %s, output %d\n", id, gcap_graph_state_name(engine.Info(id).state), output);
     } catch (const std::runtime_error& error) {
       std::printf("%s; graph %d is %s\n", error.what(), id, gcap_graph_state_name(engine.Info(id).state));

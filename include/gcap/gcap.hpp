@@ -31,6 +31,7 @@
 #include <cassert>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <type_traits>
 #include <utility>
 
@@ -511,6 +512,61 @@ struct run_args : gcap_run_t {
     key = run_key;
   }
 };
+
+// A number that may be another one in each run, from `low` to `high` (graph_values.h). A run borrows it until its call
+// returns, and the work reads it by gcap::value:
+//     gcap::number<uint32_t> position = {"position", 0, 4095};
+//     position.now = 17;
+//     const gcap_graph_value_t values[] = {position, gcap::value_in_memory("row", row)};
+//     const auto changing = gcap::buffers_of(values);
+//     how.buffers = &changing;
+template <class T>
+struct number {
+  static_assert(std::is_arithmetic_v<T> && !std::is_same_v<T, bool> && sizeof(T) <= 8, "a number of up to 8 bytes");
+  const char* name;
+  T low, high;
+  T now = low;
+
+  operator gcap_graph_value_t() const& noexcept {
+    constexpr gcap_graph_value_type_t type = std::is_floating_point_v<T> ? GCAP_GRAPH_VALUE_FLOAT
+                                             : std::is_signed_v<T>       ? GCAP_GRAPH_VALUE_SIGNED
+                                                                         : GCAP_GRAPH_VALUE_UNSIGNED;
+    return {name, &now, sizeof(now), type, &low, &high, false, false};
+  }
+  operator gcap_graph_value_t() const&& = delete;  // it would borrow a temporary
+};
+
+// A value that the work reads on the device, by gcap::value_on_device. The run borrows the struct.
+template <class Struct>
+gcap_graph_value_t value_in_memory(const char* name, const Struct& bytes) noexcept {
+  static_assert(std::is_trivially_copyable_v<Struct>, "a value is bytes");
+  static_assert(sizeof(Struct) <= GCAP_GRAPH_VALUE_IN_MEMORY_MAX_BYTES, "name what is larger as a buffer");
+  return {name, &bytes, sizeof(bytes), GCAP_GRAPH_VALUE_BYTES, nullptr, nullptr, false, true};
+}
+template <class Struct>
+gcap_graph_value_t value_in_memory(const char* name, const Struct&& bytes) = delete;  // it would borrow a temporary
+
+// Values alone, for gcap_run_t.buffers.
+template <size_t count>
+gcap_graph_buffers_t buffers_of(const gcap_graph_value_t (&values)[count]) noexcept {
+  gcap_graph_buffers_t made;
+  gcap_graph_buffers_init(&made);
+  made.values = values;
+  made.num_values = count;
+  return made;
+}
+
+// In the work: the value number `index` of the run, and where the device has one that is in memory.
+template <class T>
+T value(const gcap_run_resources_t& run, size_t index) noexcept {
+  T read;
+  std::memcpy(&read, run.values[index], sizeof(read));
+  return read;
+}
+template <class T>
+const T* value_on_device(const gcap_run_resources_t& run, size_t index) noexcept {
+  return static_cast<const T*>(run.values[index]);
+}
 
 // A whole run in one call, as gcap_graph_manager_run: replays the graph of the id, or calls `work` to issue the work.
 // `work` is a callable that takes a const gcap_run_resources_t&, or a cudaStream_t, or nothing, and returns a

@@ -44,6 +44,14 @@ gcap::status use(gcap_graph_manager_t* graphs, gcap_runtime_t* runtime, cudaStre
   GCAP_RETURN_IF_ERROR(gcap::run(graphs, {1, stream}, [] {}));
   const auto key = gcap::key_of(info.captures, "captures");
   GCAP_RETURN_IF_ERROR(gcap::run(graphs, {&key, stream}, [] {}));
+  const gcap::number<float> scale = {"scale", 0, 1};
+  const gcap_graph_value_t values[] = {scale, gcap::value_in_memory("info", info)};
+  const auto changing = gcap::buffers_of(values);
+  how.buffers = &changing;
+  GCAP_RETURN_IF_ERROR(gcap::run(graphs, how, [&](const gcap_run_resources_t& resources) {
+    *data = gcap::value<float>(resources, 0);
+    static_cast<void>(gcap::value_on_device<gcap_graph_info_t>(resources, 1));
+  }));
   return gcap::run(runtime, 0,
                    [](const gcap_run_resources_t& resources) { return gcap_stream_synchronize(resources.stream); });
 }

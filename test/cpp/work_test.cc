@@ -65,7 +65,7 @@ class Work : public DeviceTest {
 
   stream on_;
   allocator device_;
-  memory byte_;
+  memory byte_, pair_;
   graph_manager graphs_;
 };
 
@@ -249,6 +249,53 @@ TEST_F(Work, MayHaveAKey) {
       EXPECT_STREQ(info.name, key.name);
     }
   }
+}
+
+TEST_F(Work, HasValuesOfBothKinds) {
+  struct Row {
+    unsigned char first, second;
+  };
+  number<uint8_t> fill = {"fill", 0, 200};
+  int calls = 0;
+  const auto work = [&](const gcap_run_resources_t& at) {
+    ++calls;
+    check(Fill(value<uint8_t>(at, 0)));
+    return GCAP_CUDA(cudaMemcpyAsync(static_cast<char*>(pair_.get()), &value_on_device<Row>(at, 1)->second, 1,
+                                     cudaMemcpyDeviceToDevice, at.cuda_stream));
+  };
+  pair_ = own<gcap_allocator_alloc>(device_.get(), size_t{1}).value_or_throw();
+  for (unsigned char i = 0; i < 5; ++i) {
+    fill.now = static_cast<uint8_t>(10 + i);
+    const Row row = {0, static_cast<unsigned char>(100 + i)};
+    const gcap_graph_value_t values[] = {fill, value_in_memory("row", row)};
+    const auto changing = buffers_of(values);
+    run_args how(kId, handle());
+    how.buffers = &changing;
+    check(run(graphs_.get(), how, work));
+    EXPECT_EQ(Byte(), 10 + i);
+    std::swap(byte_, pair_);
+    EXPECT_EQ(Byte(), 100 + i);
+    std::swap(byte_, pair_);
+  }
+  EXPECT_EQ(calls, 5) << "eager, three rehearsals, the capture";
+  EXPECT_EQ(Info().captures, 1u);
+}
+
+// Which C struct a number becomes.
+TEST(Number, HasItsTypeAndBounds) {
+  const number<float> f = {"f", -1, 1};
+  const number<int16_t> i = {"i", -5, 5, 3};
+  const number<uint64_t> u = {"u", 2, 9};
+  const gcap_graph_value_t values[] = {f, i, u};
+  EXPECT_EQ(values[0].type, GCAP_GRAPH_VALUE_FLOAT);
+  EXPECT_EQ(values[1].type, GCAP_GRAPH_VALUE_SIGNED);
+  EXPECT_EQ(values[2].type, GCAP_GRAPH_VALUE_UNSIGNED);
+  EXPECT_EQ(values[1].bytes, 2u);
+  EXPECT_EQ(*static_cast<const int16_t*>(values[1].data), 3);
+  EXPECT_EQ(*static_cast<const uint64_t*>(values[2].data), 2u) << "the lower bound, unless it is said";
+  EXPECT_EQ(*static_cast<const float*>(values[0].high), 1);
+  EXPECT_EQ(buffers_of(values).num_values, 3u);
+  EXPECT_EQ(buffers_of(values).count, 0u);
 }
 
 TEST_F(WorkOnBuffers, IsCapturedAndReplayedElsewhere) {

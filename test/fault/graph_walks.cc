@@ -319,9 +319,112 @@ std::vector<Walk> MovingWalks() {
   };
 }
 
+// --- Values ---------------------------------------------------------------------------------------------------------
+
+// A number in memory, which the work copies, and a byte that a fill of the work has.
+class ValuesScene : public StreamScene {
+ public:
+  ValuesScene() {
+    GCAP_EXPECT_CUDA(cudaMalloc(&memory, 2 * sizeof(number)));
+    gcap_graph_buffers_init(&buffers);
+    buffers.values = values;
+    buffers.num_values = 2;
+  }
+  // Whatever failed, the next runs of the id have the values that they ask for.
+  void ExpectNextRunWorks() override {
+    StreamScene::ExpectNextRunWorks();
+    for (int i = 0; i < 3; ++i) {
+      GCAP_EXPECT_OK(Run(90 + i));
+      ExpectOutput();
+    }
+  }
+  gcap_status_t End() override {
+    gcap_status_t status = StreamScene::End();
+    GCAP_EXPECT_CUDA(cudaFree(memory));
+    return status;
+  }
+  gcap_run_t RunWith(int new_number, int new_fill) {
+    number = new_number;
+    fill = static_cast<unsigned char>(new_fill);
+    gcap_run_t run = RunOf(kId, Handle(), /*synchronize=*/true);
+    run.buffers = &buffers;
+    run.user = this;
+    run.work = [](void* scene, const gcap_run_resources_t* r) {
+      int* const to = static_cast<int*>(static_cast<ValuesScene*>(scene)->memory);
+      const int byte = *static_cast<const unsigned char*>(r->values[1]);
+      GCAP_RETURN_IF_ERROR(
+          GCAP_CUDA(cudaMemcpyAsync(to, r->values[0], sizeof(int), cudaMemcpyDeviceToDevice, r->cuda_stream)));
+      return GCAP_CUDA(cudaMemsetAsync(to + 1, byte, sizeof(int), r->cuda_stream));
+    };
+    return run;
+  }
+  gcap_status_t Run(int each, int id = kId) {
+    gcap_run_t run = RunWith(1000 + each, each);
+    run.id = id;
+    return gcap_graph_manager_run(manager, &run);
+  }
+  gcap_status_t Replay(int new_number, int new_fill) {
+    const gcap_run_t run = RunWith(new_number, new_fill);
+    return gcap_graph_manager_replay(manager, &run, nullptr);
+  }
+  gcap_status_t Plan() {
+    const gcap_run_t run = RunWith(1, 1);
+    gcap_graph_plan_t plan;
+    gcap_graph_plan_init(&plan);
+    return gcap_graph_manager_plan(manager, &run, 1, &plan);
+  }
+  void ExpectOutput() {
+    int found[2] = {};
+    GCAP_EXPECT_CUDA(cudaMemcpy(found, memory, sizeof(found), cudaMemcpyDeviceToHost));
+    EXPECT_EQ(found[0], number);
+    EXPECT_EQ(found[1], fill * 0x01010101);
+  }
+
+  void* memory = nullptr;
+  int number = 0;
+  unsigned char fill = 0;
+  const unsigned char low = 0, high = 120;
+  gcap_graph_buffers_t buffers;
+  const gcap_graph_value_t values[2] = {
+      {"number", &number, sizeof(number), GCAP_GRAPH_VALUE_BYTES, nullptr, nullptr, false, true},
+      {"fill", &fill, sizeof(fill), GCAP_GRAPH_VALUE_UNSIGNED, &low, &high, false, false}};
+};
+
+void ExpectOutput(ValuesScene* s) { s->ExpectOutput(); }
+void CapturedWithValues(ValuesScene* s) { GCAP_EXPECT_OK(s->Run(1)); }
+// The next copy begins a half of the ring, whose 64 slots are in two.
+void HalfOfTheRing(ValuesScene* s) {
+  CapturedWithValues(s);
+  for (int i = 1; i < 32; ++i) GCAP_EXPECT_OK(s->Replay(i, 1));
+}
+
+std::vector<Walk> ValuesWalks() {
+  using S = ValuesScene;
+  // A graph whose nodes cannot be set leaves the run to its work.
+  const std::set<std::string> sets = {"cudaGetDevice", "cudaThreadExchangeStreamCaptureMode", "cuCtxGetCurrent",
+                                      "cudaGraphExecMemsetNodeSetParams"};
+  return {
+      WalkOf<S>("gcap_graph_manager_run", ACT(s->Run(1, GCAP_GRAPH_ID_NONE)), nullptr, "eager, with values")
+          .Then<S>(ExpectOutput),
+      WalkOf<S>("gcap_graph_manager_run", ACT(s->Run(1)), nullptr, "capture with values")
+          .Recovers()
+          .WithoutALog()
+          .Then<S>(ExpectOutput),
+      WalkOf<S>("gcap_graph_manager_run", ACT(s->Run(2)), CapturedWithValues, "replay with other values")
+          .RecoversFrom(sets)
+          .Then<S>(ExpectOutput),
+      WalkOf<S>("gcap_graph_manager_replay", ACT(s->Replay(7, 1)), CapturedWithValues, "with a value in memory")
+          .Then<S>(ExpectOutput),
+      WalkOf<S>("gcap_graph_manager_replay", ACT(s->Replay(7, 9)), HalfOfTheRing, "with values, half a ring later")
+          .Then<S>(ExpectOutput),
+      WalkOf<S>(CALL(gcap_graph_manager_release, s->manager, S::kId), CapturedWithValues, "with values"),
+      WalkOf<S>("gcap_graph_manager_plan", ACT(s->Plan()), nullptr, "with values"),
+  };
+}
+
 }  // namespace
 
-std::vector<Walk> GraphWalks() { return Joined({RunWalks(), MovingWalks()}); }
+std::vector<Walk> GraphWalks() { return Joined({RunWalks(), MovingWalks(), ValuesWalks()}); }
 
 }  // namespace testing
 }  // namespace gcap
