@@ -2,13 +2,14 @@
 //
 // What it costs the host to give a captured graph four other values, that one node reads or 32: a replay with the
 // values of its run, beside a replay with the values that are there, the bare launch, the driver's own calls for as
-// many nodes, and a copy of the values into device memory before the launch or as its first node.
+// many nodes, a copy of the values into device memory before the launch or as its first node, and llama.cpp's way.
 //
 // All ways are timed in turn in each round, and the device is idle before each: the figures are medians of the rounds.
 
 #include <cuda_runtime_api.h>
 
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <functional>
 #include <vector>
@@ -215,11 +216,98 @@ class BareWithCopy {
   Values* pinned_ = nullptr;
 };
 
+// llama.cpp's way, written anew against plain CUDA: what is known of each node is compared with that of the last step,
+// of all nodes in each step. If it is the same, the executable is launched as it is. Else the work is captured again,
+// and the executable is updated, or made anew if the driver refuses the update. llama.cpp gives graphs up after four
+// such steps in a row; here they go on.
+class Compared {
+ public:
+  Compared(cudaStream_t stream, int nodes, float* out)
+      : stream_(stream), out_(out), nodes_(static_cast<size_t>(nodes)), known_(nodes_.size()) {
+    for (Node& node : nodes_) {
+      node.address = node.sources[0] = out;
+      node.shape[0] = node.strides[0] = 1;
+    }
+  }
+  ~Compared() {
+    CheckCuda(cudaGraphExecDestroy(exec_));
+    CheckCuda(cudaGraphDestroy(graph_));
+  }
+  Compared(const Compared&) = delete;
+  Compared& operator=(const Compared&) = delete;
+
+  void Step(uint32_t step) {
+    const Values v = ValuesOf(step);
+    for (Node& node : nodes_) {  // the engine builds its step
+      std::memcpy(node.parameters, &v.seed, sizeof(v.seed));
+      std::memcpy(node.parameters + 8, &v.position, sizeof(v.position));
+      std::memcpy(node.parameters + 12, &v.length, sizeof(v.length));
+      std::memcpy(node.parameters + 16, &v.temperature, sizeof(v.temperature));
+    }
+    bool differs = exec_ == nullptr;
+    for (size_t i = 0; i < nodes_.size(); ++i) {
+      if (!differs) differs = std::memcmp(&nodes_[i], &known_[i], sizeof(Node)) != 0;
+      known_[i] = nodes_[i];
+    }
+    if (differs) CaptureAndUpdate(v);
+    CheckCuda(cudaGraphLaunch(exec_, stream_));
+  }
+  int captures() const { return captures_; }
+
+ private:
+  // What llama.cpp keeps of a node, of the same sizes.
+  struct Node {
+    const void* address;
+    int64_t operation;
+    int64_t shape[4];
+    size_t strides[4];
+    const void* sources[10];
+    char parameters[64];
+  };
+
+  void CaptureAndUpdate(const Values& v) {
+    ++captures_;
+    if (graph_ != nullptr) CheckCuda(cudaGraphDestroy(graph_));
+    CheckCuda(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeRelaxed));
+    Issue(stream_, static_cast<int>(nodes_.size()), out_, v);
+    CheckCuda(cudaStreamEndCapture(stream_, &graph_));
+    cudaGraphExecUpdateResultInfo info = {};
+    if (exec_ != nullptr && cudaGraphExecUpdate(exec_, graph_, &info) == cudaSuccess) return;
+    (void)cudaGetLastError();
+    if (exec_ != nullptr) CheckCuda(cudaGraphExecDestroy(exec_));
+    CheckCuda(cudaGraphInstantiate(&exec_, graph_, 0));
+  }
+
+  const cudaStream_t stream_;
+  float* const out_;
+  std::vector<Node> nodes_, known_;  // all zeros, so that no padding differs
+  cudaGraph_t graph_ = nullptr;
+  cudaGraphExec_t exec_ = nullptr;
+  int captures_ = 0;
+};
+
 struct Way {
   const char* name;
   std::function<void(uint32_t)> step;
   Samples time = {};
 };
+
+void Time(std::vector<Way>* ways, uint32_t rounds) {
+  for (uint32_t i = 0; i < rounds; ++i) {
+    for (Way& way : *ways) {
+      way.step(2 * i + 100);  // so that no figure depends on which way came before
+      CheckCuda(cudaDeviceSynchronize());
+      way.time.Time([&] { way.step(2 * i + 101); });
+      CheckCuda(cudaDeviceSynchronize());
+    }
+  }
+}
+
+void CheckCaptures(const char* what, int captures, int expected) {
+  if (captures == expected) return;
+  std::fprintf(stderr, "benchmark: %d captures %s, and %d are right\n", captures, what, expected);
+  std::exit(1);
+}
 
 void RunValues(int nodes, int rounds) {
   cudaStream_t stream = nullptr;
@@ -230,6 +318,7 @@ void RunValues(int nodes, int rounds) {
     Graph graph(stream, nodes, out, /*in_memory=*/false), in_memory(stream, nodes, out, /*in_memory=*/true);
     Bare bare(stream, nodes, out);
     BareWithCopy with_copy(stream, nodes, out);
+    Compared compared(stream, nodes, out), changed(stream, nodes, out);
     std::vector<Way> ways;
     ways.push_back({"`cudaGraphLaunch`", [&](uint32_t) { bare.Launch(); }});
     ways.push_back({"replay with the values that are there", [&](uint32_t) { graph.Replay(7); }});
@@ -240,14 +329,11 @@ void RunValues(int nodes, int rounds) {
     ways.push_back({"a copy from pageable memory, launch", [&](uint32_t step) { bare.CopyPageableAndLaunch(step); }});
     ways.push_back(
         {"a memcpy node set to pinned memory, launch", [&](uint32_t step) { with_copy.SetAndLaunch(step); }});
-    for (uint32_t i = 0; i < static_cast<uint32_t>(rounds); ++i) {
-      for (Way& way : ways) {
-        way.step(2 * i + 100);  // so that no figure depends on which way came before
-        CheckCuda(cudaDeviceSynchronize());
-        way.time.Time([&] { way.step(2 * i + 101); });
-        CheckCuda(cudaDeviceSynchronize());
-      }
-    }
+    ways.push_back({"nodes compared, launch: none changed", [&](uint32_t) { compared.Step(7); }});
+    ways.push_back({"nodes compared, captured again, updated, launch", [&](uint32_t step) { changed.Step(step); }});
+    Time(&ways, static_cast<uint32_t>(rounds));
+    CheckCaptures("of unchanged nodes", compared.captures(), 1);
+    CheckCaptures("of changed nodes", changed.captures(), 2 * rounds);
     std::printf("4 values that %d nodes read, %d rounds\n\n| way | host, us |\n|---|---|\n", nodes, rounds);
     for (const Way& way : ways) std::printf("| %s | %.2f |\n", way.name, way.time.Median() / 1000);
     std::printf("\n");

@@ -37,6 +37,8 @@ expect 'CuPy is missing: there is none' "${cupy[@]}"
 mkdir -p python/torch
 echo 'raise ImportError("there is no torch")' >python/torch/__init__.py
 expect 'PyTorch is missing: there is no torch' "$scripts/digits_bench.py" digits data
+expect 'PyTorch is missing: there is no torch' "$scripts/values_bench.py" values_bench
+expect '--rounds is 0 and --runs 1001, allowed is 1 or more' "$scripts/values_bench.py" values_bench --rounds 0
 
 cat >python/cupy/__init__.py <<'PYTHON'
 class _Pool:

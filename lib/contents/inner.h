@@ -305,6 +305,11 @@ bool gcap_relocation_keeps_bytes(const gcap_relocation_t* relocation, size_t val
 //   FAILED_PRECONDITION  the driver refuses a node, which is named; or a node copies several rows
 gcap_status_t gcap_relocation_check_nodes(gcap_relocation_t* relocation, const cudaGraphExec_t* execs);
 
+// Whether gcap_relocation_move sets copies or fills, which the runtime sets for the thread's current device, and
+// perhaps by a call that a capture of another thread forbids. Of kernels the driver does neither. Measured on an H200:
+// during.cudaGraphExecKernelNodeSetParams.
+bool gcap_relocation_needs_device(const gcap_relocation_t* relocation);
+
 // Sets the buffers' addresses and the values in `execs`, of which there is one for each graph that the contents were
 // read of; a graph without a node may have none, but for the last one. addresses[i] 0: that buffer stays. `addresses`
 // or `values` NULL: all of them stay. Only nodes that read what is another one are touched, each once, whatever they

@@ -346,6 +346,22 @@ static int compare_ranges(const void* a, const void* b) {
   return x->first < y->first ? -1 : x->first > y->first;
 }
 
+// Makes one of those that share an address: weights are in the arguments of many nodes, and each bind searches the
+// list.
+static void merge_ranges(gcap_fixed_ranges_t* ranges) {
+  size_t count = 0;
+  for (size_t i = 0; i < ranges->count; ++i) {
+    const gcap_fixed_range_t next = ranges->items[i];
+    gcap_fixed_range_t* newest = count != 0 ? &ranges->items[count - 1] : NULL;
+    if (newest == NULL || next.first > newest->last) {
+      ranges->items[count++] = next;
+    } else if (next.last > newest->last) {
+      newest->last = next.last;
+    }
+  }
+  ranges->count = count;
+}
+
 gcap_status_t gcap_left_behind_list(const gcap_contents_t* contents, const gcap_relocation_word_t* words,
                                     size_t num_words, gcap_fixed_ranges_t* ranges) {
   const gcap_relocation_word_t none = {0};
@@ -356,10 +372,7 @@ gcap_status_t gcap_left_behind_list(const gcap_contents_t* contents, const gcap_
     GCAP_RETURN_IF_ERROR(list_node(contents, &contents->nodes[i], &moved, ranges));
   }
   if (ranges->count != 0) qsort(ranges->items, ranges->count, sizeof(*ranges->items), compare_ranges);
-  for (size_t i = 1; i < ranges->count; ++i) {
-    gcap_fixed_range_t* range = &ranges->items[i];
-    if (range->last < range[-1].last) range->last = range[-1].last;
-  }
+  merge_ranges(ranges);
   return NULL;
 }
 

@@ -24,7 +24,7 @@ gcap_status_t gcap_left_behind_check(const gcap_contents_t* contents, const gcap
 
 // What stays and may be an address, of any memory: of a copy or a fill the range.
 typedef struct gcap_fixed_range {
-  uintptr_t first, last;  // bytes; once listed, `last` is the greatest of this range and of those before
+  uintptr_t first, last;  // bytes; once listed, no two ranges share one
 } gcap_fixed_range_t;
 typedef struct gcap_fixed_ranges {
   gcap_fixed_range_t* items;  // by `first`

@@ -358,6 +358,7 @@ static gcap_status_t check_halves(const gcap_relocation_t* relocation) {
   return NULL;
 }
 
+bool gcap_relocation_needs_device(const gcap_relocation_t* relocation) { return relocation->needs_device; }
 const gcap_moving_buffer_t* gcap_relocation_buffers(const gcap_relocation_t* relocation) { return relocation->buffers; }
 const gcap_changing_value_t* gcap_relocation_values(const gcap_relocation_t* relocation) { return relocation->values; }
 
@@ -493,6 +494,17 @@ static gcap_status_t make_tables(gcap_relocation_t* relocation, const gcap_conte
   return NULL;
 }
 
+static bool has_others_than_kernels(const gcap_relocation_t* relocation, const gcap_contents_t* real) {
+  bool has_others = false;
+  for (size_t i = 0; i < relocation->num_words; ++i) {
+    has_others |= real->nodes[relocation->words[i].node].type != cudaGraphNodeTypeKernel;
+  }
+  for (size_t i = 0; i < relocation->num_value_words; ++i) {
+    has_others |= real->nodes[relocation->value_words[i].node].type != cudaGraphNodeTypeKernel;
+  }
+  return has_others;
+}
+
 static gcap_status_t find_and_prove(const search_t* search) {
   gcap_relocation_t* relocation = search->relocation;
   GCAP_RETURN_IF_ERROR(search_all(search));
@@ -521,6 +533,7 @@ gcap_status_t gcap_relocation_create(gcap_contents_t* real, const gcap_relocatio
   if (status == NULL) {
     sort(relocation);
     sort_values(relocation);
+    relocation->needs_device = has_others_than_kernels(relocation, real);
     status = check_used(relocation);
   }
   if (status != NULL) {

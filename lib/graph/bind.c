@@ -50,16 +50,21 @@ static gcap_status_t check_reach(const gcap_graph_slot_t* slot) {
                               moving->buffers[moved].name, (void*)gcap_graph_moving_address(moving, moved));
 }
 
-// On the graph's device, since the runtime sets copies and fills for the current one. A move that succeeded and does
-// not count, since the thread's device or mode could not be restored, is not undone: that takes the device again.
-static gcap_status_t move(const gcap_graph_slot_t* slot, bool* out_torn) {
-  gcap_graph_captured_t* graph = slot->graph;
-  gcap_thread_setting_t previous;
-  GCAP_RETURN_IF_ERROR(gcap_thread_enter(graph->device_id, &previous));
+static gcap_status_t move_here(const gcap_graph_captured_t* graph, bool* out_torn) {
   const gcap_graph_values_t* values = &graph->moving->values;
   if (values->count != 0) memcpy(values->moved, values->wanted, values->count * sizeof(*values->moved));
-  gcap_status_t status = gcap_relocation_move(graph->moving->relocation, gcap_graph_execs(graph),
-                                              graph->moving->addresses, values->moved, out_torn);
+  return gcap_relocation_move(graph->moving->relocation, gcap_graph_execs(graph), graph->moving->addresses,
+                              values->moved, out_torn);
+}
+
+// Copies and fills are set on the graph's device. A move that succeeded and does not count, since the thread's device
+// or mode could not be restored, is not undone: that takes the device again.
+static gcap_status_t move(const gcap_graph_slot_t* slot, bool* out_torn) {
+  const gcap_graph_captured_t* graph = slot->graph;
+  if (!gcap_relocation_needs_device(graph->moving->relocation)) return move_here(graph, out_torn);
+  gcap_thread_setting_t previous;
+  GCAP_RETURN_IF_ERROR(gcap_thread_enter(graph->device_id, &previous));
+  gcap_status_t status = move_here(graph, out_torn);
   gcap_status_t left = gcap_thread_leave(graph->device_id, &previous);
   *out_torn |= status == NULL && left != NULL;
   return gcap_status_join(status, left);

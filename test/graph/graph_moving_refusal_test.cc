@@ -265,6 +265,22 @@ TEST_F(GraphMovingRefusal, BindsWhileAnotherDeviceIsCurrent) {
   EXPECT_EQ(other.value(), value);
 }
 
+// The driver sets kernels for the context that they are of.
+TEST_F(GraphMovingRefusal, BindsKernelsWhileAnotherDeviceIsCurrent) {
+  int devices = 0;
+  ASSERT_EQ(cudaGetDeviceCount(&devices), cudaSuccess);
+  if (devices < 2) GTEST_SKIP() << "one device";
+  const Floats other(9);
+  ASSERT_TRUE(RunOn(*input_, *output_).ok());
+  const float value = output_->value();
+  ASSERT_EQ(cudaSetDevice(1), cudaSuccess);
+  const Outcome moved = RunOn(*input_, other);
+  ASSERT_EQ(cudaSetDevice(0), cudaSuccess);
+  EXPECT_TRUE(moved.ok()) << moved.message;
+  EXPECT_EQ(Info(kId).captures, 1u);
+  EXPECT_EQ(other.value(), value);
+}
+
 TEST_F(GraphMovingRefusal, MemoryOfAnotherDevice) {
   int devices = 0;
   ASSERT_EQ(cudaGetDeviceCount(&devices), cudaSuccess);

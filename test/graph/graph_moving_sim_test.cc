@@ -64,6 +64,19 @@ class GraphMovingSim : public GraphMoving {
   Place first_, second_;
 };
 
+TEST_F(GraphMovingSim, ABindOfKernelsMakesNoCallButItsThree) {
+  ASSERT_TRUE(RunThrice(first_).ok());
+  const uint64_t calls = gcap_sim_calls(nullptr);
+  GCAP_EXPECT_OK(Bind(0, second_[0]->get()));
+  EXPECT_EQ(gcap_sim_calls(nullptr) - calls, 3u);
+  for (const char* each : {"cuPointerGetAttributes", "cuCtxGetCurrent", "cuGraphExecKernelNodeSetParams"}) {
+    const uint64_t before = gcap_sim_calls(each);
+    GCAP_EXPECT_OK(Bind(0, first_[0]->get()));
+    GCAP_EXPECT_OK(Bind(0, second_[0]->get()));
+    EXPECT_EQ(gcap_sim_calls(each) - before, 2u) << each;
+  }
+}
+
 TEST_F(GraphMovingSim, ABindThatFailsLeavesAllAsItWas) {
   ASSERT_TRUE(RunThrice(first_).ok());
   for (uint64_t nth = 1; nth <= 3; ++nth) {
