@@ -373,7 +373,7 @@ unsigned long NumberOf(const char* variable, unsigned long otherwise) {
 
 // GCAP_SIM_SEED is the first seed, GCAP_TEST_ROUNDS how many runs there are.
 TEST_F(GraphStepsDrawn, EachRunIsThatOfItsOwnStep) {
-  constexpr unsigned long kRounds = 4000;
+  constexpr unsigned long kRounds = 3000;
   const unsigned long first = NumberOf("GCAP_SIM_SEED", 1), rounds = NumberOf("GCAP_TEST_ROUNDS", kRounds);
   for (size_t i = 0; i < kPlaces; ++i) places_.push_back(std::make_unique<Floats>(0.0f));
   for (unsigned long seed = first; steps_ < rounds && !HasFailure(); ++seed) Play(seed);
