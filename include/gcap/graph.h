@@ -169,7 +169,7 @@ GCAP_API gcap_status_t gcap_graph_manager_replay(gcap_graph_manager_t* manager, 
 //   NOT_FOUND  no graph of that id
 GCAP_API gcap_status_t gcap_graph_manager_recapture(gcap_graph_manager_t* manager, int id) GCAP_NODISCARD;
 
-// True if gcap_graph_manager_replay would find a graph.
+// True if the id has a graph that replays. Guards are not asked: gcap_graph_manager_replay looks whether they hold.
 GCAP_API bool gcap_graph_manager_is_captured(gcap_graph_manager_t* manager, int id);
 
 // --- Release --------------------------------------------------------------------------------------------------------

@@ -166,7 +166,7 @@ GCAP_API gcap_status_t gcap_runtime_replay(gcap_runtime_t* runtime, const gcap_r
 
 // --- Graphs of the calling thread -----------------------------------------------------------------------------------
 
-// True if gcap_runtime_replay would find a graph.
+// As gcap_graph_manager_is_captured.
 GCAP_API bool gcap_runtime_is_captured(gcap_runtime_t* runtime, int graph_id);
 
 // As gcap_graph_manager_explain.

@@ -1,8 +1,8 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
 // Bytes as a sequence of calls of the public API, with callbacks that take further steps. The first byte says whether
-// all calls may succeed, gcap's heap calls fail now and then, or CUDA calls do, and whether buffers move; the second is
-// the simulator's seed; each step is a byte for its kind and some for its arguments.
+// all calls may succeed, gcap's heap calls fail now and then, or CUDA calls do, and whether buffers move or runs have
+// keys; the second is the simulator's seed; each step is a byte for its kind and some for its arguments.
 //
 // What must hold: the simulator reports no race, no read of bytes that nobody wrote, no use after free and no leak; the
 // invariants of each scratch; no status is INTERNAL; no call leaves a CUDA error or another device behind; each object
@@ -62,6 +62,8 @@ void fuzz_steps(unsigned count) {
     ++fuzz_world.steps;
     if (fuzz_world.has_moves && fuzz_draw(2)) {
       fuzz_moving_step();
+    } else if (fuzz_world.has_keys && fuzz_draw(2)) {
+      fuzz_keyed_step();
     } else {
       kSteps[fuzz_draw(sizeof(kSteps) / sizeof(kSteps[0]))]();
     }
@@ -107,6 +109,7 @@ static void begin(const uint8_t* data, size_t bytes) {
   const unsigned first = fuzz_draw(256);
   fuzz_world.mode = (fuzz_mode_t)(first % 3);
   fuzz_world.has_moves = first >= 128 && first < 176;  // what no input had before there were such steps
+  fuzz_world.has_keys = first >= 180 && first < 212;   // likewise
   gcap_sim_set_seed(fuzz_draw(256));
   gcap_log_set_sink(sink, NULL, GCAP_LOG_DEBUG);
   // A step may break a capture, and issue work beside one.
@@ -116,6 +119,7 @@ static void begin(const uint8_t* data, size_t bytes) {
   fuzz_world.places = make_places();
   fuzz_world.live_before = gcap_sim_live(NULL);
   make_users_streams();
+  if (fuzz_world.has_keys) fuzz_begin_keyed();
 }
 
 // Nothing fails any more, so each end succeeds.

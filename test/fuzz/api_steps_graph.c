@@ -6,7 +6,7 @@
 
 static void on_evict(void* user, int id, const gcap_graph_info_t* info) {
   (void)user;
-  FUZZ_CHECK(id >= 0 && info->captures > 0, "id %d was evicted without a graph", id);
+  FUZZ_CHECK(id != GCAP_GRAPH_ID_NONE && info->captures > 0, "id %d was evicted without a graph", id);
   fuzz_reenter();
 }
 
@@ -25,6 +25,7 @@ static void create_manager(gcap_graph_manager_t** slot) {
     options.on_evict = on_evict;
   }
   if (fuzz_world.has_moves) options.audit = (gcap_graph_audit_level_t)fuzz_draw(3);
+  if (fuzz_world.has_keys) options.max_variants = fuzz_draw(4);
   fuzz_ok(gcap_graph_manager_create(&options, slot));
 }
 
@@ -48,11 +49,18 @@ static gcap_status_t work(void* user, const gcap_run_resources_t* resources) {
     const int which = fuzz_world.blocks[i].stream;
     if (which >= 0 && gcap_stream_handle(fuzz_world.streams[which].stream) == stream) fuzz_write(&fuzz_world.blocks[i]);
   }
+  if (fuzz_world.has_keys && fuzz_draw(4) == 0) fuzz_state_guard();
   fuzz_reenter();
   return draw_outcome();
 }
 
 static int draw_id(void) { return (int)fuzz_draw(6) - (fuzz_draw(8) == 0 ? 2 : 0); }
+
+const gcap_graph_key_t* fuzz_key(unsigned which) {
+  static const int bytes[] = {1, 2};
+  static const gcap_graph_key_t keys[] = {{&bytes[0], sizeof(int), "a key"}, {&bytes[1], sizeof(int), NULL}};
+  return &keys[which];
+}
 
 // Not the stream of the user's own captures: a graph of it would lack the memory that a reservation of the user keeps.
 static bool draw_handle(cudaStream_t* out_handle, int* out_slot) {
@@ -73,6 +81,10 @@ static gcap_run_t draw_run(cudaStream_t stream) {
   gcap_run_t run;
   gcap_run_init(&run);
   run.id = draw_id();
+  if (fuzz_world.has_keys && fuzz_draw(2)) {
+    run.id = GCAP_GRAPH_ID_NONE;
+    run.key = fuzz_key(fuzz_draw(2));
+  }
   run.stream = stream;
   run.work = work;
   run.synchronize = fuzz_draw(2);
@@ -119,12 +131,19 @@ static void replay(gcap_graph_manager_t* manager) {
   fuzz_ok(gcap_graph_manager_replay(manager, &drawn, fuzz_draw(8) == 0 ? NULL : &replayed));
 }
 
-static void ask(gcap_graph_manager_t* manager) {
+// While one graph of an id is captured, another one may replay.
+void fuzz_check_graph(gcap_graph_manager_t* manager, int id) {
   gcap_graph_info_t info;
-  const int id = draw_id();
   gcap_graph_manager_get_info(manager, id, &info);
-  FUZZ_CHECK((info.state == GCAP_GRAPH_CAPTURED) == gcap_graph_manager_is_captured(manager, id), "id %d is %s", id,
-             gcap_graph_state_name(info.state));
+  const bool is_captured = gcap_graph_manager_is_captured(manager, id);
+  FUZZ_CHECK(is_captured == (info.state == GCAP_GRAPH_CAPTURED) ||
+                 (is_captured && info.state == GCAP_GRAPH_CAPTURING && info.graphs > 0),
+             "id %d is %s, and has %zu graphs", id, gcap_graph_state_name(info.state), info.graphs);
+}
+
+static void ask(gcap_graph_manager_t* manager) {
+  const int id = draw_id();
+  fuzz_check_graph(manager, id);
   gcap_status_free(gcap_graph_manager_explain(manager, id, (gcap_graph_question_t)fuzz_draw(5)));
 }
 
@@ -152,6 +171,8 @@ void fuzz_manager_step(void) {
   gcap_graph_manager_t** slot = &fuzz_world.managers[fuzz_draw(FUZZ_MANAGERS)];
   if (*slot == NULL) {
     create_manager(slot);
+  } else if (*slot == fuzz_world.running) {
+    ask(*slot);
   } else if (fuzz_draw(16) == 0) {
     destroy_manager(slot);
   } else {

@@ -9,7 +9,7 @@ enum { kCount = 64, kBytes = kCount * sizeof(float) };
 // --- Work -----------------------------------------------------------------------------------------------------------
 
 // In a run the block may be forgotten: the run's end frees it.
-static gcap_status_t use_scratch(const gcap_run_resources_t* resources, bool in_run) {
+gcap_status_t fuzz_use_scratch(const gcap_run_resources_t* resources, bool in_run) {
   void* memory;
   GCAP_RETURN_IF_ERROR(gcap_scratch_alloc(resources->scratch, kBytes << fuzz_draw(6), resources->stream, &memory));
   const cudaStream_t stream = gcap_stream_handle(resources->stream);
@@ -46,7 +46,7 @@ static gcap_status_t misbehave(void) {
 
 static gcap_status_t work(void* user, const gcap_run_resources_t* resources) {
   (void)user;
-  gcap_status_t status = use_scratch(resources, /*in_run=*/true);
+  gcap_status_t status = fuzz_use_scratch(resources, /*in_run=*/true);
   if (status == NULL) status = misbehave();
   return status;
 }
@@ -55,7 +55,7 @@ static gcap_status_t work(void* user, const gcap_run_resources_t* resources) {
 
 static gcap_status_t compute(void* self, const gcap_kernel_context_t* context) {
   (void)self;
-  GCAP_RETURN_IF_ERROR(use_scratch(&context->resources, /*in_run=*/true));
+  GCAP_RETURN_IF_ERROR(fuzz_use_scratch(&context->resources, /*in_run=*/true));
   GCAP_RETURN_IF_ERROR(misbehave());
   const cudaStream_t stream = gcap_stream_handle(context->resources.stream);
   // The shapes of a model may differ by chance; the whole output is written.
@@ -268,7 +268,7 @@ static void fork_and_join(fuzz_runtime_t* slot) {
   if (!fuzz_ok(gcap_runtime_get_resources(slot->runtime, &resources))) return;
   if (!fuzz_ok(gcap_runtime_fork(slot->runtime, 1, &forked))) return;
   resources.stream = forked;
-  fuzz_ok(use_scratch(&resources, /*in_run=*/true));
+  fuzz_ok(fuzz_use_scratch(&resources, /*in_run=*/true));
   if (fuzz_draw(4) != 0) fuzz_ok(gcap_runtime_join(slot->runtime));
 }
 
@@ -315,11 +315,23 @@ static void read_graphs(fuzz_runtime_t* slot, int id) {
   fuzz_ok(gcap_runtime_create_from(&ops, &none));
 }
 
+// Some runs are by key, pinned, or captured only.
+static void draw_fields(gcap_run_t* run) {
+  const unsigned how = fuzz_draw(32);
+  if (how & 1) {
+    run->id = GCAP_GRAPH_ID_NONE;
+    run->key = fuzz_key(how & 2 ? 1 : 0);
+  }
+  run->pinned = how & 4;
+  run->capture_only = (how & 24) == 24;
+}
+
 static void call(fuzz_runtime_t* slot) {
   const int id = (int)fuzz_draw(5) - 1;
   gcap_run_t run;
   gcap_run_init(&run);
   run.id = id;
+  if (fuzz_world.has_keys) draw_fields(&run);
   gcap_run_resources_t resources;
   switch (fuzz_draw(12)) {
     case 0:
@@ -345,7 +357,7 @@ static void call(fuzz_runtime_t* slot) {
     case 9: gcap_status_free(gcap_runtime_explain(slot->runtime, id, GCAP_GRAPH_WHY_CAPTURE_FAILED)); break;
     case 10:
       if (fuzz_ok(gcap_runtime_get_resources(slot->runtime, &resources)) && !fuzz_captures()) {
-        fuzz_ok(use_scratch(&resources, /*in_run=*/false));
+        fuzz_ok(fuzz_use_scratch(&resources, /*in_run=*/false));
       }
       break;
     default: call_for_host(slot);

@@ -108,10 +108,21 @@ typedef struct fuzz_runtime {
   bool has_stale_graphs;  // of a session that ended: nobody may replay them
 } fuzz_runtime_t;
 
+// Decisions of the host on which the work of keys depends. Graphs have guards that look at them.
+typedef struct fuzz_decisions {
+  int32_t length;
+  const void* table;
+  char flags[6];
+  int64_t answer;
+  bool is_silent;  // the function of a guard gives no answer
+  bool drifts;     // the function changes the length
+} fuzz_decisions_t;
+
 typedef struct fuzz_world {
   fuzz_input_t input;
   fuzz_mode_t mode;
   bool has_moves;  // half of the steps are about buffers that move
+  bool has_keys;   // likewise, about runs by key
   int depth, steps;
   int in_sink;  // in the log sink: it ends nothing whose call may have logged, and begins no run that it cannot end
   bool leaked;  // an end said so, or a call that ends something was made to fail: leaks are no finding any more
@@ -131,6 +142,11 @@ typedef struct fuzz_world {
   fuzz_graph_t graphs[FUZZ_GRAPHS];
   gcap_graph_manager_t* managers[FUZZ_MANAGERS];
   char* places;  // where buffers that move lie: device memory of the user's, FUZZ_PLACES side by side
+  fuzz_decisions_t decisions;
+  unsigned char images[FUZZ_PLACES][FUZZ_PLACE_BYTES / 4];  // what the places have, as far as runs by key write to them
+  bool is_unsettled;                                        // but that is not known now
+  bool in_keyed;                                            // in a step of the runs by key, which are one at a time
+  gcap_graph_manager_t* running;                            // whose run that is: a callback ends no run of it
   fuzz_runtime_t runtimes[FUZZ_RUNTIMES];
   char refusal[256];  // the last message
   int released;       // what was retained or deferred and is not released yet: 0 at the end
@@ -187,8 +203,12 @@ void fuzz_block_step(void);
 void fuzz_reservation_step(void);
 void fuzz_manager_step(void);
 void fuzz_moving_step(void);
+void fuzz_keyed_step(void);
 void fuzz_runtime_step(void);
 void fuzz_session_step(void);
+
+// Before the first step: what the steps with keys read and know.
+void fuzz_begin_keyed(void);
 
 // Ends all of a kind. Every refusal was mended before, so none is expected any more.
 void fuzz_end_manager_runs(void);
@@ -205,6 +225,14 @@ void fuzz_end_streams(void);
 void fuzz_reenter_and_end_scope(void);
 // Callbacks that more than one kind of step hands out. Each counts in `released`.
 void fuzz_release(void* user);
+// Key 0 or 1, which is none of those of fuzz_keyed_step, whose work is another.
+const gcap_graph_key_t* fuzz_key(unsigned which);
+// States a drawn guard, which may be none.
+void fuzz_state_guard(void);
+// Allocates scratch of a runtime, uses it and, unless it is forgotten in a run, frees it.
+gcap_status_t fuzz_use_scratch(const gcap_run_resources_t* resources, bool in_run);
+// What a manager says of an id agrees.
+void fuzz_check_graph(gcap_graph_manager_t* manager, int id);
 size_t fuzz_retained_bytes(void* user);
 
 #endif  // GCAP_TEST_FUZZ_API_WORLD_H_

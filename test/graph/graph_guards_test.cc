@@ -8,6 +8,7 @@
 
 #include <array>
 #include <cstdint>
+#include <cstdio>
 #include <cstring>
 #include <stdexcept>
 #include <string>
@@ -214,7 +215,9 @@ TEST_F(GraphGuards, OutsideOfARunIsRefused) {
   int decision = 1;
   const gcap_graph_guard_t guard = Integer("decision", decision, 0, 9);
   const auto expect_refused = [&](const char* where) {
-    GCAP_EXPECT_FAILS(GCAP_GRAPH_GUARD(&guard), GCAP_FAILED_PRECONDITION, where);
+    const Outcome refused(GCAP_GRAPH_GUARD(&guard));
+    EXPECT_EQ(refused.code, GCAP_FAILED_PRECONDITION);
+    EXPECT_TRUE(refused.Names("guard 'decision' (") && refused.Names(where)) << refused.message;
   };
   expect_refused("outside of the runs");
   EXPECT_EQ(RunGuarded(0, {guard}, 1), GCAP_RUN_CAPTURED);
@@ -246,8 +249,9 @@ TEST_F(GraphGuards, ThatAreNoneAreRefusedByName) {
   good.high = 9;
   std::vector<std::pair<gcap_graph_guard_t, std::string>> bad(11, {good, "decision"});
   bad[0].first.bytes = 3;
-  bad[0].second = "looks at 3 bytes";
+  bad[0].second = "looks at 3 bytes at 0x";
   bad[1].first.address = nullptr;
+  bad[1].second = "looks at 8 bytes at (nil), allowed are 1, 2, 4 or 8 at an address";
   bad[2].first.low = 10;
   bad[2].second = "10 to 9";
   bad[3].first.low = -1;
@@ -261,11 +265,13 @@ TEST_F(GraphGuards, ThatAreNoneAreRefusedByName) {
   bad[6].second = "set ask";
   bad[7].first.kind = GCAP_GRAPH_GUARD_BYTES;
   bad[7].first.bytes = 0;
+  bad[7].second = "looks at 0 bytes at 0x";
   bad[8].first.kind = GCAP_GRAPH_GUARD_BYTES;
   bad[8].first.bytes = GCAP_GRAPH_GUARD_MAX_BYTES + 1;
-  bad[8].second = "1 to 4096";
+  bad[8].second = ", allowed are 1 to 4096 at an address";
   bad[9].first.kind = GCAP_GRAPH_GUARD_POINTER;
   bad[9].first.address = nullptr;
+  bad[9].second = "at (nil), allowed are those of a pointer at an address";
   bad[10].first.struct_size = 4;
   bad[10].second = "gcap_graph_guard";
   int id = 0;
@@ -280,7 +286,9 @@ TEST_F(GraphGuards, ThatAreNoneAreRefusedByName) {
     });
     EXPECT_EQ(stated.code, GCAP_INVALID_ARGUMENT) << id;
     EXPECT_TRUE(stated.Names(row.second)) << stated.message;
+    EXPECT_TRUE(stated.Names("guard 'decision'") || row.first.struct_size == 4) << stated.message;
     EXPECT_TRUE(outcome.ok()) << outcome.message;
+    EXPECT_EQ(Seen(), 1);
     EXPECT_STREQ(gcap_why_eager_name(result_.why_eager), "CAPTURE_FAILED");
     EXPECT_EQ(Info(id).captures, 0u);
   }
@@ -291,14 +299,17 @@ TEST_F(GraphGuards, OfAVariableOfTheWorkIsRefused) {
   CreateKeyed();
   LogCatcher log;
   Outcome stated(nullptr);
+  char address[32] = "";
   EXPECT_TRUE(RunWork(RunBy(nullptr, 0), [&](cudaStream_t stream) {
                 volatile int local = 1;
                 const gcap_graph_guard_t guard = Integer("local", local, 0, 9);
+                std::snprintf(address, sizeof(address), "looks at %p", guard.address);
                 stated = Outcome(GCAP_GRAPH_GUARD(&guard));
                 return Fill(stream, local);
               }).ok());
   EXPECT_EQ(stated.code, GCAP_INVALID_ARGUMENT);
-  EXPECT_TRUE(stated.Names("'local'") && stated.Names("a variable of the work")) << stated.message;
+  EXPECT_TRUE(stated.Names("'local'") && stated.Names(address)) << stated.message;
+  EXPECT_TRUE(stated.Names("a variable of the work") && stated.Names("lives as long as the graph")) << stated.message;
   EXPECT_STREQ(gcap_why_eager_name(result_.why_eager), "CAPTURE_FAILED");
   volatile int callers = 1;
   EXPECT_EQ(RunGuarded(1, {Integer("callers", callers, 0, 9)}, 1), GCAP_RUN_CAPTURED);

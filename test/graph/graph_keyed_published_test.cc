@@ -6,6 +6,7 @@
 // or repairs it.
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -182,6 +183,41 @@ TEST_F(KeyedPublished, Candle3729APositionThatIsBakedIn) {
   }
   position = 11;  // and the last of them again
   EXPECT_TRUE(Replays(result_.id));
+}
+
+// The position and the length are launch parameters of the kernels, so that each token is recorded again: some 600
+// nodes, which costs what launching them does. As a value that lies in memory, the position changes without a capture.
+TEST_F(KeyedPublished, Fak1479APositionThatSixHundredNodesRead) {
+  const int session = 0;
+  const gcap_graph_key_t key = KeyOf(session, "decode");
+  const int nodes = 600;
+  int issued = 0;
+  for (unsigned char position = 0; position < 20; ++position) {
+    const gcap_graph_value_t value = {"position", &position, 1, GCAP_GRAPH_VALUE_BYTES, nullptr, nullptr, false, true};
+    gcap_graph_buffers_t buffers;
+    gcap_graph_buffers_init(&buffers);
+    buffers.values = &value;
+    buffers.num_values = 1;
+    gcap_run_t run = RunBy(&key);
+    run.buffers = &buffers;
+    const std::function<gcap_status_t(const gcap_run_resources_t*)> work = [&](const gcap_run_resources_t* r) {
+      ++issued;
+      for (int node = 0; node < nodes; ++node) {
+        GCAP_RETURN_IF_ERROR(GCAP_CUDA(cudaMemcpyAsync(byte_, r->values[0], 1, cudaMemcpyDefault, r->cuda_stream)));
+      }
+      return GCAP_CUDA(cudaMemcpyAsync(seen_, byte_, 1, cudaMemcpyDeviceToHost, r->cuda_stream));
+    };
+    run.work = [](void* user, const gcap_run_resources_t* resources) {
+      return (*static_cast<decltype(work)*>(user))(resources);
+    };
+    run.user = const_cast<void*>(static_cast<const void*>(&work));
+    *seen_ = 0xff;
+    GCAP_EXPECT_OK(gcap_graph_manager_run(manager_, &run));
+    EXPECT_EQ(Seen(), position);
+    EXPECT_EQ(result_.outcome, position == 0 ? GCAP_RUN_CAPTURED : GCAP_RUN_REPLAYED);
+  }
+  EXPECT_EQ(Captures(), 1u);
+  EXPECT_LE(issued, 4) << "three rehearsals and the capture";
 }
 
 // A forward of 98 parts meets a cache of 64 graphs, least recently used first: each part is captured at each token.

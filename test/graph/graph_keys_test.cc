@@ -158,7 +158,8 @@ TEST_F(GraphKeys, ThatAreNoneAreRefusedByName) {
   for (const gcap_graph_key_t& key : bad) {
     const Outcome outcome = RunFill(key, 1);
     EXPECT_EQ(outcome.code, GCAP_INVALID_ARGUMENT);
-    EXPECT_TRUE(outcome.Names(key.name) && outcome.Names("1 to 256 bytes")) << outcome.message;
+    const std::string value = "is " + std::to_string(key.size) + " bytes at ";
+    EXPECT_TRUE(outcome.Names(key.name) && outcome.Names(value) && outcome.Names("1 to 256 bytes")) << outcome.message;
     EXPECT_EQ(result_.id, GCAP_GRAPH_ID_NONE);
     GCAP_EXPECT_FAILS(gcap_graph_manager_find(manager_, &key, &id), GCAP_INVALID_ARGUMENT, key.name);
     EXPECT_EQ(id, GCAP_GRAPH_ID_NONE);

@@ -12,6 +12,7 @@
 #include "gcap/graph.h"
 #include "gtest/gtest.h"
 #include "test/graph/audit_test.h"
+#include "test/support/log_catcher.h"
 
 namespace gcap {
 namespace testing {
@@ -30,6 +31,11 @@ class Published : public AuditTest {
     EXPECT_EQ(Info(id).replays, replays);
     for (const std::string& text : texts) EXPECT_TRUE(refused.Names(text)) << text << " is not in: " << refused.message;
     EXPECT_GE(Findings(id), 1u);
+  }
+  static std::vector<unsigned char> BytesOf(const void* memory) {
+    std::vector<unsigned char> bytes(kAuditBytes);
+    GCAP_EXPECT_CUDA(cudaMemcpy(bytes.data(), memory, bytes.size(), cudaMemcpyDeviceToHost));
+    return bytes;
   }
   void ExpectReplays(int id) {
     const Outcome outcome = Replay(id);
@@ -197,6 +203,46 @@ TEST_F(Published, Vllm53197TensorsMadeAnewAtAWakeUp) {
   layout.Free();
   layout.Alloc();
   ExpectFound(0, {"argument 0", "buffer id"});
+}
+
+// What a capture used for a while and freed is handed out again, to the backup that a step is rolled back to: each
+// replay overwrites the backup. The oracle is the step without graphs: a state that is rolled back is what it was.
+TEST_F(Published, CubeCl1612BackupInThePlaceOfAFreedIntermediate) {
+  CachingAllocator pool;
+  Audited(&pool);
+  struct Step {
+    CachingAllocator* pool;
+    void *state, *intermediate;
+  } step = {&pool, pool.Alloc(), nullptr};
+  const auto issue = [](void* user, cudaStream_t stream) {
+    Step* const s = static_cast<Step*>(user);
+    s->intermediate = s->pool->Alloc();
+    gcap_status_t status = GCAP_CUDA(cudaMemsetAsync(s->intermediate, 0xee, kAuditBytes, stream));
+    if (status == nullptr) status = Copy(stream, s->state, s->intermediate);
+    s->pool->Free(s->intermediate);
+    return status;
+  };
+  void* backup = nullptr;
+  const LogCatcher log;
+  for (int token = 0; token < 6; ++token) {
+    GCAP_EXPECT_CUDA(cudaMemset(step.state, token, kAuditBytes));
+    if (token > 0) {
+      GCAP_EXPECT_CUDA(cudaMemcpy(backup, step.state, kAuditBytes, cudaMemcpyDeviceToDevice));
+    }
+    GCAP_EXPECT_CUDA(cudaDeviceSynchronize());
+    const Outcome run(RunPlain(manager_, 0, stream_->get(), issue, &step, /*synchronize=*/true));
+    EXPECT_TRUE(run.ok()) << run.message;
+    EXPECT_EQ(BytesOf(step.state), std::vector<unsigned char>(kAuditBytes, 0xee)) << "the step";
+    if (token == 0) {
+      backup = pool.Alloc();
+      ASSERT_EQ(backup, step.intermediate) << "the backup is where the capture had its intermediate";
+      continue;
+    }
+    GCAP_EXPECT_CUDA(cudaMemcpy(step.state, backup, kAuditBytes, cudaMemcpyDeviceToDevice));
+    EXPECT_EQ(BytesOf(step.state), std::vector<unsigned char>(kAuditBytes, static_cast<unsigned char>(token)));
+  }
+  const Outcome why(gcap_graph_manager_explain(manager_, 0, GCAP_GRAPH_WHY_CAPTURE_FAILED));
+  EXPECT_TRUE(why.Names("application's allocator") && why.Names(", free")) << why.message;
 }
 
 // A buffer of stream-ordered memory is allocated for each step, and the graph has that of its capture.

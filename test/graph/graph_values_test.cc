@@ -398,6 +398,49 @@ TEST_F(GraphValues, BadValuesAreNamed) {
   EXPECT_TRUE(RunWith(none, Add()).Names("values"));
 }
 
+// The value of each run is read where it is in that run: what is there afterwards, or is gone, is no matter.
+TEST_F(GraphValues, AValueWhoseMemoryMovedOrIsGoneIsThatOfItsRun) {
+  const uint64_t low = 0, high = 255;
+  std::unique_ptr<uint64_t> last;
+  for (uint64_t addend = 1; addend < 6; ++addend) {
+    auto now = std::make_unique<uint64_t>(addend);
+    ASSERT_NE(now.get(), last.get());
+    if (last != nullptr) *last = 200;
+    last = std::move(now);
+    const std::vector<gcap_graph_value_t> values = {
+        {"addend", last.get(), sizeof(addend), GCAP_GRAPH_VALUE_UNSIGNED, &low, &high, false, false}};
+    const Outcome outcome = RunWith(With(values), Add());
+    ASSERT_TRUE(outcome.ok()) << outcome.message;
+    EXPECT_EQ(result_.outcome, addend == 1 ? GCAP_RUN_CAPTURED : GCAP_RUN_REPLAYED);
+    EXPECT_EQ(y_->value(), 3 + static_cast<float>(addend));
+  }
+  last.reset();
+  GCAP_EXPECT_OK(Replay(manager_, kId, true));  // with the last value
+  EXPECT_EQ(y_->value(), 8);
+}
+
+// As large as a value may be, and larger than the argument that reads it: no argument carries all of it.
+TEST_F(GraphValues, AValueLargerThanTheArgumentIsNamed) {
+  struct Wide {
+    uint64_t words[4];
+  };
+  const Wide low = {{0, 0, 0, 0}}, high = {{255, 255, 255, 255}};
+  for (uint64_t addend = 1; addend < 4; ++addend) {
+    const Wide now = {{addend, 7 * addend, addend, 9}};
+    const std::vector<gcap_graph_value_t> values = {
+        {"wide", &now, sizeof(now), GCAP_GRAPH_VALUE_BYTES, &low, &high, false, false}};
+    const WorkWith work = [this](const gcap_run_resources_t* r) {
+      const Wide wide = Read<Wide>(r, 0);
+      return AddTo(r->cuda_stream, x_->get(), y_->get(), wide.words[0] + wide.words[1]);
+    };
+    const Outcome outcome = RunWith(With(values), work);
+    ASSERT_TRUE(outcome.ok()) << outcome.message;
+    EXPECT_EQ(y_->value(), 3 + static_cast<float>(8 * addend));
+    EXPECT_EQ(result_.outcome, addend == 1 ? GCAP_RUN_CAPTURED : GCAP_RUN_EAGER);
+  }
+  EXPECT_TRUE(WhyNotMovable().Names("argument 2") && WhyNotMovable().Names("'wide'")) << WhyNotMovable().message;
+}
+
 TEST_F(GraphValues, OtherValuesThanTheGraphsAreNamed) {
   const Number<uint64_t> number = {5, 0, 255};
   const Number<uint32_t> shorter = {5, 0, 255};

@@ -125,14 +125,56 @@ TEST_F(GraphVariants, ARunThatIsCapturedOnlyAddsTheOneThatIsMissing) {
   ExpectAllReplay(0, {1, 2});
 }
 
-TEST_F(GraphVariants, WithoutALimitAreAsManyAsDecisions) {
+// A step for each of a thousand decisions, whose graph retains something.
+class ThousandVariants : public GraphVariants {
+ protected:
+  static constexpr int kDecisions = 1000;
+
+  gcap_run_outcome_t RunFor(int decision) {
+    decision_ = decision;
+    const gcap_graph_guard_t guard = Integer("decision", decision_, decision, decision);
+    *seen_ = 0xff;
+    const Outcome outcome = RunWork(RunBy(nullptr, 0), [&](cudaStream_t stream) {
+      GCAP_RETURN_IF_ERROR(GCAP_GRAPH_GUARD(&guard));
+      GCAP_RETURN_IF_ERROR(gcap_capture_retain(gcap_capture_current(), CountRelease, /*bytes=*/nullptr, &released_));
+      return Fill(stream, decision % 251);
+    });
+    EXPECT_TRUE(outcome.ok()) << outcome.message;
+    EXPECT_EQ(Seen(), decision % 251);
+    return result_.outcome;
+  }
+
+  int released_ = 0;
+};
+
+TEST_F(ThousandVariants, WithoutALimitAreAsManyAsDecisions) {
   options_.max_variants = 0;
   CreateKeyed();
-  std::vector<int> decisions(200);
-  for (int i = 0; i < 200; ++i) decisions[static_cast<size_t>(i)] = i;
-  for (const int decision : decisions) EXPECT_EQ(RunFor(0, decision), GCAP_RUN_CAPTURED);
-  ExpectAllReplay(0, decisions);
-  EXPECT_EQ(Info(0).graphs, 200u);
+  for (int decision = 0; decision < kDecisions; ++decision) EXPECT_EQ(RunFor(decision), GCAP_RUN_CAPTURED);
+  for (int decision = 0; decision < kDecisions; ++decision) EXPECT_EQ(RunFor(decision), GCAP_RUN_REPLAYED);
+  EXPECT_EQ(Info(0).graphs, static_cast<size_t>(kDecisions));
+  EXPECT_EQ(Info(0).updates + Info(0).reinstantiations, 0u);
+  EXPECT_EQ(released_, 0);
+  GCAP_EXPECT_OK(gcap_graph_manager_release(manager_, 0));
+  EXPECT_EQ(released_, kDecisions);
+  EXPECT_EQ(Info(GCAP_GRAPH_ID_NONE).graphs, 0u);
+}
+
+// Beyond the limit each decision takes the place of another one, whose graph releases what it retained.
+TEST_F(ThousandVariants, WithALimitKeepAsManyAsThat) {
+  CreateKeyed();
+  for (int round = 0; round < 2; ++round) {
+    for (int decision = 0; decision < kDecisions; ++decision) EXPECT_EQ(RunFor(decision), GCAP_RUN_CAPTURED);
+    EXPECT_EQ(Info(0).graphs, options_.max_variants);
+    EXPECT_EQ(released_, (round + 1) * kDecisions - static_cast<int>(options_.max_variants));
+  }
+  const int kept = static_cast<int>(options_.max_variants);
+  for (int decision = kDecisions - kept; decision < kDecisions; ++decision) {
+    EXPECT_EQ(RunFor(decision), GCAP_RUN_REPLAYED);
+  }
+  EXPECT_TRUE(Explain(0, GCAP_GRAPH_WHY_OTHER_VARIANT).Names("guard 'decision' ("));
+  GCAP_EXPECT_OK(gcap_graph_manager_release(manager_, 0));
+  EXPECT_EQ(released_, 2 * kDecisions);
 }
 
 TEST_F(GraphVariants, ANewOneIsWarm) {
