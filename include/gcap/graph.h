@@ -25,10 +25,11 @@ extern "C" {
 //           refused while a run is open, also an eager one that warms up, and not waited for: the work of the open run
 //           may itself wait for that thread. So threads that share a manager hold a lock of their own over each run; a
 //           runtime has a manager for each thread, and takes turns where they share one.
-// Callbacks: work, on_evict, close steps, releases, `bytes` of gcap_capture_retain, functions of guards and the log
-//           sink run without a lock of the manager, and may call it. FAILED_PRECONDITION: a run that is begun or ended
-//           while this thread begins or ends one of the manager (in on_evict no run is open any more), a release of the
-//           id that is being captured, and destroy in every callback.
+// Callbacks: work, on_evict, close steps, releases, `bytes` of gcap_capture_retain, functions of guards and holes and
+//           the log sink run without a lock of the manager, and may call it. FAILED_PRECONDITION: a run that is begun or
+//           ended while this thread begins or ends one of the manager (in on_evict no run is open any more), a release
+//           of the id that is being captured, and destroy in every callback. While the function of a hole runs
+//           (graph_holes.h), also a run, a replay, and a bind and a release of its graph, on any thread.
 // Capture:  begin_run, end_run, recapture and the functions that only read are legal while the manager's own
 //           capture is open. Functions that launch, wait or destroy return FAILED_PRECONDITION on a capturing thread.
 // Lifetime: the manager takes plain cudaStream_t handles and needs no gcap_stream_t. A stream that gcap created or
@@ -138,11 +139,12 @@ GCAP_API gcap_status_t gcap_graph_manager_begin_run(gcap_graph_manager_t* manage
 //                        `run_status` is NULL; or the work was issued, and the wait was refused, because the stream is
 //                        capturing, or because its gcap_stream_t was destroyed since the run began
 //   others               `run_status` itself: the run was eager and its work failed, or no run is open because
-//                        begin_run failed
+//                        begin_run failed; or what the function of a hole returned: the graph stays
 GCAP_API gcap_status_t gcap_graph_manager_end_run(gcap_graph_manager_t* manager, const gcap_run_t* run,
                                                   gcap_status_t run_status) GCAP_NODISCARD;
 
-// Launches the graph of the run's id: one look-up and one call of the runtime, no allocation. `*out_replayed` says
+// Launches the graph of the run's id: one look-up and one call of the runtime, no allocation; of a graph with holes its
+// segments, with the functions between them. `*out_replayed` says
 // whether the graph was launched; false with a NULL status: the id is not captured, or its graph cannot be moved to the
 // run's buffers. `out_replayed` may be NULL: both are then failures. On another stream than the one that captured the
 // graph, the launch comes after all work that the latter was given so far, and before its next work: two events order
@@ -159,6 +161,7 @@ GCAP_API gcap_status_t gcap_graph_manager_end_run(gcap_graph_manager_t* manager,
 //                        errors too
 //   CUDA_ERROR           the launch or the wait failed. On another stream: if the graph was launched but the streams
 //                        could not be ordered, the message says so
+//   others               what the function of a hole returned: what was launched before runs, the rest does not
 GCAP_API gcap_status_t gcap_graph_manager_replay(gcap_graph_manager_t* manager, const gcap_run_t* run,
                                                  bool* out_replayed) GCAP_NODISCARD;
 

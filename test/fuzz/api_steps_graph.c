@@ -40,9 +40,24 @@ static gcap_status_t draw_outcome(void) {
   return fuzz_draw(6) == 0 ? GCAP_STATUS(GCAP_UNAVAILABLE, "the work did not succeed") : NULL;
 }
 
+static gcap_status_t work_in_hole(void* user, const gcap_run_resources_t* resources) {
+  (void)user, (void)resources;
+  return fuzz_world.steps % 7 == 0 ? GCAP_STATUS(GCAP_UNAVAILABLE, "the hole did not succeed") : NULL;
+}
+
+// Without a draw, so that older inputs still mean what they meant.
+static void make_hole(const gcap_run_resources_t* resources) {
+  gcap_graph_hole_t hole;
+  gcap_graph_hole_init(&hole);
+  hole.name = "fuzz";
+  hole.work = work_in_hole;
+  fuzz_ok(gcap_graph_hole_issue(resources, &hole));
+}
+
 static gcap_status_t work(void* user, const gcap_run_resources_t* resources) {
   cudaStream_t stream = resources->cuda_stream;
   (void)user;
+  if (fuzz_world.steps % 3 == 1) make_hole(resources);
   if (fuzz_draw(4) == 0) gcap_graph_note_allocation(64);
   if (fuzz_draw(8) == 0) gcap_graph_note_initialization();
   for (int i = 0; i < FUZZ_BLOCKS; ++i) {

@@ -2,6 +2,8 @@
 //
 // Holes: what a captured run leaves to a function, which each replay calls between two launches.
 
+#include <pthread.h>
+
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -36,7 +38,6 @@ class GraphHoles : public HolesTest {
       return Add(resources, x_.get(), static_cast<uint64_t>(10 * found));
     };
   }
-  // Runs work that must be captured, and then fails in a hole.
   void CaptureAroundHole() {
     CreateManager();
     ExpectRun(AroundHole(), GCAP_RUN_CAPTURED);
@@ -44,6 +45,7 @@ class GraphHoles : public HolesTest {
 
   const Floats x_, y_;
   Hole hole_;
+  HoledWork work_;
 };
 
 TEST_F(GraphHoles, EachReplayIsLaunchFunctionLaunch) {
@@ -215,6 +217,43 @@ TEST_F(GraphHoles, AnExceptionLeavesTheManagerUsable) {
   ExpectRun(AroundHole(), GCAP_RUN_REPLAYED);
   EXPECT_EQ(x_.value(), 3);
   DestroyManager();
+}
+
+// A thread that is cancelled in a function, in the capture's own run or in a replay.
+TEST_F(GraphHoles, ACancelledThreadLeavesTheManagerUsable) {
+  CreateManager();
+  bool cancels = true;
+  hole_.function = [&](const gcap_run_resources_t*) -> gcap_status_t {
+    if (cancels) {
+      pthread_cancel(pthread_self());
+      pthread_testcancel();
+    }
+    return nullptr;
+  };
+  work_ = AroundHole();
+  for (int round = 0; round < 2; ++round) {
+    pthread_t thread;
+    std::function<void()> body = [this] {
+      gcap_run_t run = RunBy();
+      run.work = CallHoled;
+      run.user = &work_;
+      gcap_status_ignore(gcap_graph_manager_run(manager_, &run));
+    };
+    const auto call = [](void* body) -> void* {
+      (*static_cast<std::function<void()>*>(body))();
+      return nullptr;
+    };
+    ASSERT_EQ(pthread_create(&thread, nullptr, call, &body), 0);
+    void* result = nullptr;
+    ASSERT_EQ(pthread_join(thread, &result), 0);
+    EXPECT_EQ(result, PTHREAD_CANCELED);
+    EXPECT_EQ(State(kId), "CAPTURED");
+  }
+  cancels = false;
+  stream_->Synchronize();
+  x_.Fill(0);
+  ExpectRun(work_, GCAP_RUN_REPLAYED);
+  EXPECT_EQ(x_.value(), 3);
 }
 
 TEST_F(GraphHoles, AFunctionThatLeavesACaptureOpenIsRefused) {
@@ -600,10 +639,10 @@ class GraphHolesMoving : public GraphHoles {
     buffers.num_values = value != nullptr;
     gcap_run_t run = RunBy();
     run.buffers = &buffers;
-    return RunHoled(run, work_);
+    return RunHoled(run, step_);
   }
 
-  HoledWork work_ = [this](const gcap_run_resources_t* resources) -> gcap_status_t {
+  HoledWork step_ = [this](const gcap_run_resources_t* resources) -> gcap_status_t {
     uint64_t addend = 1;
     if (resources->num_values != 0) addend = *static_cast<const uint64_t*>(resources->values[0]);
     GCAP_RETURN_IF_ERROR(AddTo(resources->cuda_stream, resources->addresses[0], resources->addresses[1], addend));
@@ -670,7 +709,7 @@ TEST_F(GraphHolesMoving, TheCapturesOfARunMakeTheSameHoles) {
   CreateManager();
   Hole others[8];
   int calls = 0;
-  work_ = [&](const gcap_run_resources_t* resources) -> gcap_status_t {
+  step_ = [&](const gcap_run_resources_t* resources) -> gcap_status_t {
     GCAP_RETURN_IF_ERROR(AddOne(resources->cuda_stream, resources->addresses));
     return others[calls++].Issue(resources);
   };
