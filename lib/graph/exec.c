@@ -222,18 +222,21 @@ static bool is_movable(const gcap_graph_captured_t* captured) {
   return captured->moving != NULL && !gcap_graph_moving_stays(captured->moving);
 }
 
+// What a function of a guard that did not return leaves of a capture.
+static void destroy_on_unwind(gcap_graph_captured_t** unsettled) {
+  if (*unsettled != NULL) gcap_status_ignore(gcap_graph_captured_destroy(*unsettled));  // the exception tells
+}
+
 // Gives the graph the guards that its work stated: those of its rehearsals, too, and still true.
 static gcap_status_t settle_guards(gcap_graph_open_run_t* run, gcap_graph_captured_t* captured) {
   const gcap_graph_moving_t* moving = captured->moving;
   if (moving != NULL && moving->num_rehearsed > 0) {
     GCAP_RETURN_IF_ERROR(gcap_graph_stated_compare(&moving->stated, &run->stated));
   }
-  return gcap_graph_guards_create(&run->stated, &captured->guards);
-}
-
-// What a function of a guard that did not return leaves of a capture.
-static void destroy_on_unwind(gcap_graph_captured_t** unsettled) {
-  if (*unsettled != NULL) gcap_status_ignore(gcap_graph_captured_destroy(*unsettled));  // the exception tells
+  GCAP_AT_SCOPE_END(destroy_on_unwind) gcap_graph_captured_t* unsettled = captured;
+  gcap_status_t status = gcap_graph_guards_create(&run->stated, &captured->guards);
+  unsettled = NULL;
+  return status;
 }
 
 // Gives the graph the holes of its work, and reads all segments.
@@ -275,9 +278,7 @@ gcap_status_t gcap_graph_captured_build(const gcap_graph_manager_t* manager, gca
   const bool may_move = captured->moving != NULL;
   const bool with_arguments =
       may_move || manager->options.keep_source || manager->options.audit != GCAP_GRAPH_AUDIT_OFF;
-  GCAP_AT_SCOPE_END(destroy_on_unwind) gcap_graph_captured_t* unsettled = captured;
   gcap_status_t status = settle_guards(run, captured);
-  unsettled = NULL;
   if (status == NULL) status = read_segments(run, captured, with_arguments);
   if (status == NULL && may_move) status = gcap_graph_moving_relocate(captured->moving, &captured->contents);
   if (status == NULL) status = gcap_graph_note_memory(manager, captured);
