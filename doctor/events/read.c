@@ -220,6 +220,7 @@ static void read_call(reader_t* reader, gcap_doctor_fields_t* fields) {
   call.update = keep(reader, gcap_doctor_fields_text(fields, "update"));
   call.arguments = keep_or_empty(reader, gcap_doctor_fields_text(fields, "arguments"));
   call.says = keep(reader, gcap_doctor_fields_text(fields, "says"));
+  call.label = keep(reader, gcap_doctor_fields_text(fields, "label"));
   call.line = reader->line;
   uint32_t index = gcap_doctor_recording_add_call(reader->recording);
   reader->recording->calls[index] = call;

@@ -73,6 +73,7 @@ typedef struct gcap_doctor_event_call {
   const char* status;     // of the stream's capture, as the call told it: "active"; NULL if it told none
   const char* update;     // why an update was refused: "topology"; NULL if it was not, or the source does not say
   const char* says;       // what the source says of captures beside the result: "invalidates capture 1"; NULL for none
+  const char* label;      // of a begin: what the program calls the work; NULL if it does not
   uint64_t bytes;         // GCAP_DOCTOR_NO_NUMBER if not told
   int result;
   uint32_t depth;

@@ -188,6 +188,8 @@ static void put_capture(gcap_doctor_html_t* page, uint32_t index) {
       index + 1, index < 3 ? " open" : "", index + 1, outcome,
       gcap_doctor_name_count(page->heap, capture->num_nodes, "node"),
       gcap_doctor_name_count(page->heap, capture->replays, "replay"));
+  const char* work = gcap_doctor_name_work(page->recording, capture);
+  if (work != NULL) put_fact(page, "Work", work);
   put_fact(page, "Begun", place_of(page, capture->begin));
   put_fact(page, "Ended", place_of(page, capture->end));
   put_fact(page, "Thread", gcap_doctor_name_thread(page->heap, page->recording, capture->thread));

@@ -172,6 +172,7 @@ static void put_capture(writer_t* writer, uint32_t index) {
   const gcap_doctor_captured_t* capture = &writer->diagnosis->captures[index];
   gcap_doctor_json_open(json, NULL, '{');
   put_capture_number(json, "number", index);
+  gcap_doctor_json_text(json, "label", gcap_doctor_name_work(writer->recording, capture));
   gcap_doctor_json_text(json, "outcome", gcap_doctor_name_outcome(capture->outcome));
   gcap_doctor_json_text(json, "mode", gcap_doctor_name_mode(capture->mode));
   gcap_doctor_json_signed(json, "result", capture->result);

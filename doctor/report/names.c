@@ -146,6 +146,10 @@ const char* gcap_doctor_name_page(gcap_doctor_heap_t* heap, const gcap_rule_t* r
 
 // --- Words -----------------------------------------------------------------------------------------------------------
 
+const char* gcap_doctor_name_work(const gcap_doctor_recording_t* recording, const gcap_doctor_captured_t* capture) {
+  return capture->begin < recording->num_calls ? recording->calls[capture->begin].label : NULL;
+}
+
 const char* gcap_doctor_name_mode(gcap_doctor_event_mode_t mode) {
   switch (mode) {
     case GCAP_DOCTOR_MODE_GLOBAL: return "global";

@@ -37,6 +37,8 @@ const char* gcap_doctor_name_thread(gcap_doctor_heap_t* heap, const gcap_doctor_
 // "stream 2 (nonblocking)"; "" for GCAP_DOCTOR_NONE.
 const char* gcap_doctor_name_stream(gcap_doctor_heap_t* heap, const gcap_doctor_recording_t* recording,
                                     uint32_t stream);
+// "graph id 3": what the program calls the work of a capture; NULL if it does not.
+const char* gcap_doctor_name_work(const gcap_doctor_recording_t* recording, const gcap_doctor_captured_t* capture);
 // "docs/rules/r11.md".
 const char* gcap_doctor_name_page(gcap_doctor_heap_t* heap, const gcap_rule_t* rule);
 

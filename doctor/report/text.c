@@ -104,6 +104,12 @@ static const char* times(page_t* page, uint64_t count) {
   return count > 1 ? gcap_doctor_heap_print(page->heap, " (%" PRIu64 " times)", count) : "";
 }
 
+// " (graph id 3)": what the program calls the work of a capture.
+static const char* work_of(page_t* page, const gcap_doctor_captured_t* capture) {
+  const char* work = gcap_doctor_name_work(page->recording, capture);
+  return work != NULL ? gcap_doctor_heap_print(page->heap, " (%s)", work) : "";
+}
+
 // --- The worst finding -----------------------------------------------------------------------------------------------
 
 static void put_head(page_t* page, const gcap_doctor_finding_t* finding) {
@@ -118,12 +124,13 @@ static void put_head(page_t* page, const gcap_doctor_finding_t* finding) {
   }
   const char* how = finding->is_certain ? "broke" : "broke, probably";
   const char* name = gcap_doctor_name_call(call->function);
+  const char* work = work_of(page, &diagnosis->captures[finding->capture]);
   if (call->result != 0) {
-    put(page, colour, "gcap-doctor:", "capture %" PRIu32 " %s: %s answered %s%s", finding->capture + 1, how, name,
-        gcap_doctor_name_result(page->heap, call->result), times(page, finding->count));
+    put(page, colour, "gcap-doctor:", "capture %" PRIu32 "%s %s: %s answered %s%s", finding->capture + 1, work, how,
+        name, gcap_doctor_name_result(page->heap, call->result), times(page, finding->count));
   } else {
-    put(page, colour, "gcap-doctor:", "capture %" PRIu32 " %s: %s, which answered 0; its end answered %s%s",
-        finding->capture + 1, how, name,
+    put(page, colour, "gcap-doctor:", "capture %" PRIu32 "%s %s: %s, which answered 0; its end answered %s%s",
+        finding->capture + 1, work, how, name,
         gcap_doctor_name_result(page->heap, diagnosis->captures[finding->capture].result), times(page, finding->count));
   }
   put(page, kDim, "what", "%s", finding->sentence);
@@ -318,7 +325,8 @@ static void put_healthy(page_t* page) {
   for (size_t i = 0; i < diagnosis->num_captures && i < kMaxCaptures; ++i) {
     const gcap_doctor_captured_t* capture = &diagnosis->captures[i];
     const char* begun = place_of(page, capture->begin);
-    put(page, kDim, "capture", "%zu: %s, %s%s%s", i + 1, gcap_doctor_name_count(page->heap, capture->num_nodes, "node"),
+    put(page, kDim, "capture", "%zu%s: %s, %s%s%s", i + 1, work_of(page, capture),
+        gcap_doctor_name_count(page->heap, capture->num_nodes, "node"),
         gcap_doctor_name_count(page->heap, capture->replays, "replay"), begun[0] != '\0' ? ", begun at " : "", begun);
   }
 }

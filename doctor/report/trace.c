@@ -110,6 +110,7 @@ static void put_captures(tracer_t* tracer) {
     open_slice(tracer, gcap_doctor_heap_print(tracer->heap, "capture %zu", i + 1), "capture", kPidOfStreams,
                tracer->recording->streams[capture->stream].id,
                gcap_doctor_timeline_capture(&tracer->timeline, capture));
+    gcap_doctor_json_text(&tracer->json, "label", gcap_doctor_name_work(tracer->recording, capture));
     gcap_doctor_json_text(&tracer->json, "outcome", outcome);
     gcap_doctor_json_text(&tracer->json, "mode", gcap_doctor_name_mode(capture->mode));
     gcap_doctor_json_number(&tracer->json, "nodes", capture->num_nodes);

@@ -127,10 +127,12 @@ GCAP_API gcap_status_t gcap_graph_manager_find(gcap_graph_manager_t* manager, co
 // and returns how many there are. `out_ids` may be NULL if `capacity` is 0.
 GCAP_API size_t gcap_graph_manager_list_ids(gcap_graph_manager_t* manager, int* out_ids, size_t capacity);
 
-// Writes the graph of `id` to `path` in the DOT language; `flags`: enum cudaGraphDebugDotFlags.
+// Writes the graph of `id` to `path` in the DOT language, and behind it a comment with the id and the name of its key;
+// `flags`: enum cudaGraphDebugDotFlags.
 //   NOT_FOUND            no graph of that id
 //   FAILED_PRECONDITION  the graph was captured without the option keep_source, or has holes
 //   CUDA_ERROR           the file could not be written
+//   UNAVAILABLE          the comment could not be written behind the graph
 GCAP_API gcap_status_t gcap_graph_manager_dump(gcap_graph_manager_t* manager, int id, const char* path,
                                                unsigned flags) GCAP_NODISCARD;
 

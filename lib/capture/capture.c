@@ -19,6 +19,7 @@
 
 #include <inttypes.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -197,6 +198,10 @@ gcap_status_t gcap_capture_begin(cudaStream_t stream, const gcap_capture_options
 void gcap_capture_set_work(gcap_capture_t* capture, uint64_t work, bool is_rehearsal) {
   capture->work = work;
   capture->is_rehearsal = is_rehearsal;
+}
+
+void gcap_capture_set_label(gcap_capture_t* capture, const char* label) {
+  snprintf(capture->label, sizeof(capture->label), "%s", label);
 }
 
 void gcap_capture_set_owner(gcap_capture_t* capture, void* owner) { capture->run = owner; }

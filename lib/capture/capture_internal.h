@@ -9,6 +9,7 @@
 #include "gcap/capture.h"
 #include "lib/capture/calls.h"
 #include "lib/capture/entries.h"
+#include "lib/capture/inner.h"
 #include "lib/capture/members.h"
 
 // In place of the call, in the failure that the runtime still had at the end of the scope.
@@ -20,7 +21,8 @@ struct gcap_capture {
   gcap_capture_mode_t mode;
   uint64_t work;  // gcap_capture_set_work
   bool is_rehearsal;
-  void* run;      // gcap_capture_set_owner
+  char label[GCAP_CAPTURE_LABEL_BYTES];  // gcap_capture_set_label; "" for none
+  void* run;                             // gcap_capture_set_owner
   int device_id;  // of the stream; it cannot be asked once the stream captures (rule R24 of the capture rules)
   gcap_capture_members_t members;  // the other streams
   gcap_capture_entry_t* steps;     // newest first

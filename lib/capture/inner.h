@@ -37,6 +37,10 @@ void gcap_retained_each(const gcap_retained_t* retained, void (*visit)(void* con
 // whose scratch is to lie where this one's does.
 void gcap_capture_set_work(gcap_capture_t* capture, uint64_t work, bool is_rehearsal);
 
+// What the events of the scope call its work. A longer text is cut.
+#define GCAP_CAPTURE_LABEL_BYTES 128
+void gcap_capture_set_label(gcap_capture_t* capture, const char* label);
+
 // What a graph manager keeps for the run that the scope captures, and what the scope's thread finds there while the
 // work is issued. NULL: the scope is no run's.
 void gcap_capture_set_owner(gcap_capture_t* capture, void* owner);

@@ -93,10 +93,11 @@ static void write_begin(writer_t* writer) {
                                       [GCAP_CAPTURE_GLOBAL] = "global",
                                       [GCAP_CAPTURE_RELAXED] = "relaxed"};
   const size_t stream = write_stream(writer, writer->capture->stream);
-  fprintf(
-      writer->file,
-      "call\tn=1\tthread=1\tfunction=cudaStreamBeginCapture\tresult=0\tstream=%zu\tmode=%s\tsays=begins capture 1\n",
-      stream, modes[writer->capture->mode]);
+  fprintf(writer->file,
+          "call\tn=1\tthread=1\tfunction=cudaStreamBeginCapture\tresult=0\tstream=%zu\tmode=%s\tsays=begins capture 1",
+          stream, modes[writer->capture->mode]);
+  if (writer->capture->label[0] != '\0') write_string(writer, "label", writer->capture->label);
+  fputs("\n", writer->file);
 }
 
 // "cudaMalloc(&x, 64)" is a function and its arguments; another text is all function.

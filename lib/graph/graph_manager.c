@@ -17,7 +17,10 @@
 // used afterwards, so that nobody destroys it. A launch that was issued keeps its executable alive until the event
 // behind the launch was seen.
 
+#include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "lib/graph/inner.h"
 #include "lib/graph/manager.h"
@@ -309,6 +312,19 @@ gcap_status_t gcap_graph_manager_explain(gcap_graph_manager_t* manager, int id, 
   return told;
 }
 
+// Says behind a graph in the DOT language whose it is, in a comment of one line.
+static gcap_status_t add_name(const gcap_graph_slot_t* slot, const char* path) {
+  FILE* file = fopen(path, "a");
+  if (file == NULL) return GCAP_STATUS(GCAP_UNAVAILABLE, "the file cannot be opened again: %s", strerror(errno));
+  const bool has_name = slot->info.name[0] != '\0';
+  fprintf(file, "// graph id %d%s", slot->id, has_name ? ", key '" : "");
+  for (const char* at = slot->info.name; *at != '\0'; ++at) fputc(*at == '\n' || *at == '\r' ? ' ' : *at, file);
+  fputs(has_name ? "'\n" : "\n", file);
+  const bool is_whole = !ferror(file);
+  if (fclose(file) == 0 && is_whole) return NULL;
+  return GCAP_STATUS(GCAP_UNAVAILABLE, "the file is incomplete: %s", strerror(errno));
+}
+
 gcap_status_t gcap_graph_manager_dump(gcap_graph_manager_t* manager, int id, const char* path, unsigned flags) {
   GCAP_RETURN_IF_NULL(manager);
   GCAP_RETURN_IF_NULL(path);
@@ -326,6 +342,7 @@ gcap_status_t gcap_graph_manager_dump(gcap_graph_manager_t* manager, int id, con
   }
   if (status == NULL) {
     status = GCAP_CUDA(cudaGraphDebugDotPrint(slot->graph->source, path, flags));
+    if (status == NULL) status = add_name(slot, path);
     status = gcap_status_annotate(status, gcap_status_code(status), "graph id %d cannot be written to '%s'", id, path);
   }
   status = gcap_graph_name_failure(slot, status);

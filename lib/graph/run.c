@@ -12,6 +12,7 @@
 
 #include "lib/graph/run.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "gcap/log.h"
@@ -36,9 +37,20 @@ static void note_scope_closed(void* user, bool committed) {
   ((gcap_graph_manager_t*)user)->scope_open = false;
 }
 
+// Lets the events of a capture name the id or the key of the slot, which stays, since it is CAPTURING.
+static void label_scope(const gcap_graph_slot_t* slot, bool is_rehearsal, gcap_capture_t* capture) {
+  char label[GCAP_CAPTURE_LABEL_BYTES];
+  const bool has_name = slot->info.name[0] != '\0';
+  snprintf(label, sizeof(label), "graph id %d%s%s%s%s", slot->id, has_name ? ", key '" : "", slot->info.name,
+           has_name ? "'" : "", is_rehearsal ? ", a rehearsal" : "");
+  gcap_capture_set_label(capture, label);
+}
+
 // Begins to capture `stream`. On failure no scope is open. Called without the mutex.
-static gcap_status_t open_scope(gcap_graph_manager_t* manager, cudaStream_t stream, gcap_capture_t** out_capture) {
+static gcap_status_t open_scope(gcap_graph_manager_t* manager, const gcap_graph_slot_t* slot, cudaStream_t stream,
+                                gcap_capture_t** out_capture) {
   GCAP_RETURN_IF_ERROR(gcap_capture_begin(stream, &manager->options.capture, out_capture));
+  label_scope(slot, manager->run.is_rehearsal, *out_capture);
   gcap_capture_set_work(*out_capture, gcap_graph_key_of(manager->run.id), manager->run.is_rehearsal);
   gcap_capture_set_owner(*out_capture, &manager->run.stated);
   gcap_status_t status = gcap_capture_on_close(*out_capture, note_scope_closed, manager);
@@ -235,7 +247,8 @@ static gcap_status_t take_rehearsed(gcap_graph_open_run_t* run, gcap_graph_slot_
 }
 
 // Begins to capture the busy run, or to rehearse it.
-static gcap_status_t open_scope_of_run(gcap_graph_manager_t* manager, gcap_capture_t** out_capture) {
+static gcap_status_t open_scope_of_run(gcap_graph_manager_t* manager, const gcap_graph_slot_t* slot,
+                                       gcap_capture_t** out_capture) {
   gcap_graph_open_run_t* run = &manager->run;
   gcap_graph_moving_t* moving = run->moving;
   bool has_new_block = false;
@@ -243,7 +256,7 @@ static gcap_status_t open_scope_of_run(gcap_graph_manager_t* manager, gcap_captu
   if (has_new_block) gcap_graph_moving_forget_rehearsals(moving);
   run->is_rehearsal = moving != NULL && gcap_graph_moving_needs_rehearsal(moving) &&
                       gcap_graph_moving_open_rehearsal(moving, run->stream);
-  gcap_status_t status = open_scope(manager, run->stream, out_capture);
+  gcap_status_t status = open_scope(manager, slot, run->stream, out_capture);
   if (status == NULL || !run->is_rehearsal) return status;
   run->is_rehearsal = false;
   return gcap_status_join(status, gcap_stand_ins_destroy(&moving->stand_ins));
@@ -262,7 +275,7 @@ static gcap_status_t begin_capture(gcap_graph_manager_t* manager, gcap_graph_slo
   gcap_capture_t* capture = NULL;
   begin_busy(manager);
   const uint64_t begin_ns = gcap_now_ns();
-  gcap_status_t status = open_scope_of_run(manager, &capture);
+  gcap_status_t status = open_scope_of_run(manager, slot, &capture);
   const bool is_refused = gcap_status_code(status) == GCAP_CUDA_ERROR;
   if (is_refused && !run->capture_only) {
     gcap_log(GCAP_LOG_WARNING, "graph id %d runs eagerly: %s", slot->id, gcap_status_message(status));

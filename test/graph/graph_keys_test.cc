@@ -6,10 +6,13 @@
 #include <array>
 #include <cstdint>
 #include <cstring>
+#include <fstream>
+#include <sstream>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "gcap/capture.h"
 #include "gcap/graph_buffers.h"
 #include "gcap/graph_plan.h"
 #include "gtest/gtest.h"
@@ -339,6 +342,43 @@ TEST_F(GraphKeys, AMessageNamesTheGraphOnce) {
     messages.push_back(Outcome(gcap_graph_manager_begin_run(manager_, &run, &kind, nullptr)).message);
     for (const std::string& message : messages) EXPECT_EQ(num_named(message), 1u) << message;
   }
+}
+
+std::string TextOf(const std::string& path) {
+  std::ostringstream text;
+  text << std::ifstream(path).rdbuf();
+  return text.str();
+}
+
+TEST_F(GraphKeys, TheirNameIsInTheEventsOfACapture) {
+  CreateKeyed();
+  const std::string path = ::testing::TempDir() + "named.events";
+  const Work writes = [&](cudaStream_t stream) {
+    GCAP_RETURN_IF_ERROR(Fill(stream, 1));
+    return gcap_capture_write_events(gcap_capture_current(), path.c_str());
+  };
+  const int number = 1;
+  const gcap_graph_key_t key = KeyOf(number, "decode batch 4");
+  EXPECT_TRUE(RunWork(RunBy(&key), writes).ok());
+  const std::string label = "\tlabel=graph id " + std::to_string(result_.id);
+  EXPECT_NE(TextOf(path).find(label + ", key 'decode batch 4'\n"), std::string::npos) << TextOf(path);
+  EXPECT_TRUE(RunWork(RunBy(nullptr, 7), writes).ok());
+  EXPECT_NE(TextOf(path).find("\tlabel=graph id 7\n"), std::string::npos) << TextOf(path);
+}
+
+TEST_F(GraphKeys, TheirNameIsBehindADump) {
+  options_.keep_source = true;
+  CreateKeyed();
+  const std::string path = ::testing::TempDir() + "named.dot";
+  const int number = 1;
+  ExpectFill(KeyOf(number, "decode\nbatch 4"), 1, GCAP_RUN_CAPTURED);
+  const std::string comment = "// graph id " + std::to_string(result_.id) + ", key 'decode batch 4'\n";
+  GCAP_EXPECT_OK(gcap_graph_manager_dump(manager_, result_.id, path.c_str(), 0));
+  const std::string text = TextOf(path);
+  ASSERT_GT(text.size(), comment.size());
+  EXPECT_EQ(text.substr(text.size() - comment.size()), comment);
+  GCAP_EXPECT_FAILS(gcap_graph_manager_dump(manager_, result_.id, ::testing::TempDir().c_str(), 0), GCAP_CUDA_ERROR,
+                    "cannot be written");
 }
 
 // After a failed capture the run is eager, and still that of its key.

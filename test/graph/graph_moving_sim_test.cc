@@ -77,6 +77,19 @@ TEST_F(GraphMovingSim, ABindOfKernelsMakesNoCallButItsThree) {
   }
 }
 
+// The runtime sets copies and fills for the current device.
+TEST_F(GraphMovingSim, ABindOfACopyBorrowsDeviceAndMode) {
+  const WorkOn copy = [](cudaStream_t stream, void* const* at) {
+    return GCAP_CUDA(cudaMemcpyAsync(at[1], at[0], kFloatsBytes, cudaMemcpyDefault, stream));
+  };
+  ASSERT_TRUE(RunOn(*first_[0], *first_[1], copy).ok());
+  const uint64_t devices = gcap_sim_calls("cudaGetDevice"),
+                 modes = gcap_sim_calls("cudaThreadExchangeStreamCaptureMode");
+  GCAP_EXPECT_OK(Bind(0, second_[0]->get()));
+  EXPECT_EQ(gcap_sim_calls("cudaGetDevice") - devices, 1u);
+  EXPECT_EQ(gcap_sim_calls("cudaThreadExchangeStreamCaptureMode") - modes, 2u);
+}
+
 TEST_F(GraphMovingSim, ABindThatFailsLeavesAllAsItWas) {
   ASSERT_TRUE(RunThrice(first_).ok());
   for (uint64_t nth = 1; nth <= 3; ++nth) {

@@ -57,6 +57,16 @@ TEST(Recording, NodesBelongToTheCallThatMadeThem) {
   EXPECT_EQ(recording->calls[0].num_nodes, 1u);
 }
 
+TEST(Recording, ABeginHasTheNameOfItsWork) {
+  Recording recording = Read(std::string(kFirst) +
+                             "thread\tid=1\tos=70\n"
+                             "call\tn=1\tthread=1\tfunction=cudaStreamBeginCapture\tresult=0\tlabel=graph id 3\n"
+                             "call\tn=2\tthread=1\tfunction=cudaStreamEndCapture\tresult=0\n");
+  ASSERT_EQ(recording->num_calls, 2u);
+  EXPECT_STREQ(recording->calls[0].label, "graph id 3");
+  EXPECT_EQ(recording->calls[1].label, nullptr);
+}
+
 TEST(Recording, StacksHaveTheirFrames) {
   Recording recording = Read(std::string(kFirst) +
                              "thread\tid=1\tos=70\n"

@@ -79,6 +79,15 @@ TEST(TextReport, HealthyRecordingSaysWhatWasCaptured) {
             "            30 %  3.00 us  app.py:20 in forward (2 nodes)\n");
 }
 
+TEST(TextReport, WorkThatHasANameIsCalledByIt) {
+  std::unique_ptr<Sample> healthy(gcap_test::MakeHealthy());
+  healthy->recording()->calls[healthy->diagnosis()->captures[0].begin].label = "graph id -2, key 'decode'";
+  EXPECT_TRUE(Has(Text(*healthy), "  capture  1 (graph id -2, key 'decode'): 4 nodes, ")) << Text(*healthy);
+  std::unique_ptr<Sample> broken(gcap_test::MakeBroken());
+  broken->recording()->calls[broken->diagnosis()->captures[0].begin].label = "graph id 3";
+  EXPECT_EQ(Text(*broken).find("gcap-doctor: capture 1 (graph id 3) broke"), 0u) << Text(*broken);
+}
+
 TEST(TextReport, TimesLeaveRoomForFindings) {
   std::unique_ptr<Sample> sample(gcap_test::MakeLarge(100));
   for (int i = 0; i < 20; ++i) {
