@@ -138,6 +138,7 @@ GCAP_API gcap_status_t gcap_graph_manager_begin_run(gcap_graph_manager_t* manage
 //   FAILED_PRECONDITION  no run is open on this thread, or this is a callback of the run's begin or end, and
 //                        `run_status` is NULL; or the work was issued, and the wait was refused, because the stream is
 //                        capturing, or because its gcap_stream_t was destroyed since the run began
+//   LEAKED               the run was eager, has values in memory, and its stream is capturing: that memory is kept
 //   others               `run_status` itself: the run was eager and its work failed, or no run is open because
 //                        begin_run failed; or what the function of a hole returned: the graph stays
 GCAP_API gcap_status_t gcap_graph_manager_end_run(gcap_graph_manager_t* manager, const gcap_run_t* run,

@@ -25,7 +25,11 @@ static void create_manager(gcap_graph_manager_t** slot) {
     options.on_evict = on_evict;
   }
   if (fuzz_world.has_moves) options.audit = (gcap_graph_audit_level_t)fuzz_draw(3);
-  if (fuzz_world.has_keys) options.max_variants = fuzz_draw(4);
+  if (fuzz_world.has_keys) {
+    const unsigned more = fuzz_draw(8);
+    options.max_variants = more % 4;
+    if (more >= 4) options.min_num_runs_before_capture = 0;  // else few of the runs are replays
+  }
   fuzz_ok(gcap_graph_manager_create(&options, slot));
 }
 

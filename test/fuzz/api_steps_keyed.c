@@ -21,7 +21,8 @@ enum {
   kFixedPlace = 3,
   kBucket = 4,
   kMaxLength = 16,
-  kRuns = 3,
+  kRuns = 3,  // in one call
+  kRepeats = 6,
 };
 
 // --- Decisions ------------------------------------------------------------------------------------------------------
@@ -257,6 +258,11 @@ static void draw_places(step_t* step) {
   step->buffers.count = 2;
 }
 
+static void draw_buffers(step_t* step) {
+  if (kKeys[step->which].follows & VALUES) draw_values(step);
+  if (kKeys[step->which].follows & PLACES) draw_places(step);
+}
+
 static void draw_step(step_t* step) {
   static const char* const names[] = {"prefill", "decode", NULL};
   *step = (step_t){.which = fuzz_draw(sizeof(kKeys) / sizeof(kKeys[0])), .out = kFixedPlace};
@@ -264,8 +270,7 @@ static void draw_step(step_t* step) {
   step->key = (gcap_graph_key_t){kKeys[step->which].bytes, kKeys[step->which].size, names[fuzz_draw(3)]};
   gcap_graph_buffers_init(&step->buffers);
   step->buffers.stand_ins = (gcap_graph_stand_ins_t)fuzz_draw(2);
-  if (follows & VALUES) draw_values(step);
-  if (follows & PLACES) draw_places(step);
+  draw_buffers(step);
   gcap_run_result_init(&step->result);
   gcap_run_init(&step->run);
   step->run.key = &step->key;
@@ -353,12 +358,22 @@ static void run_again(const engine_t* engine, step_t* step) {
   if (before != GCAP_RUN_CAPTURED && before != GCAP_RUN_REPLAYED) return;
   step->must_replay = true;
   check_run(step, run(engine, step));
+  step->must_replay = false;
 }
 
 static void run_step(const engine_t* engine, step_t* step) {
-  const bool ok = run(engine, step);
+  bool ok = run(engine, step);
   check_run(step, ok);
-  if (ok && fuzz_draw(2)) run_again(engine, step);
+  for (int i = 0; i < kRepeats && ok && !fuzz_world.is_unsettled && fuzz_draw(4) != 0; ++i) {
+    if (fuzz_draw(4) == 0) {
+      run_again(engine, step);
+      continue;
+    }
+    if (fuzz_draw(2)) change_decision();
+    draw_buffers(step);
+    ok = run(engine, step);
+    check_run(step, ok);
+  }
 }
 
 // The id of the step's key; GCAP_GRAPH_ID_NONE: it has none.

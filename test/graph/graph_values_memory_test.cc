@@ -351,6 +351,39 @@ TEST_F(GraphValuesMemory, AValueThatWasNotInMemoryIsNamed) {
                     "graph id 3: value 0 'table' is not in memory, and was when captured");
 }
 
+// The memory of an eager run goes in the order of its stream. Of a stream that the work left capturing it cannot go.
+TEST_F(GraphValuesMemory, AnEagerRunThatLeavesItsStreamCapturingSaysWhatIsKept) {
+  const Table table = TableTo(1);
+  const std::vector<gcap_graph_value_t> values = {InMemory("table", &table)};
+  const void* kept = nullptr;
+  bool fails = false;
+  const WorkWith work = [&](const gcap_run_resources_t* r) {
+    kept = r->values[0];
+    GCAP_RETURN_IF_ERROR(AddTable(r));
+    GCAP_RETURN_IF_ERROR(GCAP_CUDA(cudaStreamBeginCapture(r->cuda_stream, cudaStreamCaptureModeRelaxed)));
+    return fails ? GCAP_STATUS(GCAP_UNAVAILABLE, "as told") : gcap_status_t(nullptr);
+  };
+  for (const bool work_fails : {false, true}) {
+    fails = work_fails;
+    gcap_graph_buffers_t buffers = With(values);
+    WorkWith issued = work;
+    gcap_run_t run = RunOf(GCAP_GRAPH_ID_NONE, stream_->get());
+    run.work = IssueWith;
+    run.user = &issued;
+    run.buffers = &buffers;
+    const Outcome outcome(gcap_graph_manager_run(manager_, &run));
+    EXPECT_STREQ(gcap_code_name(outcome.code), work_fails ? "UNAVAILABLE" : "LEAKED");
+    EXPECT_TRUE(outcome.Names("is capturing at the end of a run: the memory of the run's values is kept"))
+        << outcome.message;
+    cudaGraph_t graph = nullptr;
+    GCAP_EXPECT_CUDA(cudaStreamEndCapture(stream_->get(), &graph));
+    GCAP_EXPECT_CUDA(cudaGraphDestroy(graph));
+    stream_->Synchronize();
+    EXPECT_EQ(places_[1]->value(), 4);
+    GCAP_EXPECT_CUDA(cudaFree(const_cast<void*>(kept)));
+  }
+}
+
 // A copy that is recorded would read its slot again in each launch of the recorded graph.
 TEST_F(GraphValuesMemory, AStreamThatCapturesIsRefused) {
   ASSERT_TRUE(RunTo(0).ok());
