@@ -152,6 +152,7 @@ static gcap_status_t open_run(gcap_ort_session_ep_t* ep, gcap_ort_run_t* run) {
   GCAP_RETURN_IF_ERROR(gcap_device_push(ep->device->id, &run->previous_device));
   gcap_run_init(&run->asked);
   run->asked.id = run->options.graph_id;
+  run->asked.pinned = run->options.pinned;
   gcap_status_t status = gcap_runtime_begin_run(ep->runtime, &run->asked, /*out_kind=*/NULL, /*out_addresses=*/NULL);
   run->captures = status == NULL && gcap_thread_is_capturing();
   if (status == NULL) return NULL;

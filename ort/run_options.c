@@ -12,8 +12,8 @@
 // The keys of gcap_run_options_t, but for two that ONNX Runtime reads itself: whether OnRunEnd waits, and which arenas
 // shrink.
 static const char* const keys[] = {
-    "gpu_graph_id", "user_compute_stream",          "rerun_failed_capture", "check_bindings", "capture_in_run",
-    "bindings",     "external_device_graph_capture"};
+    "gpu_graph_id", "user_compute_stream",           "rerun_failed_capture", "check_bindings", "capture_in_run",
+    "bindings",     "external_device_graph_capture", "capture_only",         "pinned"};
 
 enum { NUM_KEYS = sizeof(keys) / sizeof(keys[0]) };
 
@@ -42,6 +42,11 @@ gcap_status_t gcap_ort_run_options_read(const gcap_ort_host_t* host, const gcap_
         "the run option user_compute_stream is %p, and ONNX Runtime does not say so of a replay: give the "
         "stream to the session, as the provider option user_compute_stream",
         out_options->user_stream);
+  }
+  if (out_options->capture_only) {
+    return GCAP_STATUS(GCAP_INVALID_ARGUMENT,
+                       "the run option capture_only is '1', and ONNX Runtime does not say so of a replay, which is "
+                       "executed: leave the option out");
   }
   const bool gives_graph = captures && out_options->graph_id != GCAP_GRAPH_ID_NONE;
   const char* unkept = gives_graph ? find_unkept(out_options) : NULL;

@@ -178,7 +178,8 @@ static gcap_status_t run_in_turn(gcap_io_binding_t* binding, gcap_run_options_t*
   (void)turns;
   const gcap_run_holds_t held = holds_of(binding);
   options->check_bindings |= binding->was_staged && options->bindings == GCAP_BINDINGS_FIXED;
-  return held.count == 0 ? run_with(binding, options, held) : run_staged(binding, *options, held);
+  const bool executes = !options->capture_only || gcap_capture_current() != NULL;
+  return held.count > 0 && executes ? run_staged(binding, *options, held) : run_with(binding, options, held);
 }
 
 static gcap_status_t run_bound(gcap_session_t* session, gcap_run_options_t* options, gcap_io_binding_t* entered) {
@@ -208,7 +209,7 @@ gcap_status_t gcap_session_warm_up_bound(gcap_session_t* session, const gcap_run
   gcap_run_options_t known;
   GCAP_RETURN_IF_ERROR(gcap_run_options_read(options, &known));
   known.capture_in_run = true;
-  GCAP_RETURN_IF_ERROR(gcap_session_check_warm_up(session, known.graph_id));
+  GCAP_RETURN_IF_ERROR(gcap_session_check_graph(session, known.graph_id));
   GCAP_RETURN_IF_ERROR(gcap_io_binding_enter(binding, __func__));
   return run_bound(session, &known, binding);
 }

@@ -32,8 +32,8 @@ gcap_status_t gcap_session_run_held_in_turn(gcap_session_t* session, const gcap_
 gcap_status_t gcap_session_check_tensors(const gcap_session_t* session, const gcap_tensor_t* inputs,
                                          const gcap_tensor_t* outputs) GCAP_NODISCARD;
 
-// Refuses a warm-up that can have no graph.
+// Refuses what shall end in a graph, and can have none.
 //   FAILED_PRECONDITION  as gcap_session_warm_up
-gcap_status_t gcap_session_check_warm_up(const gcap_session_t* session, int graph_id) GCAP_NODISCARD;
+gcap_status_t gcap_session_check_graph(const gcap_session_t* session, int graph_id) GCAP_NODISCARD;
 
 #endif  // GCAP_KIT_SESSION_RUN_H_

@@ -87,6 +87,8 @@ static inline void init_call(call_t* c, gcap_session_t* session, const gcap_run_
   c->run.id = options->graph_id;
   if (options->user_stream != NULL) c->run.stream = (cudaStream_t)options->user_stream;
   c->run.synchronize = options->synchronize;
+  c->run.capture_only = options->capture_only;
+  c->run.pinned = options->pinned;
 }
 
 // Between the work that a user's stream was given before and after.
@@ -136,14 +138,17 @@ static __attribute__((noinline)) gcap_status_t run_by_steps(const call_t* c, con
   GCAP_AT_SCOPE_END(leave) gcap_session_t* inside = c->session;
   atomic_fetch_add(&inside->num_inside, 1);
   steps_t self = {c, use};
-  const gcap_run_steps_t steps = {
-      .self = &self, .issue = issue_step, .id = c->run.id, .reruns_failed_capture = c->options->rerun_failed_capture};
+  const bool reruns = c->options->rerun_failed_capture && !c->run.capture_only;
+  const gcap_run_steps_t steps = {.self = &self, .issue = issue_step, .id = c->run.id, .reruns_failed_capture = reruns};
   gcap_run_result_t result = {.struct_size = sizeof(result)};
   return gcap_run_by_steps(&steps, &result);
 }
 
 // Replays if there is a graph, else runs. The replay comes before the engine: it is the way that costs.
 static gcap_status_t replay_or_run(const call_t* c, const gcap_shapes_use_t* use) {
+  if (c->run.capture_only) {
+    return gcap_runtime_has_graph(c->session->parts.main_runtime, &c->run) ? NULL : run_by_steps(c, use);
+  }
   if (c->run.id == GCAP_GRAPH_ID_NONE || c->has_no_graph) return run_by_steps(c, use);
   bool replayed = false;
   gcap_status_t status = gcap_runtime_replay(c->session->parts.main_runtime, &c->run, &replayed);
@@ -246,6 +251,13 @@ static gcap_status_t run_in_capture(const call_t* c, const gcap_shapes_use_t* us
 
 // --- The whole ------------------------------------------------------------------------------------------------------
 
+gcap_status_t gcap_session_check_graph(const gcap_session_t* session, int graph_id) {
+  if (session->parts.captures && graph_id != GCAP_GRAPH_ID_NONE) return NULL;
+  return GCAP_STATUS(GCAP_FAILED_PRECONDITION, "there will be no graph: %s",
+                     graph_id == GCAP_GRAPH_ID_NONE ? "the graph id is -1, which is never captured"
+                                                    : "the EP does not capture graphs (enable_cuda_graph)");
+}
+
 gcap_status_t gcap_session_check_tensors(const gcap_session_t* session, const gcap_tensor_t* inputs,
                                          const gcap_tensor_t* outputs) {
   const gcap_model_t* model = session->fixed != NULL ? &session->fixed->model : &session->parts.model.model;
@@ -271,7 +283,7 @@ static gcap_status_t run_specially(call_t* c, const gcap_shapes_use_t* use) {
 
 // Whether a replay by the options is a launch and nothing else.
 static inline bool is_plain(const gcap_run_options_t* o) {
-  return o->bindings == GCAP_BINDINGS_FIXED && !o->check_bindings && o->trimmed_devices == 0;
+  return o->bindings == GCAP_BINDINGS_FIXED && !o->check_bindings && !o->capture_only && o->trimmed_devices == 0;
 }
 
 static gcap_status_t run_use(call_t* c, const gcap_shapes_use_t* use) {
@@ -281,6 +293,8 @@ static gcap_status_t run_use(call_t* c, const gcap_shapes_use_t* use) {
 
 static gcap_status_t run_in_turn(call_t* c, gcap_run_holds_t held) {
   gcap_session_t* session = c->session;
+  const bool must_capture = c->run.capture_only && !gcap_thread_captures();
+  if (must_capture) GCAP_RETURN_IF_ERROR(gcap_session_check_graph(session, c->run.id));
   if (!session->parts.captures) c->run.id = GCAP_GRAPH_ID_NONE;
   if (session->fixed != NULL) {
     const gcap_shapes_use_t use = {.plan = session->fixed, .held = held};

@@ -48,16 +48,9 @@ typedef struct warm_up {
 
 // --- Before the runs ------------------------------------------------------------------------------------------------
 
-gcap_status_t gcap_session_check_warm_up(const gcap_session_t* session, int graph_id) {
-  if (session->parts.captures && graph_id != GCAP_GRAPH_ID_NONE) return NULL;
-  return GCAP_STATUS(GCAP_FAILED_PRECONDITION, "there will be no graph: %s",
-                     graph_id == GCAP_GRAPH_ID_NONE ? "the graph id is -1, which is never captured"
-                                                    : "the EP does not capture graphs (enable_cuda_graph)");
-}
-
 static gcap_status_t read_item(warm_up_t* w, const gcap_warm_up_run_t* run, size_t index, item_t* item) {
   GCAP_RETURN_IF_ERROR(gcap_run_options_read(run->options, &item->options));
-  GCAP_RETURN_IF_ERROR(gcap_session_check_warm_up(w->session, item->options.graph_id));
+  GCAP_RETURN_IF_ERROR(gcap_session_check_graph(w->session, item->options.graph_id));
   item->options.capture_in_run = false;  // the rounds do it
   item->of = w;
   item->inputs = run->inputs;
@@ -110,6 +103,7 @@ static gcap_status_t put_in_order(warm_up_t* w) {
   for (size_t i = 0; i < w->num_items; ++i) {
     gcap_run_init(&w->runs[i]);
     w->runs[i].id = w->items[i].options.graph_id;
+    w->runs[i].capture_only = w->items[i].options.capture_only;
     w->runs[i].work = run_item;
     w->runs[i].user = &w->items[i];
   }

@@ -82,6 +82,8 @@ const std::vector<Key>& Keys() {
       {"rerun_failed_capture", GET(o.rerun_failed_capture), 1, kGoodBools, kBadBools},
       {"check_bindings", GET(o.check_bindings), 0, kGoodBools, kBadBools},
       {"capture_in_run", GET(o.capture_in_run), 0, kGoodBools, kBadBools},
+      {"capture_only", GET(o.capture_only), 0, kGoodBools, kBadBools},
+      {"pinned", GET(o.pinned), 0, kGoodBools, kBadBools},
       {"bindings",
        GET(o.bindings),
        0,

@@ -201,6 +201,7 @@ TEST_F(GraphTest, OptionsOfARunThatNoReplayCanKeepAreRefusedByName) {
               {"rerun_failed_capture", "maybe", "maybe"},
               {"capture_in_run", "2", "capture_in_run"},
               {"user_compute_stream", "4096", "user_compute_stream is 0x1000"},
+              {"capture_only", "1", "capture_only is '1'"},
               {"external_device_graph_capture", "1", "external_device_graph_capture"}};
   for (const auto& row : rows) {
     SumsRun sums(this, {1, 1, 1, 1});
@@ -213,6 +214,18 @@ TEST_F(GraphTest, OptionsOfARunThatNoReplayCanKeepAreRefusedByName) {
     EXPECT_EQ(sums.session.Run(), "");
     EXPECT_EQ(sums.c.Get(), (Floats{3, 5, 7, 9}));
     plugin().computes = 0;
+  }
+}
+
+TEST_F(GraphTest, PinnedGraphIsNotTakenByTheBudget) {
+  for (const std::string pinned : {"0", "1"}) {
+    SumsRun sums(this, {1, 1, 1, 1}, {{"enable_cuda_graph", "1"}, {"graph.max_graphs", "1"}});
+    ASSERT_EQ(sums.session.error(), "");
+    EXPECT_EQ(sums.session.Run({{"gpu_graph_id", "1"}, {"pinned", pinned}}), "");
+    EXPECT_EQ(sums.session.Run(Id("2")), "");
+    const int computes = plugin().computes;
+    EXPECT_EQ(sums.session.Run(Id("1")), "");
+    EXPECT_EQ(plugin().computes == computes, pinned == "1") << "a replay";
   }
 }
 

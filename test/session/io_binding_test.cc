@@ -179,11 +179,26 @@ TEST_F(IoBinding, WarmUpInVainQuotesTheLastFailure) {
   GCAP_ASSERT_OK(BindX(x.data(), kHost));
   GCAP_ASSERT_OK(BindY(y.data(), kHost));
   rig_->middle.misbehave = When::kInCapture;
-  GCAP_EXPECT_FAILS(gcap_session_warm_up_bound(rig_->session, nullptr, binding_), GCAP_UNAVAILABLE,
-                    "told to fail");
+  GCAP_EXPECT_FAILS(gcap_session_warm_up_bound(rig_->session, nullptr, binding_), GCAP_UNAVAILABLE, "told to fail");
   rig_->middle.misbehave = When::kNever;
   GCAP_EXPECT_OK(Run(5));
   EXPECT_EQ(y, ChainOf(Counted(1)));
+}
+
+TEST_F(IoBinding, ARunThatIsCapturedOnlyCopiesNothing) {
+  Floats x = Counted(1), y(6, 77.0f);
+  GCAP_ASSERT_OK(BindX(x.data(), kHost));
+  GCAP_ASSERT_OK(BindY(y.data(), kHost));
+  GCAP_EXPECT_OK(Run(GCAP_GRAPH_ID_NONE));  // finds scratch
+  y.assign(6, 77.0f);  // where it is
+  gcap_run_options_t options = RunOptions(5, true);
+  options.capture_only = true;
+  GCAP_EXPECT_OK(gcap_session_run_bound(rig_->session, &options, binding_));
+  EXPECT_EQ(y, Floats(6, 77.0f));
+  EXPECT_TRUE(gcap_runtime_is_captured(rig_->ep->runtime(), 5));
+  GCAP_EXPECT_OK(Run(5));
+  EXPECT_EQ(y, ChainOf(Counted(1)));
+  EXPECT_EQ(rig_->ep->Info(5).replays, 1u);
 }
 
 // --- Refusals -------------------------------------------------------------------------------------------------------

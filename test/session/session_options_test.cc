@@ -229,6 +229,69 @@ TEST_F(SessionOptions, TheLeastRecentlyUsedGraphGoesWhenThereAreTooMany) {
   rig.ExpectRightRun(&x, &y, 5.0f, 0);
 }
 
+TEST_F(SessionOptions, APinnedGraphIsNotTakenByTheBudget) {
+  DeviceFloats x(kContent), y(Floats(6));
+  gcap_options_t options = GraphOptions(0);
+  options.graph.max_graphs = 1;
+  ChainRig rig;
+  GCAP_ASSERT_OK(rig.Create(options));
+  rig.ExpectRightRun(&x, &y, 1.0f, GCAP_GRAPH_ID_NONE);  // finds scratch
+  gcap_run_options_t pinned = RunOptions(0, true);
+  pinned.pinned = true;
+  GCAP_ASSERT_OK(Run(rig, pinned, x, y));
+  GCAP_ASSERT_OK(Run(rig, RunOptions(1, true), x, y));
+  EXPECT_TRUE(gcap_runtime_is_captured(rig.ep->runtime(), 0));
+  EXPECT_TRUE(gcap_runtime_is_captured(rig.ep->runtime(), 1));
+}
+
+// Also by a warm-up within the run, and with bindings that move.
+TEST_F(SessionOptions, ARunThatIsCapturedOnlyExecutesNothing) {
+  for (const gcap_bindings_t bindings : {GCAP_BINDINGS_FIXED, GCAP_BINDINGS_COPY, GCAP_BINDINGS_RELOCATE}) {
+    for (const bool in_run : {false, true}) {
+      SCOPED_TRACE(::testing::Message() << bindings << in_run);
+      DeviceFloats x(kContent), y(Floats(6));
+      ChainRig rig;
+      GCAP_ASSERT_OK(rig.Create(GraphOptions(2)));
+      GCAP_ASSERT_OK(Run(rig, RunOptions(GCAP_GRAPH_ID_NONE, true), x, y));  // finds scratch
+      y.Set(Floats(6));
+      const int executions = rig.count.executions;
+      gcap_run_options_t options = RunOptions(3, true);
+      options.capture_only = true;
+      options.capture_in_run = in_run;
+      options.bindings = bindings;
+      for (int i = 0; i < 2; ++i) GCAP_ASSERT_OK(Run(rig, options, x, y));
+      EXPECT_EQ(rig.count.executions, executions);
+      EXPECT_EQ(y.Get(), Floats(6));
+      EXPECT_EQ(rig.ep->Info(3).captures, 1u);
+      options.capture_only = false;
+      GCAP_ASSERT_OK(Run(rig, options, x, y));
+      EXPECT_EQ(y.Get(), ChainOf(kContent));
+      EXPECT_EQ(rig.ep->Info(3).replays, 1u);
+    }
+  }
+}
+
+TEST_F(SessionOptions, ARunThatIsCapturedOnlyIsNeverEager) {
+  DeviceFloats x(kContent), y(Floats(6));
+  gcap_run_options_t options = RunOptions(0, true);
+  options.capture_only = true;
+  ChainRig rig;
+  GCAP_ASSERT_OK(rig.Create(GraphOptions(1)));
+  GCAP_ASSERT_OK(Run(rig, RunOptions(GCAP_GRAPH_ID_NONE, true), x, y));  // finds scratch
+  rig.middle.misbehave = When::kInCapture;
+  GCAP_EXPECT_FAILS(Run(rig, options, x, y), GCAP_CAPTURE_INVALIDATED, "told to fail");
+  options.graph_id = GCAP_GRAPH_ID_NONE;
+  GCAP_EXPECT_FAILS(Run(rig, options, x, y), GCAP_FAILED_PRECONDITION, "the graph id is -1");
+  EXPECT_EQ(rig.count.executions, 1);
+  ChainRig eager;
+  gcap_options_t no_graphs;
+  gcap_options_init(&no_graphs);
+  GCAP_ASSERT_OK(eager.Create(no_graphs));
+  options.graph_id = 0;
+  GCAP_EXPECT_FAILS(Run(eager, options, x, y), GCAP_FAILED_PRECONDITION, "enable_cuda_graph");
+  EXPECT_EQ(eager.count.executions, 0);
+}
+
 TEST_F(SessionOptions, AStablePolicyCapturesWhenRunsAreAlike) {
   DeviceFloats x(kContent), y(Floats(6));
   gcap_options_t options = GraphOptions(1000);

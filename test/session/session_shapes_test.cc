@@ -224,6 +224,30 @@ TEST_F(SessionShapes, WarmUpOfManyIdsIsEagerFirstAndLargestFirst) {
   GCAP_EXPECT_OK(gcap_session_warm_up(session_, nullptr, 0));
 }
 
+TEST_F(SessionShapes, WarmUpCapturesBehindAllOthersWhatMayNotBeExecuted) {
+  ASSERT_TRUE(Create(rows_).ok());
+  DeviceFloats x(Floats(15)), y(Floats(15));
+  const int64_t rows[] = {3, 5, 2};
+  std::vector<gcap_tensor_t> tensors, outputs;
+  std::vector<gcap_run_options_t> options;
+  std::vector<gcap_warm_up_run_t> runs;
+  for (int id = 0; id < 3; ++id) {
+    tensors.push_back(Tensor(x.get(), {rows[id], 3}));
+    outputs.push_back(Tensor(y.get(), {rows[id], 3}));
+    options.push_back(RunOptions(id, true));
+  }
+  options[0].capture_only = true;
+  for (int id = 0; id < 3; ++id) runs.push_back({&options[id], &tensors[id], &outputs[id]});
+  computed = "";
+  ep_->on_compute = NoteCompute;
+  const Outcome outcome(gcap_session_warm_up(session_, runs.data(), runs.size()));
+  ep_->on_compute = nullptr;
+  EXPECT_TRUE(outcome.ok()) << outcome.message;
+  EXPECT_EQ(computed, "5e 2e 5c 2c 3c ");
+  EXPECT_EQ(ep_->Info(0).eager_runs, 0u);
+  EXPECT_EQ(ep_->Info(0).captures, 1u);
+}
+
 // One line says what was first-use; in a capture it is a warning.
 TEST_F(SessionShapes, WarmUpReportsFirstUses) {
   ASSERT_TRUE(Create(rows_).ok());

@@ -59,6 +59,12 @@ typedef struct gcap_run_options {
   // in the memory of the EP that captures. Set the same value in every run of the id. Not together with check_bindings.
   // Default FIXED.
   gcap_bindings_t bindings;
+  // capture_only. True: the id gets a graph, and the device does nothing of the run, as gcap_run_t says (gcap/run.h):
+  // for a model that writes to a cache. Nothing is copied to or from bound tensors, and a failed capture fails the run.
+  // Default false.
+  bool capture_only;
+  // pinned. True: the graph that the run captures is not evicted for the budget (gcap/run.h). Default false.
+  bool pinned;
 } gcap_run_options_t;
 
 // Sets the size and the defaults.

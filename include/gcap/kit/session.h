@@ -122,9 +122,10 @@ GCAP_API gcap_memory_t gcap_session_output_memory(const gcap_session_t* session,
 //                        tensor; a symbol with two sizes; a shape that follows from nothing; user_stream is the legacy
 //                        default stream, or of another device
 //   FAILED_PRECONDITION  the graph id means other shapes; check_bindings: the graph is bound to another address, or was
-//                        captured without the option; user_stream is capturing; in a capture: the shapes are new, or
-//                        the model cannot be captured
-//   CAPTURE_INVALIDATED  the capture failed, and rerun_failed_capture is false
+//                        captured without the option; user_stream is capturing; capture_only: the EP does not capture
+//                        graphs, or the id is GCAP_GRAPH_ID_NONE; in a capture: the shapes are new, or the model cannot
+//                        be captured
+//   CAPTURE_INVALIDATED  the capture failed, and rerun_failed_capture is false, or capture_only is true
 //   UNAVAILABLE          capture_in_run: not captured after GCAP_WARM_UP_MAX_RUNS runs (gcap/graph.h), each of which
 //                        succeeded; the message has the reason. A later run may still capture
 //   RESOURCE_EXHAUSTED   no host memory, or no scratch memory (gcap_scratch_alloc)
@@ -144,7 +145,8 @@ typedef struct gcap_warm_up_run {
 
 // Runs the model with each of `runs` until the calling thread has a graph of each graph id, so that the next run of
 // each is a replay. In rounds: first all ids run eagerly, then all are captured, the one that needs the most memory
-// first. This executes the model several times; gcap_session_run executes the model once. One line in the log, at
+// first, and behind all others those with capture_only, which find what the others needed. This executes the model
+// several times; gcap_session_run executes the model once. One line in the log, at
 // GCAP_LOG_INFO, counts what these runs were the first to need: stream attachments such as library handles, plans,
 // allocations from the driver. A capture that met one makes the line a warning.
 //   FAILED_PRECONDITION  the EP does not capture graphs, or an id is GCAP_GRAPH_ID_NONE; or as gcap_session_run
