@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lib/graph/manager.h"
+#include "lib/graph/slot.h"
 #include "lib/internal/cache_line.h"
 
 #define HEAD_BYTES ((size_t)48)

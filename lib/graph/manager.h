@@ -20,6 +20,7 @@
 #include "lib/graph/keys.h"
 #include "lib/graph/moving.h"
 #include "lib/graph/signature.h"
+#include "lib/graph/slot.h"
 #include "lib/graph/state.h"
 #include "lib/internal/capture_check.h"
 #include "lib/internal/check_argument.h"
@@ -67,31 +68,6 @@ typedef struct gcap_graph_captured {
   struct gcap_graph_captured* next;
   gcap_kept_t kept;  // once it is quarantined
 } gcap_graph_captured_t;
-
-typedef struct gcap_graph_slot {
-  // What a replay reads and writes comes first, up to info.replays.
-  int id;
-  bool is_guarded;                        // its graph has guards, or others of the id come behind it
-  bool is_passed;                         // its graph was passed over when it was looked at last
-  bool is_variant;                        // another one is the first of the id
-  gcap_graph_captured_t* graph;           // replays while CAPTURED; else waits to be updated
-  struct gcap_graph_slot *newer, *older;  // in the list of the slots with a graph, or of those without
-  gcap_graph_info_t info;                 // its bytes: as last measured for the budget
-  uint32_t failures_in_a_row;
-  uint64_t cooling_runs;             // eager runs still due
-  gcap_graph_run_history_t history;  // for the STABLE policy
-  gcap_status_t last_failure;
-  gcap_status_t update_refusal;
-  gcap_status_t change;             // from the graph before; NULL: none, or that was not kept
-  gcap_graph_moving_t* rehearsed;   // for the capture to come; NULL: nothing
-  uint64_t walk;                    // that measured it last
-  gcap_why_eager_t why_eager;       // the id's last run
-  gcap_graph_known_key_t* key;      // NULL: the id is the caller's own
-  struct gcap_graph_slot* variant;  // the next older one of the id
-  uint64_t last_use;                // of a graph with guards: when they held last
-  gcap_status_t why_other;  // of the first: why no graph of the id was launched; NULL: one was, or none is there
-  bool is_pinned;           // the graph is not evicted
-} gcap_graph_slot_t;
 
 // Slots by their last use.
 typedef struct gcap_graph_slot_list {
@@ -153,6 +129,11 @@ static inline bool gcap_graph_is_captured_on(const gcap_graph_manager_t* manager
   return manager->scope_open && manager->run.stream == stream && manager->run.thread != gcap_thread_life();
 }
 
+// --- hold.c ---
+
+//   FAILED_PRECONDITION  a graph of the manager is in a hole
+gcap_status_t gcap_graph_check_no_hole(const gcap_graph_manager_t* manager) GCAP_NODISCARD;
+
 // --- slots.c ---
 
 // A cell of the table of slots.
@@ -205,8 +186,8 @@ void gcap_graph_slots_measure(gcap_graph_manager_t* manager);
 
 // NOT_FOUND for an id that is in this state. Makes the status alone, so needs no lock.
 gcap_status_t gcap_graph_not_captured(int id, gcap_graph_state_t state);
-// Names the slot's key once, if that has a name, in a failure: in place of its id, or before all. NULL is fine, as status
-// and as slot.
+// Names the slot's key once, if that has a name, in a failure: in place of its id, or before all. NULL is fine, as
+// status and as slot.
 gcap_status_t gcap_graph_name_failure(const gcap_graph_slot_t* slot, gcap_status_t status);
 // The same by the id. Takes the mutex.
 gcap_status_t gcap_graph_name_failure_of(gcap_graph_manager_t* manager, int id, gcap_status_t status);
@@ -250,6 +231,13 @@ static inline const cudaGraphExec_t* gcap_graph_execs(const gcap_graph_captured_
 // Destroys all of it. Needs no lock.
 gcap_status_t gcap_graph_captured_destroy(gcap_graph_captured_t* captured);
 
+// --- order.c ---
+
+// Orders another stream behind the one that captured the graph.
+gcap_status_t gcap_graph_order_there(gcap_graph_captured_t* captured, cudaStream_t stream) GCAP_NODISCARD;
+// Orders the stream that captured the graph behind what was launched on another one, by an event or by a wait.
+gcap_status_t gcap_graph_order_back(gcap_graph_captured_t* captured, cudaStream_t stream) GCAP_NODISCARD;
+
 // --- replay.c ---
 
 // Replays as gcap_graph_manager_replay does, a run of the library's layout. Without the mutex.
@@ -258,8 +246,6 @@ gcap_status_t gcap_graph_replay(gcap_graph_manager_t* manager, const gcap_run_t*
 
 // Launches the slot's graph on `stream`.
 gcap_status_t gcap_graph_launch_on(gcap_graph_manager_t* manager, gcap_graph_slot_t* slot, cudaStream_t stream);
-// Orders the stream that captured the graph behind what was launched on another one, by an event or by a wait.
-gcap_status_t gcap_graph_order_back(gcap_graph_captured_t* captured, cudaStream_t stream) GCAP_NODISCARD;
 
 // --- release.c ---
 

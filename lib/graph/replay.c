@@ -12,6 +12,7 @@
 #include "lib/graph/bind.h"
 #include "lib/graph/inner.h"
 #include "lib/graph/manager.h"
+#include "lib/graph/run.h"
 #include "lib/graph/segment_launch.h"
 #include "lib/graph/variants.h"
 #include "lib/internal/cuda_event.h"
@@ -52,6 +53,7 @@ static inline gcap_status_t check_stream(const gcap_graph_manager_t* manager, gc
 
 static __attribute__((noinline)) gcap_status_t launch_with_holes(gcap_graph_manager_t* manager, gcap_graph_slot_t* slot,
                                                                  cudaStream_t stream) {
+  GCAP_RETURN_IF_ERROR(gcap_graph_run_check_abandoned(manager));
   if (manager->has_budget) gcap_graph_slot_touch(manager, slot);
   return gcap_graph_launch_segments(manager, slot, stream);
 }
@@ -91,34 +93,6 @@ static gcap_status_t check_device(const gcap_graph_captured_t* captured, cudaStr
                      captured->id, (void*)stream, device_id, captured->device_id);
 }
 
-static gcap_status_t prepare_order(gcap_graph_captured_t* captured) {
-  if (captured->order != NULL) return NULL;
-  return gcap_event_create(captured->device_id, &captured->order);
-}
-
-// Lets what `later` is given from now on come after all that `earlier` was given so far.
-static gcap_status_t put_in_order(const gcap_graph_captured_t* captured, cudaStream_t earlier, cudaStream_t later) {
-  GCAP_RETURN_IF_ERROR(GCAP_CUDA(cudaEventRecord(captured->order, earlier)));
-  return GCAP_CUDA(cudaStreamWaitEvent(later, captured->order, 0));
-}
-
-// The launch is out, and the capturing stream does not know: waiting for it is as good.
-static gcap_status_t recover_order(gcap_graph_captured_t* captured, cudaStream_t stream, gcap_status_t failure) {
-  failure = gcap_status_annotate(failure, gcap_status_code(failure),
-                                 "graph id %d was launched on stream %p, and was waited for since its order could not "
-                                 "be told to stream %p",
-                                 captured->id, (void*)stream, (void*)captured->stream);
-  gcap_status_t waited = gcap_relaxed_synchronize(stream);
-  if (waited != NULL) captured->stray = true;
-  return gcap_status_join(failure, waited);
-}
-
-gcap_status_t gcap_graph_order_back(gcap_graph_captured_t* captured, cudaStream_t stream) {
-  if (stream == captured->stream) return NULL;
-  gcap_status_t status = put_in_order(captured, stream, captured->stream);
-  return status == NULL ? NULL : recover_order(captured, stream, status);
-}
-
 static gcap_status_t launch_elsewhere(gcap_graph_manager_t* manager, gcap_graph_slot_t* slot, cudaStream_t stream) {
   if (slot->graph->holes != NULL) return launch_with_holes(manager, slot, stream);
   GCAP_RETURN_IF_ERROR(GCAP_CUDA(cudaGraphLaunch(slot->graph->exec, stream)));
@@ -142,8 +116,7 @@ gcap_status_t gcap_graph_launch_on(gcap_graph_manager_t* manager, gcap_graph_slo
   if (stream == captured->stream) return launch(manager, slot);
   GCAP_RETURN_IF_ERROR(check_launch(manager, captured, stream));
   if (manager->audits_replays) GCAP_RETURN_IF_ERROR(gcap_graph_check_memory(captured));
-  GCAP_RETURN_IF_ERROR(prepare_order(captured));
-  GCAP_RETURN_IF_ERROR(put_in_order(captured, captured->stream, stream));
+  GCAP_RETURN_IF_ERROR(gcap_graph_order_there(captured, stream));
   const uint64_t replays = slot->info.replays;
   gcap_status_t status = launch_elsewhere(manager, slot, stream);
   if (slot->info.replays == replays) return status;  // nothing was launched

@@ -8,16 +8,7 @@
 // exception leaves it or its thread is cancelled: then the manager is as after a failure, and the mutex is free.
 
 #include "lib/graph/segment_launch.h"
-#include "lib/graph/run.h"
 #include "lib/internal/unwind.h"
-
-gcap_status_t gcap_graph_check_no_hole(const gcap_graph_manager_t* manager) {
-  if (manager->in_hole == NULL) return NULL;
-  return GCAP_STATUS(GCAP_FAILED_PRECONDITION,
-                     "graph id %d is being launched, and is in a hole: let one thread at a time run, or give each a "
-                     "manager; the function of a hole may not",
-                     manager->in_hole->id);
-}
 
 void gcap_graph_enter_holes(gcap_graph_manager_t* manager, gcap_graph_captured_t* captured) {
   manager->in_hole = captured;
@@ -123,7 +114,6 @@ gcap_status_t gcap_graph_launch_entered(gcap_graph_manager_t* manager, gcap_grap
 }
 
 gcap_status_t gcap_graph_launch_segments(gcap_graph_manager_t* manager, gcap_graph_slot_t* slot, cudaStream_t stream) {
-  GCAP_RETURN_IF_ERROR(gcap_graph_run_check_abandoned(manager));
   gcap_graph_enter_holes(manager, slot->graph);
   return gcap_graph_launch_entered(manager, slot, stream);
 }

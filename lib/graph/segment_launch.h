@@ -6,9 +6,6 @@
 
 #include "lib/graph/manager.h"
 
-//   FAILED_PRECONDITION  a graph of the manager is in a hole
-gcap_status_t gcap_graph_check_no_hole(const gcap_graph_manager_t* manager) GCAP_NODISCARD;
-
 // From here on the graph is in its holes, until gcap_graph_launch_entered has returned.
 void gcap_graph_enter_holes(gcap_graph_manager_t* manager, gcap_graph_captured_t* captured);
 // Launches the slot's graph, which has holes, on a stream that was checked. Drops the mutex around the functions, which
@@ -18,7 +15,6 @@ void gcap_graph_enter_holes(gcap_graph_manager_t* manager, gcap_graph_captured_t
 gcap_status_t gcap_graph_launch_entered(gcap_graph_manager_t* manager, gcap_graph_slot_t* slot,
                                         cudaStream_t stream) GCAP_NODISCARD;
 // The same of a graph that is not in its holes yet.
-//   FAILED_PRECONDITION  another thread has a run open, or this is a callback
 gcap_status_t gcap_graph_launch_segments(gcap_graph_manager_t* manager, gcap_graph_slot_t* slot,
                                          cudaStream_t stream) GCAP_NODISCARD;
 

@@ -29,10 +29,10 @@ typedef struct gcap_graph_value_block {
   cudaEvent_t passed[2];  // behind the copies from each half of the slots
   int device_id;
   bool is_of_graph;
-  bool was_copied;                       // a copy from pinned memory may be on its way
-  bool is_written;                       // the device has `written`, or will have before what is issued next
-  bool is_unmarked;                      // the half before that of `next` has no event behind its copies yet
-  gcap_kept_t kept;                      // once its copies cannot be waited for
+  bool was_copied;   // a copy from pinned memory may be on its way
+  bool is_written;   // the device has `written`, or will have before what is issued next
+  bool is_unmarked;  // the half before that of `next` has no event behind its copies yet
+  gcap_kept_t kept;  // once its copies cannot be waited for
   unsigned char written[] __attribute__((aligned(16)));  // [bytes]; what the last copy wrote
 } gcap_graph_value_block_t;
 
