@@ -190,7 +190,7 @@ TEST_F(IoBinding, ARunThatIsCapturedOnlyCopiesNothing) {
   GCAP_ASSERT_OK(BindX(x.data(), kHost));
   GCAP_ASSERT_OK(BindY(y.data(), kHost));
   GCAP_EXPECT_OK(Run(GCAP_GRAPH_ID_NONE));  // finds scratch
-  y.assign(6, 77.0f);  // where it is
+  y.assign(6, 77.0f);                       // where it is
   gcap_run_options_t options = RunOptions(5, true);
   options.capture_only = true;
   GCAP_EXPECT_OK(gcap_session_run_bound(rig_->session, &options, binding_));
