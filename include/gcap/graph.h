@@ -173,8 +173,8 @@ GCAP_API bool gcap_graph_manager_is_captured(gcap_graph_manager_t* manager, int 
 
 // --- Release --------------------------------------------------------------------------------------------------------
 
-// While one graph of an id is captured, none of the id is released: both functions refuse. An id without a graph that is
-// captured for the first time has none to lose, and is no hindrance to a release of all.
+// While one graph of an id is captured, none of the id is released: both functions refuse. An id without a graph that
+// is captured for the first time has none to lose, and is no hindrance to a release of all.
 
 // Releases the graph of `id`: waits for the graph's launches by an event on its stream, destroys the executable,
 // releases what the graph retained, and forgets the id, which is then COLD. An id without a graph is forgotten, too.

@@ -17,10 +17,10 @@
 //     copy reads on the host;
 //   - an argument at any byte, the range of a copy or a fill, or the source of a copy from the host, has an address in
 //     a buffer, or at its end, and that address does not move;
-//     An address at which a buffer ends and other memory begins is such an address, also where that memory is a block of
-//     scratch: the work may mean the block, or the end of the buffer that the work kept from an earlier run, and either
-//     is the same in all captures. Name the block as a buffer too, which need never move, or leave a byte between the
-//     two. Scratch that the work takes in its captures is known to be the graph's own, and does no harm;
+//     An address at which a buffer ends and other memory begins is such an address, also where that memory is a block
+//     of scratch: the work may mean the block, or the end of the buffer that the work kept from an earlier run, and
+//     either is the same in all captures. Name the block as a buffer too, which need never move, or leave a byte
+//     between the two. Scratch that the work takes in its captures is known to be the graph's own, and does no harm;
 //   - no argument points into a buffer, and gcap_graph_buffers_t.may_be_unused does not allow that;
 //   - there is a host function, and gcap_graph_buffers_t.host_functions_may_stay does not allow that;
 //   - the driver does not change one of the nodes in an executable, such as a copy of two dimensions. A kernel that

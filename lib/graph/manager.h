@@ -200,8 +200,8 @@ void gcap_graph_slots_measure(gcap_graph_manager_t* manager);
 
 // NOT_FOUND for an id that is in this state. Makes the status alone, so needs no lock.
 gcap_status_t gcap_graph_not_captured(int id, gcap_graph_state_t state);
-// Names the slot's key once, if that has a name, in a failure: in place of its id, or before all. NULL is fine, as status
-// and as slot.
+// Names the slot's key once, if that has a name, in a failure: in place of its id, or before all. NULL is fine, as
+// status and as slot.
 gcap_status_t gcap_graph_name_failure(const gcap_graph_slot_t* slot, gcap_status_t status);
 // The same by the id. Takes the mutex.
 gcap_status_t gcap_graph_name_failure_of(gcap_graph_manager_t* manager, int id, gcap_status_t status);
