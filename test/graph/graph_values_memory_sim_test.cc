@@ -155,11 +155,15 @@ class GraphValuesNotLaunched : public GraphValuesMemorySim {
     Release();
     GraphValuesMemorySim::TearDown();
   }
+  // Until the release; a second, so that a test which fails ends.
   void Block() {
     GCAP_EXPECT_CUDA(cudaLaunchHostFunc(
         stream_->get(),
         [](void* flag) {
-          while (!static_cast<std::atomic<bool>*>(flag)->load()) std::this_thread::yield();
+          const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(1);
+          while (!static_cast<std::atomic<bool>*>(flag)->load() && std::chrono::steady_clock::now() < end) {
+            std::this_thread::yield();
+          }
         },
         &goes_on_));
   }
