@@ -39,11 +39,12 @@
 // How long the program may be silent, with host functions pending, until time passes by itself. Long against the pause
 // between two API calls, short against a test's patience.
 enum { kIdleMs = 100 };
-// A thread that spins is not silent, but may wait all the same: after so much processor time it counts as silent.
-enum { kMaxSpinMs = 2000 };
+// A thread that spins is not silent, but may wait all the same: after so many pauses, and as much processor time, it
+// counts as silent.
+enum { kMaxPauses = 20 };
 // The same with no host function pending: nobody but the program's own loop can be waiting, and a program that computes
-// between two calls is not to be disturbed. So many pauses of so long, or as much processor time.
-enum { kLongIdleMs = 500, kLongPauses = 2, kLongSpinMs = kLongIdleMs * kLongPauses };
+// between two calls is not to be disturbed. So many pauses of so long.
+enum { kLongIdleMs = 500, kLongPauses = 2 };
 
 // A host function on its way to the host thread.
 typedef struct host_call {
@@ -308,18 +309,27 @@ static bool head_is_host_function(const gcap_sim_stream_t* stream) {
 
 // --- Steps ----------------------------------------------------------------------------------------------------------
 
-// Is the program silent, as one is that waits by means of its own? It has had that processor time when it fell silent.
-static bool is_silent(uint64_t began_ms, uint64_t max_spin_ms) {
-  return gcap_sim_processor_ms() - began_ms >= max_spin_ms || gcap_sim_others_sleep();
+// What a wait has seen of the program: the pauses in a row, and the processor time when the first one began.
+typedef struct quiet {
+  size_t pauses;
+  uint64_t began_ms;
+} quiet_t;
+
+// Is the program silent, as one is that waits by means of its own? Either all sleep, or it has spun for so many pauses.
+static bool is_silent(const quiet_t* quiet, size_t max_pauses, unsigned pause_ms) {
+  const bool spins = quiet->pauses >= max_pauses && gcap_sim_processor_ms() - quiet->began_ms >= max_pauses * pause_ms;
+  return spins || gcap_sim_others_sleep();
 }
 
 // Waits until the host function last handed over is done, so that it never runs beside its caller and one seed stays
 // one interleaving. Unless it waits for the caller in its turn: then both go on, as they would on a GPU.
 static void await_host_function(void) {
   uint64_t ticket = host.handed;
-  const uint64_t began_ms = gcap_sim_processor_ms();
+  quiet_t quiet = {.began_ms = gcap_sim_processor_ms()};
   while (host.done < ticket) {
-    if (!gcap_sim_wait_ms(&host.progress, kIdleMs) && host.done < ticket && is_silent(began_ms, kMaxSpinMs)) return;
+    if (gcap_sim_wait_ms(&host.progress, kIdleMs) || host.done >= ticket) continue;
+    ++quiet.pauses;
+    if (is_silent(&quiet, kMaxPauses, kIdleMs)) return;
   }
 }
 
@@ -585,23 +595,19 @@ void gcap_sim_wait_for_device(int device) {
 
 // --- The host thread ------------------------------------------------------------------------------------------------
 
-// What the host thread has seen of the program: the pauses since its last call, and the processor time at that call.
-typedef struct quiet {
-  size_t pauses;
-  uint64_t began_ms;
-} quiet_t;
-
 // Waits until there is a host function to run. When the program falls silent with work pending, it may be waiting for
 // that by means of its own, so the queues advance by themselves then.
 static void wait_for_host_call(quiet_t* quiet) {
   const bool any = host.pending > 0;
+  const unsigned pause_ms = any ? kIdleMs : kLongIdleMs;
   const uint64_t activity = scheduler.activity;
-  if (gcap_sim_wait_ms(&host.wanted, any ? kIdleMs : kLongIdleMs) || activity != scheduler.activity) {
+  if (gcap_sim_wait_ms(&host.wanted, pause_ms) || activity != scheduler.activity || scheduler.num_busy == 0) {
     *quiet = (quiet_t){.began_ms = gcap_sim_processor_ms()};
-  } else if (scheduler.num_busy > 0 && (any || ++quiet->pauses >= kLongPauses) &&
-             is_silent(quiet->began_ms, any ? kMaxSpinMs : kLongSpinMs)) {
-    run_all_ready(true);
+    return;
   }
+  ++quiet->pauses;
+  if (!any && quiet->pauses < kLongPauses) return;
+  if (is_silent(quiet, any ? kMaxPauses : kLongPauses, pause_ms)) run_all_ready(true);
 }
 
 static void run_host_call(host_call_t* call) {
