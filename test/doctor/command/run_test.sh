@@ -328,6 +328,7 @@ trap '' TERM
 env --default-signal=TERM "$@" &
 until grep -q waiting out; do sleep 0.01; done
 kill -s STOP $!
+until grep -q '^State:.T' "/proc/$!/status"; do sleep 0.01; done
 kill -s TERM $! 0
 kill -s CONT $!
 code=0
