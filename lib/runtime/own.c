@@ -208,6 +208,7 @@ static gcap_status_t begin_run(void* self, const gcap_run_t* run, gcap_graph_run
   GCAP_RETURN_IF_ERROR(gcap_thread_contexts_get(runtime->contexts, &context));
   gcap_stream_t* stream = gcap_thread_context_stream(context);
   gcap_graph_manager_t* graphs = gcap_thread_context_graphs(context);
+  GCAP_RETURN_IF_ERROR(gcap_graph_refuse_in_work(graphs));  // before the scratch of the run that is open ends
   gcap_run_t own = *run;
   own.stream = gcap_stream_handle(stream);
   if (!runtime->options.enable_cuda_graph) gcap_run_as_step(&own, GCAP_GRAPH_ID_NONE);

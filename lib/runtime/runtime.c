@@ -306,8 +306,7 @@ gcap_status_t gcap_runtime_replay(gcap_runtime_t* runtime, const gcap_run_t* run
 
 // --- Graphs of the calling thread -----------------------------------------------------------------------------------
 
-// NULL: a runtime of a table, or a thread without a context, which has no graph.
-static gcap_graph_manager_t* own_graphs(gcap_runtime_t* runtime) {
+gcap_graph_manager_t* gcap_runtime_own_graphs(gcap_runtime_t* runtime) {
   gcap_graph_manager_t* graphs = NULL;
   if (runtime->own == NULL) return NULL;
   gcap_status_t status = gcap_runtime_graphs(runtime, &graphs);
@@ -316,12 +315,12 @@ static gcap_graph_manager_t* own_graphs(gcap_runtime_t* runtime) {
 }
 
 int gcap_runtime_id_of(gcap_runtime_t* runtime, const gcap_run_t* run) {
-  gcap_graph_manager_t* graphs = own_graphs(runtime);
+  gcap_graph_manager_t* graphs = gcap_runtime_own_graphs(runtime);
   return graphs != NULL ? gcap_graph_manager_id_of(graphs, run) : run->id;
 }
 
 bool gcap_runtime_has_graph(gcap_runtime_t* runtime, const gcap_run_t* run) {
-  gcap_graph_manager_t* graphs = own_graphs(runtime);
+  gcap_graph_manager_t* graphs = gcap_runtime_own_graphs(runtime);
   return graphs != NULL ? gcap_graph_manager_has_graph(graphs, run) : gcap_runtime_is_captured(runtime, run->id);
 }
 
