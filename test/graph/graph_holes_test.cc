@@ -156,6 +156,24 @@ TEST_F(GraphHoles, NobodyCallsAFunctionForARecordedRunOrAPlan) {
   EXPECT_EQ(x_.value(), 3);
 }
 
+// A segment without work is not launched, and takes nothing.
+TEST_F(GraphHoles, APlanCountsTheSegmentsThatHaveWork) {
+  CreateManager();
+  const HoledWork work = [this](const gcap_run_resources_t* resources) -> gcap_status_t {
+    for (int i = 0; i < 3; ++i) GCAP_RETURN_IF_ERROR(hole_.Issue(resources));
+    return Add(resources, x_.get(), 1);
+  };
+  gcap_run_t run = RunBy();
+  run.work = CallHoled;
+  run.user = const_cast<HoledWork*>(&work);
+  gcap_graph_plan_t plan;
+  gcap_graph_plan_init(&plan);
+  GCAP_EXPECT_OK(gcap_graph_manager_plan(manager_, &run, 1, &plan));
+  ExpectRun(work, GCAP_RUN_CAPTURED);
+  EXPECT_EQ(Info(kId).exec_bytes, plan.exec_bytes);
+  EXPECT_EQ(Info(kId).bytes, plan.bytes);
+}
+
 TEST_F(GraphHoles, AWarmUpCapturesThem) {
   CreateManager();
   const HoledWork work = AroundHole();
