@@ -113,8 +113,9 @@ GCAP_API gcap_status_t gcap_graph_manager_warm_up(gcap_graph_manager_t* manager,
 //                        does not have, or not within its bounds; bounds that are equal or in the wrong order; or
 //                        capture_only without an id
 //   ALREADY_EXISTS       the id is captured: replay the id
-//   FAILED_PRECONDITION  another thread has a run open; this is a callback of a run's begin or end, or of destroy; or
-//                        the run is to be captured, and the stream is capturing already
+//   FAILED_PRECONDITION  another thread has a run open; this is a callback of a run's begin or end, or of destroy, or
+//                        the work of a gcap_graph_manager_run of this manager; or the run is to be captured, and the
+//                        stream is capturing already
 //   RESOURCE_EXHAUSTED   no host memory for the id, the run or the capture
 //   UNIMPLEMENTED        buffers, and the driver is older than CUDA 12.4
 //   CUDA_ERROR           the query for the memory that a buffer is in failed; or the driver refused to begin the

@@ -32,7 +32,8 @@ typedef struct gcap_graph_hole {
   // others that it joins to the stream by events (gcap_runtime_fork is for the work itself); allocate; wait; and do
   // nothing or something else each time. It begins, ends, runs and replays nothing on the manager, states no guard,
   // makes no hole, and ends what it captures: FAILED_PRECONDITION. Scratch that it takes it frees. A failure ends the
-  // run with that status; what was launched before runs, what comes behind does not, and the graph stays.
+  // run with that status, but for CAPTURE_INVALIDATED, which becomes CUDA_ERROR, since a run with that code has done
+  // nothing; what was launched before runs, what comes behind does not, and the graph stays.
   gcap_work_t work;
   void* user;  // passed to `work`
 } gcap_graph_hole_t;
