@@ -227,6 +227,10 @@ gcap_status_t gcap_planned_values_measure(const gcap_run_t* run, size_t* out_byt
 // gcap_graph_buffers_copy_addresses.
 void gcap_planned_values_place(const gcap_run_t* run, const gcap_graph_value_block_t* block, void** addresses,
                                gcap_graph_plan_t* plan);
+// Ends the block beside a failure or an exception, which tells. For GCAP_AT_SCOPE_END; NULL is fine.
+static inline void gcap_planned_values_drop(gcap_graph_value_block_t** block) {
+  gcap_status_ignore(gcap_graph_value_block_destroy(*block));
+}
 
 // Adds what a rehearsed graph would retain now.
 void gcap_graph_plan_add_retained(gcap_graph_plan_t* plan, const gcap_retained_t* retained);
