@@ -316,10 +316,12 @@ gcap_status_t gcap_graph_manager_explain(gcap_graph_manager_t* manager, int id, 
 static gcap_status_t add_name(const gcap_graph_slot_t* slot, const char* path) {
   FILE* file = fopen(path, "a");
   if (file == NULL) return GCAP_STATUS(GCAP_UNAVAILABLE, "the file cannot be opened again: %s", strerror(errno));
-  const bool has_name = slot->info.name[0] != '\0';
-  fprintf(file, "// graph id %d%s", slot->id, has_name ? ", key '" : "");
-  for (const char* at = slot->info.name; *at != '\0'; ++at) fputc(*at == '\n' || *at == '\r' ? ' ' : *at, file);
-  fputs(has_name ? "'\n" : "\n", file);
+  char name[GCAP_GRAPH_SLOT_NAME_BYTES];
+  gcap_graph_slot_write_name(slot, name);
+  for (char* at = name; *at != '\0'; ++at) {
+    if (*at == '\n' || *at == '\r') *at = ' ';
+  }
+  fprintf(file, "// %s\n", name);
   const bool is_whole = !ferror(file);
   if (fclose(file) == 0 && is_whole) return NULL;
   return GCAP_STATUS(GCAP_UNAVAILABLE, "the file is incomplete: %s", strerror(errno));

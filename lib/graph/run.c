@@ -39,10 +39,9 @@ static void note_scope_closed(void* user, bool committed) {
 
 // Lets the events of a capture name the id or the key of the slot, which stays, since it is CAPTURING.
 static void label_scope(const gcap_graph_slot_t* slot, bool is_rehearsal, gcap_capture_t* capture) {
-  char label[GCAP_CAPTURE_LABEL_BYTES];
-  const bool has_name = slot->info.name[0] != '\0';
-  snprintf(label, sizeof(label), "graph id %d%s%s%s%s", slot->id, has_name ? ", key '" : "", slot->info.name,
-           has_name ? "'" : "", is_rehearsal ? ", a rehearsal" : "");
+  char name[GCAP_GRAPH_SLOT_NAME_BYTES], label[GCAP_CAPTURE_LABEL_BYTES];
+  gcap_graph_slot_write_name(slot, name);
+  snprintf(label, sizeof(label), "%s%s", name, is_rehearsal ? ", a rehearsal" : "");
   gcap_capture_set_label(capture, label);
 }
 
