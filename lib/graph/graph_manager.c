@@ -1,9 +1,9 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
 // The graph manager: its life, its table of ids, and its getters. Runs are in run.c and whole_run.c, finished captures
-// in exec.c, launches in replay.c, audits in audit.c, buffers that move in moving.c and bind.c, the end of graphs in
-// release.c, states and policies in state.c, keys in keys.c, decisions in guards.c, and the graphs of one id in
-// variants.c.
+// in exec.c, launches in replay.c, segment_launch.c and order.c, audits in audit.c, buffers that move in moving.c and
+// bind.c, values in values.c and value_block.c, the end of graphs in release.c, states and policies in state.c, keys in
+// keys.c, decisions in guards.c, holes in hole_issue.c and holes.c, and the graphs of one id in variants.c.
 //
 // An id that was run has a slot, or a chain of them, one for each variant. The slot holds the id's state, its counters
 // and its graph, if any: the executable, the stream that captured it, and what the capture retained. A graph that a
@@ -11,11 +11,11 @@
 //
 // Locking: one mutex guards the table, the slots, the open run and the lists. The mutex is held across cudaGraphLaunch,
 // which serializes replays, and over the events behind launches. It is not held while a callback or the log sink runs
-// (work, close steps, releases, `bytes`, on_evict, functions of guards), nor over the begin and the end of a capture or
-// a wait (replay.c has one exception: a wait after a failure). Meanwhile the run is marked as busy, so that nobody else
-// opens or ends one, the id is CAPTURING, so that nobody releases its slot, and `num_inside` says that the manager is
-// used afterwards, so that nobody destroys it. A launch that was issued keeps its executable alive until the event
-// behind the launch was seen.
+// (work, close steps, releases, `bytes`, on_evict, functions of guards and holes), nor over the begin and the end of a
+// capture or a wait (order.c has one exception: a wait after a failure). Meanwhile the run is marked as busy, so that
+// nobody else opens or ends one, the id is CAPTURING, so that nobody releases its slot, and `num_inside` says that the
+// manager is used afterwards, so that nobody destroys it. A launch that was issued keeps its executable alive until the
+// event behind the launch was seen.
 
 #include <errno.h>
 #include <stdio.h>

@@ -7,6 +7,8 @@
 // has exited, an eager run is abandoned. A capture is abandoned only when its scope has been closed, which the end of
 // the thread does too: until then the thread's end may still write to the manager.
 //
+// A graph with holes is launched for the first time when its run was closed: the functions may not return.
+//
 // Locking: the manager's mutex, but not over what calls back: the begin, the end and the abort of a capture, the log
 // sink, the caller's work. The run is busy meanwhile: other threads, and callbacks of this one, are refused.
 
