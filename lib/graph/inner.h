@@ -137,7 +137,7 @@ gcap_status_t gcap_run_by_steps(const gcap_run_steps_t* steps, gcap_run_result_t
 //   RESOURCE_EXHAUSTED  no host memory
 gcap_status_t gcap_run_keep_addresses(gcap_graph_run_kind_t kind, gcap_run_resources_t* resources) GCAP_NODISCARD;
 
-// Whether a message begins with a graph, which another name before it would name twice.
+// Whether a message begins with the name of a graph, and so needs no such name before it.
 bool gcap_graph_is_named(const char* message);
 
 // Takes the failure of a run whose capture failed, logs that the run is issued again, eagerly, and returns true. False:
