@@ -32,9 +32,10 @@ typedef struct gcap_graph_hole {
   // where its buffers are, and what its values are. `resources->stream` is NULL in a replay on another stream than that
   // of the capture. The function may issue work to the stream, and to other streams that it joins by events
   // (gcap_runtime_fork is for the work of the run); allocate; wait; do nothing, or something else each time. The
-  // function frees the scratch that it takes. FAILED_PRECONDITION: it begins, ends, runs or replays on the manager,
-  // states a guard, makes a hole, or leaves a capture open. A failure ends the run with that status, and an exception
-  // ends the run too: what was launched before runs, what comes behind does not, and the graph stays.
+  // function frees the scratch that it takes. The function must not begin, end, run or replay on the manager, state a
+  // guard, make a hole, or leave a capture open: at the latest between two launches this is FAILED_PRECONDITION. A
+  // failure ends the run with that status, and an exception ends the run too: what was launched before runs, what comes
+  // behind does not, and the graph stays.
   gcap_work_t work;
   void* user;  // passed to `work`
 } gcap_graph_hole_t;
@@ -63,8 +64,8 @@ static inline void gcap_graph_hole_init(gcap_graph_hole_t* hole) {
 // scratch, which is one reservation for all segments. A function takes the addresses of buffers from its resources; a
 // buffer that functions alone use is one that `may_be_unused`. Forked streams are joined before a hole, and forked
 // again behind it. Guards are looked at before the first launch alone. A segment without work is not launched. An id
-// with holes is not updated in place. While a function runs, the manager refuses each run and each replay, and a bind
-// or a release of this id, on any thread.
+// with holes is not updated in place. While a function runs between two launches, the manager refuses each run and each
+// replay, and a bind or a release of this id, on any thread.
 //
 // A failure here fails the capture, whatever the work makes of it.
 //   INVALID_ARGUMENT     a size that is no version's; no function; or, in a run of one call, `user` on the stack of the
