@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "doctor/base/clock.h"
@@ -87,6 +88,14 @@ static int wait_for(gcap_doctor_child_signals_t* signals, pid_t pid, bool is_pro
   }
 }
 
+// What came before the end of the program was seen is the program's, and no reason to end the report.
+static void take_pending(gcap_doctor_child_signals_t* signals) {
+  const struct timespec no_time = {0};
+  for (int number; (number = sigtimedwait(&signals->watched, NULL, &no_time)) > 0;) {
+    if (number != SIGCHLD && number != SIGUSR1 && number != SIGUSR2) (void)is_repeated(signals);
+  }
+}
+
 static int say_not_started(const char* program, int error) {
   gcap_doctor_say("run: cannot start '%s': %s", program, strerror(error));
   return error == ENOENT || error == ENOTDIR ? kNotFound : kNotStarted;
@@ -113,6 +122,7 @@ int gcap_doctor_child_run(gcap_doctor_child_signals_t* signals, char** arguments
   if (pid > 0) error = start_error(ends[0]);
   close(ends[0]);
   int code = pid > 0 ? wait_for(signals, pid, true) : 0;
+  take_pending(signals);
   *out_started = error == 0;
   return error != 0 ? say_not_started(arguments[0], error) : code;
 }

@@ -16,6 +16,7 @@
 #include "gcap/graph_values.h"
 #include "gcap_sim.h"
 #include "gtest/gtest.h"
+#include "test/base/heap_failure.h"
 #include "test/graph/holes_test.h"
 #include "test/support/faults.h"
 #include "test/support/log_catcher.h"
@@ -141,6 +142,31 @@ TEST_F(GraphHolesFaults, WorkThatIsIssuedInSpiteOfALostSegmentIsNotIssuedAgain) 
     DestroyManager();
     x_.reset();
   }
+}
+
+// The simulator needs memory of its own, so only the first block that a hole takes is refused here: its place in the
+// list.
+TEST_F(GraphHolesFaults, WithoutMemoryForAHoleThereIsNoGraph) {
+  const LogCatcher log;
+  CreateManager();
+  x_ = std::make_unique<Floats>();
+  const HoledWork in_place = InPlace();
+  int calls = 0, hits = 0;
+  const HoledWork work = [&](const gcap_run_resources_t* resources) -> gcap_status_t {
+    if (++calls > 1) return in_place(resources);
+    const HeapFailure no_memory(1);
+    gcap_status_ignore(hole_.Issue(resources));  // the work drops what it is told
+    hits = no_memory.hits();
+    return nullptr;
+  };
+  const Outcome run = RunHoled(RunBy(), work);
+  EXPECT_TRUE(run.ok()) << run.message;
+  EXPECT_EQ(hits, 1);
+  EXPECT_EQ(result_.why_eager, GCAP_EAGER_CAPTURE_FAILED);
+  EXPECT_EQ(x_->value(), 111);
+  EXPECT_EQ(hole_.calls, 1);
+  DestroyManager();
+  x_.reset();
 }
 
 // --- Drawn programs -------------------------------------------------------------------------------------------------

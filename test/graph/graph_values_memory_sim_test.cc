@@ -135,7 +135,7 @@ TEST_F(GraphValuesMemorySim, AnEventThatIsNotRecordedIsRecordedLater) {
   ASSERT_TRUE(RunTo(*y_).ok());
   // The stream is busy while the replays are issued, but for those that find no slot.
   GCAP_EXPECT_CUDA(cudaLaunchHostFunc(
-      stream_->get(), [](void*) { std::this_thread::sleep_for(std::chrono::milliseconds(30)); }, nullptr));
+      stream_->get(), [](void*) { std::this_thread::sleep_for(std::chrono::milliseconds(300)); }, nullptr));
   for (int i = 0; i < kReplays; ++i) {
     if (i == kRefused) gcap_sim_fail_nth("cudaEventRecord", 1, cudaErrorUnknown);
     const Outcome outcome = IssueTo(*places[static_cast<size_t>(i)]);

@@ -78,7 +78,7 @@ TEST_F(GraphValuesMemory, ReplaysThatWaitInLineKeepTheirValues) {
   ASSERT_TRUE(RunTo(0).ok());
   // The stream is busy while all replays are issued, but for those that wait for a slot.
   GCAP_EXPECT_CUDA(cudaLaunchHostFunc(
-      stream_->get(), [](void*) { std::this_thread::sleep_for(std::chrono::milliseconds(30)); }, nullptr));
+      stream_->get(), [](void*) { std::this_thread::sleep_for(std::chrono::milliseconds(300)); }, nullptr));
   for (size_t i = 0; i < kPlaces; ++i) GCAP_EXPECT_OK(ReplayTo(i, GCAP_RUN_OWN_STREAM, /*synchronize=*/false));
   stream_->Synchronize();
   for (size_t i = 0; i < kPlaces; ++i) EXPECT_EQ(places_[i]->value(), 4) << i;
@@ -152,7 +152,7 @@ TEST_F(GraphValuesOfSizes, LargeOnesWaitInLineToo) {
   const std::vector<size_t> bytes(16, kMostOfOne);
   ASSERT_TRUE(RunWith(With(Sized(bytes, 0).values), CopyAll(bytes)).ok());
   GCAP_EXPECT_CUDA(cudaLaunchHostFunc(
-      stream_->get(), [](void*) { std::this_thread::sleep_for(std::chrono::milliseconds(30)); }, nullptr));
+      stream_->get(), [](void*) { std::this_thread::sleep_for(std::chrono::milliseconds(300)); }, nullptr));
   // Behind each replay what it copied is kept.
   constexpr size_t kReplays = 30;
   unsigned char* kept = nullptr;

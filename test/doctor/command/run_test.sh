@@ -320,12 +320,17 @@ interrupted() {
 interrupted INT 130 copy "$data/broken.events"
 has err "run: the report was ended by signal 2"
 interrupted TERM 5 copy "$data/broken.events" exit 5
-# A signal to the doctor and another one to all of its processes, as timeout sends them, are one: the report comes.
+# A signal to the doctor and another one to all of its processes, as timeout sends them, are one: the report comes. The
+# doctor is stopped meanwhile, so that both are there at once, though this shell may get no processor between the two;
+# how far apart they may be is child_test's.
 cat >twice <<'EOF'
 trap '' TERM
 env --default-signal=TERM "$@" &
 until grep -q waiting out; do sleep 0.01; done
+kill -s STOP $!
+until grep -q '^State:.T' "/proc/$!/status"; do sleep 0.01; done
 kill -s TERM $! 0
+kill -s CONT $!
 code=0
 wait $! || code=$?
 exit $code
