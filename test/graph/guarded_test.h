@@ -100,13 +100,6 @@ class GuardedTest : public KeyedTest {
     run.user = const_cast<Function*>(&work);
     return Outcome(gcap_graph_manager_run(manager_, &run));
   }
-  // Before streams that its graphs use.
-  void DestroyManager() {
-    EXPECT_EQ(gcap_test_count_twins(manager_), 0u) << "an id was captured again that had a graph for the run";
-    GCAP_EXPECT_OK(gcap_graph_manager_destroy(manager_));
-    manager_ = nullptr;
-  }
-
   const RawStream other_;
 };
 

@@ -64,10 +64,6 @@ class HolesTest : public ManagerTest {
     options_.min_num_runs_before_capture = 0;
   }
   void CreateManager() { GCAP_ASSERT_OK(gcap_graph_manager_create(&options_, &manager_)); }
-  void DestroyManager() {
-    GCAP_EXPECT_OK(gcap_graph_manager_destroy(manager_));
-    manager_ = nullptr;
-  }
 
   gcap_run_t RunBy(int id = kId) {
     gcap_run_t run = RunOf(id, stream_->get(), /*synchronize=*/true);
