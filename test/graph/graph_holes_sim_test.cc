@@ -4,7 +4,6 @@
 // drawn programs with drawn holes, whose captures and replays do what eager runs do.
 
 #include <array>
-#include <cstdlib>
 #include <functional>
 #include <memory>
 #include <random>
@@ -18,6 +17,7 @@
 #include "gtest/gtest.h"
 #include "test/base/heap_failure.h"
 #include "test/graph/holes_test.h"
+#include "test/support/environment.h"
 #include "test/support/faults.h"
 #include "test/support/log_catcher.h"
 
@@ -170,11 +170,6 @@ TEST_F(GraphHolesFaults, WithoutMemoryForAHoleThereIsNoGraph) {
 }
 
 // --- Drawn programs -------------------------------------------------------------------------------------------------
-
-uint64_t SeedOr(uint64_t seed) {
-  const char* const text = std::getenv("GCAP_SIM_SEED");
-  return text != nullptr ? std::strtoull(text, nullptr, 10) : seed;
-}
 
 constexpr size_t kBuffers = 3;
 
@@ -353,7 +348,7 @@ class GraphHolesDrawn : public HolesTest, public ::testing::WithParamInterface<i
 };
 
 TEST_P(GraphHolesDrawn, EachRunDoesWhatItsStepsSay) {
-  for (int i = 0; i < 10; ++i) RunAll(SeedOr(static_cast<uint64_t>(GetParam() * 10 + i)));
+  for (int i = 0; i < 10; ++i) RunAll(NumberOr("GCAP_SIM_SEED", static_cast<uint64_t>(GetParam() * 10 + i)));
   EXPECT_GT(outcomes_[GCAP_RUN_REPLAYED], 50);
   EXPECT_GT(outcomes_[GCAP_RUN_CAPTURED], 20);
   EXPECT_GT(outcomes_[GCAP_RUN_NOT_DONE], 5);

@@ -5,7 +5,6 @@
 #define GCAP_TEST_GRAPH_GUARDED_TEST_H_
 
 #include <atomic>
-#include <cstdlib>
 #include <functional>
 #include <limits>
 #include <type_traits>
@@ -16,12 +15,6 @@
 
 namespace gcap {
 namespace testing {
-
-// How often a test repeats itself: .ci/weekly asks for more.
-inline int RoundsOr(int rounds) {
-  const char* const text = std::getenv("GCAP_TEST_ROUNDS");
-  return text != nullptr ? std::atoi(text) : rounds;
-}
 
 // A function of a guard, which answers as it is told.
 struct Asked {
