@@ -312,7 +312,7 @@ gcap_status_t gcap_graph_manager_explain(gcap_graph_manager_t* manager, int id, 
   return told;
 }
 
-// Says behind a graph in the DOT language whose it is, in a comment of one line.
+// Adds the name of a graph behind its text in the DOT language, as a comment of one line.
 static gcap_status_t add_name(const gcap_graph_slot_t* slot, const char* path) {
   FILE* file = fopen(path, "a");
   if (file == NULL) return GCAP_STATUS(GCAP_UNAVAILABLE, "the file cannot be opened again: %s", strerror(errno));

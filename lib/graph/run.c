@@ -589,7 +589,8 @@ static gcap_code_t failure_code(const gcap_graph_open_run_t* run, gcap_status_t 
   return run->is_left ? GCAP_CUDA_ERROR : GCAP_CAPTURE_INVALIDATED;
 }
 
-// A status for a capture that left its stream: what the work issued since was executed, so nobody issues it again.
+// Notes whether a split left the stream without a capture: the device has executed what the work issued since, so
+// nobody issues the work again.
 static void note_left(gcap_graph_open_run_t* run, gcap_run_result_t* result) {
   run->is_left = gcap_capture_is_left(run->capture);
   result->was_issued = run->is_left;
