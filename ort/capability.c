@@ -7,7 +7,7 @@
 //
 // Values in host memory are followed: what is computed of shapes stays on the CPU, which is no obstacle to a capture
 // unless the device reads the value. What a kernel reads there and no shape decides, such as an input of the model, may
-// be another in each run, and a replay would not see it: such a session runs, and captures nothing (run.c).
+// be another in each run, and a replay would not see it: such a session runs with the graph id -1 alone (run.c).
 //
 // Locking: none; ONNX Runtime asks on one thread.
 

@@ -113,13 +113,14 @@ GCAP_API gcap_status_t gcap_graph_manager_warm_up(gcap_graph_manager_t* manager,
 //                        does not have, or not within its bounds; bounds that are equal or in the wrong order; or
 //                        capture_only without an id
 //   ALREADY_EXISTS       the id is captured: replay the id
-//   FAILED_PRECONDITION  another thread has a run open; this is a callback of a run's begin or end, or of destroy, or
-//                        the work of a gcap_graph_manager_run of this manager; or the run is to be captured, and the
-//                        stream is capturing already
+//   FAILED_PRECONDITION  another thread has a run open, or is in a hole; this is a callback of a run's begin or end, or
+//                        of destroy, the work of a gcap_graph_manager_run of this manager, or the function of a guard or
+//                        a hole; the run is to be captured, or has values in memory, and the stream is capturing
+//                        already; or the run has no buffers, and several graphs with buffers are right for it
 //   RESOURCE_EXHAUSTED   no host memory for the id, the run or the capture
 //   UNIMPLEMENTED        buffers, and the driver is older than CUDA 12.4
-//   CUDA_ERROR           the query for the memory that a buffer is in failed; or the driver refused to begin the
-//                        capture of a run with capture_only
+//   CUDA_ERROR           the query for the memory that a buffer is in failed; the driver refused memory for values in
+//                        memory; or the driver refused to begin the capture of a run with capture_only
 //   UNAVAILABLE          the run is capture_only, and the function of a guard of its graphs gave no answer
 GCAP_API gcap_status_t gcap_graph_manager_begin_run(gcap_graph_manager_t* manager, const gcap_run_t* run,
                                                     gcap_graph_run_kind_t* out_kind,
@@ -135,7 +136,8 @@ GCAP_API gcap_status_t gcap_graph_manager_begin_run(gcap_graph_manager_t* manage
 //                        failure
 //   CANCELLED            `run_status` itself. Of a captured run nothing was executed, and the id does not cool down
 //   CUDA_ERROR           the work was issued, but the wait, or the end of graphs that this run replaced or evicted,
-//                        failed
+//                        failed. With holes: the driver refused a launch, or did not begin the segment behind a hole
+//                        (graph_holes.h); gcap_run_result_t.was_issued says whether the device has work of the run
 //   FAILED_PRECONDITION  no run is open on this thread, or this is a callback of the run's begin or end, and
 //                        `run_status` is NULL; or the work was issued, and the wait was refused, because the stream is
 //                        capturing, or because its gcap_stream_t was destroyed since the run began
@@ -145,15 +147,19 @@ GCAP_API gcap_status_t gcap_graph_manager_begin_run(gcap_graph_manager_t* manage
 GCAP_API gcap_status_t gcap_graph_manager_end_run(gcap_graph_manager_t* manager, const gcap_run_t* run,
                                                   gcap_status_t run_status) GCAP_NODISCARD;
 
-// Launches the graph of the run's id: one look-up and one call of the runtime, no allocation; of a graph with holes its
-// segments, with the functions between them. `*out_replayed` says
-// whether the graph was launched; false with a NULL status: the id is not captured, or its graph cannot be moved to the
-// run's buffers. `out_replayed` may be NULL: both are then failures. On another stream than the one that captured the
-// graph, the launch comes after all work that the latter was given so far, and before its next work: two events order
-// the streams. A wait uses the relaxed capture mode, so it breaks no capture of another thread.
+// Launches the graph of the run's id: one look-up and one call of the runtime, no allocation. Of a graph with holes,
+// the segments are launched, and the functions are called between them. `*out_replayed` says whether the graph was
+// launched; false with a NULL status: the id is not captured, no graph of the id is for the decisions and the buffers
+// of now, or the graph cannot be moved to the run's buffers. `out_replayed` may be NULL: these are then failures. On
+// another stream than the one that captured the graph, the launch comes after all work that the latter was given so
+// far, and before its next work: two events order the streams. A wait uses the relaxed capture mode, so it breaks no
+// capture of another thread.
 //   NOT_FOUND            the id is not captured, and `out_replayed` is NULL
 //   FAILED_PRECONDITION  the calling thread is capturing; another thread is capturing a run of this manager on the
 //                        graph's stream; or that stream was destroyed. On another stream: one of the two is capturing.
+//                        A graph of the manager is in a hole, or the function of a guard calls this. `out_replayed` is
+//                        NULL, and no graph is for the run: the message names the guard, or two buffers. The run has no
+//                        buffers, and several graphs with buffers are right for it. A function left a capture open.
 //                        With bindings: the captured run had none, or the graph was captured with others; the message
 //                        names the tensor and both addresses or shapes. GCAP_GRAPH_AUDIT_EACH_REPLAY: the graph works
 //                        on memory that is not its own any more; the message names the node, the argument, what the
@@ -161,8 +167,8 @@ GCAP_API gcap_status_t gcap_graph_manager_end_run(gcap_graph_manager_t* manager,
 //   INVALID_ARGUMENT     capture_only; a stream of another device; bindings as for begin_run; other numbers or sizes of
 //                        buffers than were captured; or buffers as for gcap_graph_manager_bind, which has its other
 //                        errors too
-//   CUDA_ERROR           the launch or the wait failed. On another stream: if the graph was launched but the streams
-//                        could not be ordered, the message says so
+//   CUDA_ERROR           the launch, the wait, or the copy of values in memory failed. On another stream: if the graph
+//                        was launched but the streams could not be ordered, the message says so
 //   others               what the function of a hole returned: what was launched before runs, the rest does not
 GCAP_API gcap_status_t gcap_graph_manager_replay(gcap_graph_manager_t* manager, const gcap_run_t* run,
                                                  bool* out_replayed) GCAP_NODISCARD;
@@ -179,16 +185,16 @@ GCAP_API bool gcap_graph_manager_is_captured(gcap_graph_manager_t* manager, int 
 
 // --- Release --------------------------------------------------------------------------------------------------------
 
-// While one graph of an id is captured, none of the id is released: both functions refuse. An id without a graph that
-// is captured for the first time has none to lose, and is no hindrance to a release of all.
+// While a run captures one more graph of an id, no graph of the id is released: both functions refuse. An id that is
+// captured for the first time has no graph to lose, and does not hinder a release of all.
 
 // Releases the graph of `id`: waits for the graph's launches by an event on its stream, destroys the executable,
 // releases what the graph retained, and forgets the id, which is then COLD. An id without a graph is forgotten, too.
 // Safe from any thread. While another thread asks for the graph's bytes, what the graph retained is released at the end
 // of that call.
 //   NOT_FOUND            the id is COLD
-//   FAILED_PRECONDITION  the calling thread is capturing, the graph's stream is capturing, or the id is being captured;
-//                        the id is unchanged
+//   FAILED_PRECONDITION  the calling thread is capturing, the graph's stream is capturing, the id is being captured, or
+//                        its graph is in a hole; the id is unchanged
 //   CUDA_ERROR           the event could not be recorded; the id is unchanged
 //   LEAKED               the id is COLD. The wait failed, and the graph and what it retains are kept until the process
 //                        ends; or the graph is released, but a handle could not be destroyed. The message says which
@@ -197,8 +203,8 @@ GCAP_API gcap_status_t gcap_graph_manager_release(gcap_graph_manager_t* manager,
 // Releases every graph, including those that were evicted or replaced and are not freed yet, and forgets every id. An
 // id that is captured for the first time now stays. While on_evict is called, the graphs that the run evicted are not
 // included: that run's end frees them.
-//   FAILED_PRECONDITION  the calling thread is capturing, a graph's stream is capturing, or an id with a graph is being
-//                        captured, again or as another variant; nothing was released
+//   FAILED_PRECONDITION  the calling thread is capturing, a graph's stream is capturing, a graph is in a hole, or an id
+//                        with a graph is being captured, again or as another variant; nothing was released
 //   CUDA_ERROR           the events of some graphs could not be recorded: these are unchanged, all others are released
 //   LEAKED               as gcap_graph_manager_release; all ids are COLD
 GCAP_API gcap_status_t gcap_graph_manager_release_all(gcap_graph_manager_t* manager) GCAP_NODISCARD;

@@ -16,16 +16,17 @@
 //   - anything else differs between the captures: another word, a kernel, a grid, a number of nodes, the bytes that a
 //     copy reads on the host;
 //   - an argument at any byte, the range of a copy or a fill, or the source of a copy from the host, has an address in
-//     a buffer, or at its end, and that address does not move;
-//     An address at which a buffer ends and other memory begins is such an address, also where that memory is a block
-//     of scratch: the work may mean the block, or the end of the buffer that the work kept from an earlier run, and
-//     either is the same in all captures. Name the block as a buffer too, which need never move, or leave a byte
-//     between the two. Scratch that the work takes in its captures is known to be the graph's own, and does no harm;
+//     a buffer, or at its end, and that address does not move (see below for a block right behind a buffer);
 //   - no argument points into a buffer, and gcap_graph_buffers_t.may_be_unused does not allow that;
 //   - there is a host function, and gcap_graph_buffers_t.host_functions_may_stay does not allow that;
 //   - the driver does not change one of the nodes in an executable, such as a copy of two dimensions. A kernel that
 //     copies the rows moves.
 // Such a graph replays on the buffers of its capture alone. Runs on other buffers are eager.
+//
+// Where a block of memory begins at the end of a buffer, one address is both. The work may mean the block, or the end
+// of the buffer as the work kept that end from an earlier run: both look the same in all captures, so the graph cannot
+// be moved. Leave a byte between the two, or name the block as a buffer, which need never move. Scratch that the work
+// takes in its captures is known to be the graph's own, and does no harm.
 //
 // How the buffers lie to one another is a part of what was captured:
 //   - buffers that share a byte, or are equal, keep their distance: they move together, by one distance;
@@ -34,9 +35,9 @@
 //     may come apart, since they are apart at the stand-ins.
 //   - no buffer comes onto other memory that the graph has an address in, as no buffer of the capture is there.
 // A run on buffers that lie otherwise than those of all graphs of its id is captured as another variant of the id, next
-// to those for other guards (graph_guards.h): in place, apart, and overlapping are three graphs. A run gets the
-// newest whose buffers lie as the run's. GCAP_GRAPH_WHY_OTHER_VARIANT names two buffers. A run on other memory of the
-// graph, and one that lies otherwise where the id has max_variants graphs (gcap_graph_manager_options_t), is eager:
+// to those for other guards (graph_guards.h): in place, apart, and overlapping are three graphs. A run gets the newest
+// whose buffers lie as the run's. GCAP_GRAPH_WHY_OTHER_VARIANT names two buffers. A run on other memory of the graph,
+// and one that lies otherwise where the id has max_variants graphs (gcap_graph_manager_options_t), is eager:
 // gcap_run_result_t.why_eager is NOT_MOVABLE, and GCAP_GRAPH_WHY_EAGER names what is in the way. A run without buffers
 // is refused where several graphs with buffers are right for that run: each has its own.
 //
@@ -62,10 +63,10 @@ extern "C" {
 //   INVALID_ARGUMENT     no such buffer; an address that is NULL, is misaligned, is of another device or kind of memory
 //                        than the captured one, or has less memory behind it than the buffer has bytes
 //   FAILED_PRECONDITION  the calling thread is capturing; the graph was captured without buffers, or is in one of its
-//                        holes; the id has several
-//                        graphs (graph_guards.h); or the address is not the present one, and the graph cannot be moved,
-//                        or the buffers would not lie to one another as in the capture: the message says why. Buffers
-//                        that share a byte are moved by a replay with all buffers (gcap_run_t.buffers)
+//                        holes; the id has several graphs (graph_guards.h); or the address is not the present one, and
+//                        the graph cannot be moved, or the buffers would not lie to one another as in the capture: the
+//                        message says why. Buffers that share a byte are moved by a replay with all buffers
+//                        (gcap_run_t.buffers)
 //   CUDA_ERROR           the driver refused a node, and all are as before. If they could not be set back, the id is
 //                        STALE: it is captured again by its next run
 GCAP_API gcap_status_t gcap_graph_manager_bind(gcap_graph_manager_t* manager, int id, size_t buffer,

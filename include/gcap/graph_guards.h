@@ -73,8 +73,8 @@ static inline void gcap_graph_guard_init(gcap_graph_guard_t* guard) {
 //   INVALID_ARGUMENT     a size that is no version's; no such kind; no address or function; a number of bytes or bounds
 //                        that are not allowed; an integer that is not within its bounds now; or, in a run of one call,
 //                        a variable on the stack of the work
-//   FAILED_PRECONDITION  no run is open on this thread; the thread captures in a scope that is no run's; or a function
-//                        of a guard states one
+//   FAILED_PRECONDITION  no run is open on this thread; the thread captures in a scope that is no run's; the function
+//                        of a guard or of a hole states one; or `ask` left a capture open
 //   RESOURCE_EXHAUSTED   no host memory
 //   others               what `ask` returned
 GCAP_API gcap_status_t gcap_graph_guard_state(const gcap_graph_guard_t* guard, const char* file,

@@ -37,8 +37,8 @@ typedef struct gcap_graph_manager gcap_graph_manager_t;  // graph.h
 //   STALE      --evict-->          READY
 //
 // The variants of an id, graphs that differ by their guards or by how their buffers lie (graph_guards.h,
-// graph_buffers.h), have a state each. That of the id is CAPTURED if a
-// graph replays and none is CAPTURING, else that of the newest.
+// graph_buffers.h), have a state each. That of the id is CAPTURED if a graph replays and none is CAPTURING, else that
+// of the newest.
 typedef enum gcap_graph_state {
   GCAP_GRAPH_COLD = 0,
   GCAP_GRAPH_WARMING,
@@ -83,7 +83,7 @@ typedef struct gcap_graph_info {
   size_t ids;     // of GCAP_GRAPH_ID_NONE: how many ids the manager remembers; else 0
   size_t graphs;  // of GCAP_GRAPH_ID_NONE: how many graphs there are; else how many of the id, one for each variant
   char name[GCAP_GRAPH_NAME_BYTES];  // of the id's key (gcap_graph_key_t); empty: it has none
-  size_t holes;                      // of the graph (graph_holes.h): it has an executable more than holes
+  size_t holes;                      // of the id's graphs (graph_holes.h); each graph has one segment more than holes
 } gcap_graph_info_t;
 
 // --- Questions to a manager ------------------------------------------------------------------------------------------

@@ -40,7 +40,8 @@ static inline void gcap_graph_plan_init(gcap_graph_plan_t* plan) {
 // executed, and the state of the id stays. What a rehearsal retains is released before the next one: what several
 // graphs of `runs` will share counts for each of them (gcap_runtime_plan counts it once). On failure `*out_plan` is a
 // plan of nothing.
-//   INVALID_ARGUMENT     an id below 0, no stream, no work, a plan that was not initialized; or as gcap_capture_begin
+//   INVALID_ARGUMENT     an id below 0, no stream, no work, a plan that was not initialized; a value that
+//                        gcap_graph_manager_begin_run refuses; or as gcap_capture_begin
 //   FAILED_PRECONDITION  the calling thread is capturing, or a run's stream is
 //   CAPTURE_INVALIDATED  a rehearsal failed; the message has the id and the first failure
 //   RESOURCE_EXHAUSTED   no host memory

@@ -193,8 +193,8 @@ GCAP_API gcap_status_t gcap_runtime_synchronize(gcap_runtime_t* runtime) GCAP_NO
 // Memory of one stream that was used on another is freed after the join.
 // A failure fails the capture, if there is one.
 //   UNIMPLEMENTED        the table has no fork
-//   FAILED_PRECONDITION  the thread has no run open; or in a capture: the thread has too few streams yet, or the run's
-//                        stream is not the origin of the capture
+//   FAILED_PRECONDITION  the thread has no run open, or is in the function of a hole; or in a capture: the thread has
+//                        too few streams yet, or the run's stream is not the origin of the capture
 //   RESOURCE_EXHAUSTED   no host memory
 //   CUDA_ERROR           the runtime refused
 GCAP_API gcap_status_t gcap_runtime_fork(gcap_runtime_t* runtime, size_t count,
@@ -204,7 +204,8 @@ GCAP_API gcap_status_t gcap_runtime_fork(gcap_runtime_t* runtime, size_t count,
 // no more work until they are forked again. A run that ends without the join is joined, and fails with
 // FAILED_PRECONDITION, since what came after may have read too early; if its work failed, it is only joined.
 //   UNIMPLEMENTED        the table has no join
-//   FAILED_PRECONDITION  the thread has no run open; or in a capture: the run's stream is not the origin
+//   FAILED_PRECONDITION  the thread has no run open, or is in the function of a hole; or in a capture: the run's stream
+//                        is not the origin
 //   CUDA_ERROR           the runtime refused; the run's end joins again
 GCAP_API gcap_status_t gcap_runtime_join(gcap_runtime_t* runtime) GCAP_NODISCARD;
 

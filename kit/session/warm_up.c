@@ -154,8 +154,9 @@ static void free_items(warm_up_t* w) {
 static gcap_status_t read_items(warm_up_t* w, const gcap_warm_up_run_t* runs) {
   w->items = calloc(w->num_items + 1, sizeof(*w->items));
   w->runs = calloc(w->num_items + 1, sizeof(*w->runs));
-  if (w->items == NULL || w->runs == NULL)
+  if (w->items == NULL || w->runs == NULL) {
     return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory for %zu runs", w->num_items);
+  }
   for (size_t i = 0; i < w->num_items; ++i) GCAP_RETURN_IF_ERROR(read_item(w, &runs[i], i, &w->items[i]));
   return NULL;
 }

@@ -1,6 +1,6 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
-// rename.h: what a failure is about, by a better name than who made the status had.
+// rename.h: another name for what a failure is about, such as a key's in the place of its id.
 #ifndef GCAP_LIB_BASE_RENAME_H_
 #define GCAP_LIB_BASE_RENAME_H_
 
@@ -10,8 +10,8 @@
 extern "C" {
 #endif
 
-// Puts `name` where the message first has `known`, not followed by a digit, or before a message that has it not. Takes
-// the status. NULL stays NULL. Without memory the message stays.
+// Puts `name` in the place of the first `known` of the message that no digit follows; where there is none, before the
+// message. Takes the status. NULL stays NULL. Without memory the message stays.
 gcap_status_t gcap_status_rename(gcap_status_t status, const char* known, const char* name) GCAP_NODISCARD;
 
 #ifdef __cplusplus

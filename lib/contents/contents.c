@@ -3,9 +3,9 @@
 // Reads graphs. The arguments of all nodes lie one behind the other in one block, each node's at a multiple of 16, as a
 // kernel's parameters want it. Nothing here is shared, so nothing is locked.
 //
-// A graph that moves is read three times, and a call of the driver takes longer than all that is done with its answer.
-// So the driver tells the parameters of a function once a read, since they are the same for each node of the function,
-// and the edges of a graph at once.
+// A graph that moves is read two to four times, and a call of the driver takes longer than all that is done with its
+// answer. So the driver tells the parameters of a function once a read, since they are the same for each node of the
+// function, and the edges of a graph at once.
 
 #include "lib/contents/contents.h"
 
@@ -25,7 +25,7 @@ static bool is_told(gcap_status_t status) {
   return told;
 }
 
-// A read. What is beside the contents is gone with it.
+// A read in progress. The tables end with the read.
 typedef struct reader {
   gcap_contents_t* contents;
   gcap_hash_table_t indices;    // of index_cell_t, by the driver's handles of the nodes

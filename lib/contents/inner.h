@@ -310,10 +310,10 @@ gcap_status_t gcap_relocation_check_nodes(gcap_relocation_t* relocation, const c
 // during.cudaGraphExecKernelNodeSetParams.
 bool gcap_relocation_needs_device(const gcap_relocation_t* relocation);
 
-// Sets the buffers' addresses and the values in `execs`, of which there is one for each graph that the contents were
-// read of; a graph without a node may have none, but for the last one. addresses[i] 0: that buffer stays. `addresses`
-// or `values` NULL: all of them stay. Only nodes that read what is another one are touched, each once, whatever they
-// read. Launches in flight keep what they had. Neither is checked. If it succeeds, both arrays have the old ones.
+// Sets the buffers' addresses and the values in the executables. execs[i]: that of the graph that was read as number
+// `i`; NULL for a graph without nodes, unless it is the last. addresses[i] 0: that buffer stays. `addresses` or
+// `values` NULL: all of them stay. Only nodes that read what is another one are touched, each once, whatever they read.
+// Launches in flight keep what they had. Neither is checked. If the call succeeds, both arrays have the old ones.
 // Capture: legal.
 //   CUDA_ERROR  the driver refused one; all are as before. `*out_torn`: they could not be set back, and the executable
 //               must not be launched

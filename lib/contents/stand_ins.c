@@ -12,8 +12,7 @@
 //   - Of bits that are mixed, both places have a 1. So neither is a multiple of the powers above these, by which work
 //     chooses, too.
 //   - Of two groups, both complements agree in a bit where the addresses of the capture agree. So work that compares
-//   the
-//     alignments of two buffers, to peel off elements up to an aligned one, chooses alike.
+//     the alignments of two buffers, to peel off elements up to an aligned one, chooses alike.
 
 #include "lib/contents/inner.h"
 

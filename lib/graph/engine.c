@@ -22,7 +22,7 @@ bool gcap_run_take_failed_capture(int id, gcap_status_t failure) {
   if (gcap_status_code(failure) != GCAP_CAPTURE_INVALIDATED) return false;
   const char* message = gcap_status_message(failure);
   if (gcap_graph_is_named(message)) {
-    gcap_log(GCAP_LOG_WARNING, "what failed in a capture is run again, eagerly: %s", message);
+    gcap_log(GCAP_LOG_WARNING, "the work of a failed capture is run again, eagerly: %s", message);
   } else {
     gcap_log(GCAP_LOG_WARNING, "graph id %d is run again, eagerly: %s", id, message);
   }

@@ -1,6 +1,7 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
-// From a finished capture to an executable that is launched, or for a run with capture_only uploaded. If the id has an
+// From a finished capture to an executable that is launched, or for a run with capture_only uploaded. A graph with
+// holes has an executable for each segment that has nodes; segment_launch.c launches them. If the id has an
 // executable already, the executable is updated in place, if an update does what it says (compare.h). If it does not,
 // or the driver refuses, the changed node is named, and a new executable is made. Until the launch has succeeded the id
 // keeps all that it had; an executable that was updated in vain returns to the id, to be updated again.

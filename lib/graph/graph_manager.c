@@ -1,9 +1,9 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
 // The graph manager: its life, its table of ids, and its getters. Runs are in run.c and whole_run.c, finished captures
-// in exec.c, launches in replay.c, audits in audit.c, buffers that move in moving.c and bind.c, the end of graphs in
-// release.c, states and policies in state.c, keys in keys.c, decisions in guards.c, and the graphs of one id in
-// variants.c.
+// in exec.c, launches in replay.c, segment_launch.c and order.c, audits in audit.c, buffers that move in moving.c and
+// bind.c, values in values.c and value_block.c, the end of graphs in release.c, states and policies in state.c, keys in
+// keys.c, decisions in guards.c, holes in hole_issue.c and holes.c, and the graphs of one id in variants.c.
 //
 // An id that was run has a slot, or a chain of them, one for each variant. The slot holds the id's state, its counters
 // and its graph, if any: the executable, the stream that captured it, and what the capture retained. A graph that a
@@ -11,11 +11,11 @@
 //
 // Locking: one mutex guards the table, the slots, the open run and the lists. The mutex is held across cudaGraphLaunch,
 // which serializes replays, and over the events behind launches. It is not held while a callback or the log sink runs
-// (work, close steps, releases, `bytes`, on_evict, functions of guards), nor over the begin and the end of a capture or
-// a wait (replay.c has one exception: a wait after a failure). Meanwhile the run is marked as busy, so that nobody else
-// opens or ends one, the id is CAPTURING, so that nobody releases its slot, and `num_inside` says that the manager is
-// used afterwards, so that nobody destroys it. A launch that was issued keeps its executable alive until the event
-// behind the launch was seen.
+// (work, close steps, releases, `bytes`, on_evict, functions of guards and holes), nor over the begin and the end of a
+// capture or a wait (order.c has one exception: a wait after a failure). Meanwhile the run is marked as busy, so that
+// nobody else opens or ends one, the id is CAPTURING, so that nobody releases its slot, and `num_inside` says that the
+// manager is used afterwards, so that nobody destroys it. A launch that was issued keeps its executable alive until the
+// event behind the launch was seen.
 
 #include <errno.h>
 #include <stdio.h>
@@ -312,14 +312,16 @@ gcap_status_t gcap_graph_manager_explain(gcap_graph_manager_t* manager, int id, 
   return told;
 }
 
-// Says behind a graph in the DOT language whose it is, in a comment of one line.
+// Adds the name of a graph behind its text in the DOT language, as a comment of one line.
 static gcap_status_t add_name(const gcap_graph_slot_t* slot, const char* path) {
   FILE* file = fopen(path, "a");
   if (file == NULL) return GCAP_STATUS(GCAP_UNAVAILABLE, "the file cannot be opened again: %s", strerror(errno));
-  const bool has_name = slot->info.name[0] != '\0';
-  fprintf(file, "// graph id %d%s", slot->id, has_name ? ", key '" : "");
-  for (const char* at = slot->info.name; *at != '\0'; ++at) fputc(*at == '\n' || *at == '\r' ? ' ' : *at, file);
-  fputs(has_name ? "'\n" : "\n", file);
+  char name[GCAP_GRAPH_SLOT_NAME_BYTES];
+  gcap_graph_slot_write_name(slot, name);
+  for (char* at = name; *at != '\0'; ++at) {
+    if (*at == '\n' || *at == '\r') *at = ' ';
+  }
+  fprintf(file, "// %s\n", name);
   const bool is_whole = !ferror(file);
   if (fclose(file) == 0 && is_whole) return NULL;
   return GCAP_STATUS(GCAP_UNAVAILABLE, "the file is incomplete: %s", strerror(errno));

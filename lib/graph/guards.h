@@ -66,7 +66,7 @@ typedef struct gcap_graph_guards {
   // Why the graph was not launched when it was last looked at. With the manager's mutex.
   size_t flipped;         // 1 + the index of a guard; 0: all held
   int64_t now;            // its value then; of BYTES the offset of the first other byte
-  unsigned char byte;     // that byte: the memory is looked at by runs and replays alone
+  unsigned char byte;     // the value of that byte then: questions do not look at the memory
   gcap_status_t failure;  // of its function
   gcap_graph_word_t words[];
 } gcap_graph_guards_t;
@@ -111,7 +111,7 @@ static inline bool gcap_graph_guards_look(gcap_graph_guards_t* guards) {
   return guards->num_words + guards->num_asks == guards->stated.count || gcap_graph_guards_look_slowly(guards);
 }
 
-// What a graph's functions said.
+// What a look at a graph's guards found.
 typedef struct gcap_graph_asked {
   size_t flipped;  // as in gcap_graph_guards_t
   int64_t now;

@@ -22,22 +22,28 @@
 static const gcap_sized_type_t hole_type = GCAP_SIZED_TYPE(gcap_graph_hole);
 static const gcap_sized_type_t resources_type = GCAP_SIZED_TYPE(gcap_run_resources);
 
+// Reads a hole in the library's layout, with a name.
+static gcap_status_t read_hole(const gcap_graph_hole_t* given, gcap_graph_hole_t* out_hole) {
+  gcap_graph_hole_init(out_hole);
+  GCAP_RETURN_IF_ERROR(gcap_sized_read(&hole_type, given, out_hole));
+  if (out_hole->name == NULL) out_hole->name = "";
+  return NULL;
+}
+
 static gcap_status_t check(const gcap_graph_hole_t* hole) {
-  const char* name = hole->name != NULL ? hole->name : "";
   if (hole->work == NULL) {
-    return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "hole '%s' has no function: set work", name);
+    return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "hole '%s' has no function: set work", hole->name);
   }
   if (!gcap_graph_is_on_stack_of_work(hole->user)) return NULL;
   return GCAP_STATUS(GCAP_INVALID_ARGUMENT,
                      "hole '%s' has its data at %p, a variable of the work, which is gone when the function is called: "
                      "let the data live as long as the graph",
-                     name, hole->user);
+                     hole->name, hole->user);
 }
 
 static gcap_status_t call_now(const gcap_run_resources_t* resources, const gcap_graph_hole_t* hole) {
-  GCAP_RETURN_IF_ERROR(gcap_check_stream_not_capturing(resources->cuda_stream,
-                                                       "hole '%s', on a thread that has no run which captures it",
-                                                       hole->name != NULL ? hole->name : ""));
+  GCAP_RETURN_IF_ERROR(gcap_check_stream_not_capturing(
+      resources->cuda_stream, "hole '%s', on a thread that has no run which captures it", hole->name));
   const gcap_graph_made_hole_t made = {.hole = *hole};
   return gcap_graph_hole_call(&made, resources);
 }
@@ -47,7 +53,7 @@ static gcap_status_t keep(gcap_capture_t* capture, const gcap_graph_hole_t* hole
                           gcap_graph_hole_list_t* list) {
   gcap_graph_made_hole_t made = {.hole = *hole, .resources = *resources};
   made.hole.name = NULL;
-  snprintf(made.name, sizeof(made.name), "%s", hole->name != NULL ? hole->name : "");
+  snprintf(made.name, sizeof(made.name), "%s", hole->name);
   if (!gcap_grow(&list->items, &list->room, list->count + 1, sizeof(*list->items))) {
     return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory for hole '%s'", made.name);
   }
@@ -59,25 +65,23 @@ static gcap_status_t keep(gcap_capture_t* capture, const gcap_graph_hole_t* hole
 static gcap_status_t issue(gcap_capture_t* capture, const gcap_run_resources_t* resources,
                            const gcap_graph_hole_t* hole) {
   gcap_graph_hole_t known_hole;
-  gcap_graph_hole_init(&known_hole);
-  GCAP_RETURN_IF_ERROR(gcap_sized_read(&hole_type, hole, &known_hole));
+  GCAP_RETURN_IF_ERROR(read_hole(hole, &known_hole));
   gcap_run_resources_t known;
   gcap_run_resources_init(&known);
   GCAP_RETURN_IF_ERROR(gcap_sized_read(&resources_type, resources, &known));
   GCAP_RETURN_IF_ERROR(gcap_graph_refuse_in_hole("gcap_graph_hole_issue"));
   GCAP_RETURN_IF_ERROR(check(&known_hole));
   if (capture == NULL) return call_now(resources, &known_hole);
-  const char* name = known_hole.name != NULL ? known_hole.name : "";
   gcap_graph_stated_list_t* stated = gcap_capture_owner(capture);
   if (stated == NULL) {
     return GCAP_STATUS(GCAP_FAILED_PRECONDITION, "hole '%s' is made in a capture that is no run of a graph manager",
-                       name);
+                       known_hole.name);
   }
   if (known.cuda_stream != gcap_capture_stream(capture)) {
     return GCAP_STATUS(GCAP_FAILED_PRECONDITION,
                        "hole '%s' is made on stream %p, and the run's stream is %p: join the streams that were forked, "
                        "and make the hole on that of the run",
-                       name, (void*)known.cuda_stream, (void*)gcap_capture_stream(capture));
+                       known_hole.name, (void*)known.cuda_stream, (void*)gcap_capture_stream(capture));
   }
   return keep(capture, &known_hole, &known, &stated->holes);
 }

@@ -146,7 +146,7 @@ gcap_status_t gcap_run_by_steps(const gcap_run_steps_t* steps, gcap_run_result_t
 //   RESOURCE_EXHAUSTED  no host memory
 gcap_status_t gcap_run_keep_addresses(gcap_graph_run_kind_t kind, gcap_run_resources_t* resources) GCAP_NODISCARD;
 
-// Whether a message begins with a graph, which another name before it would name twice.
+// Whether a message begins with the name of a graph, and so needs no such name before it.
 bool gcap_graph_is_named(const char* message);
 
 // Takes the failure of a run whose capture failed, logs that the run is issued again, eagerly, and returns true. False:
@@ -236,6 +236,10 @@ gcap_status_t gcap_planned_values_measure(const gcap_run_t* run, size_t* out_byt
 // gcap_graph_buffers_copy_addresses.
 void gcap_planned_values_place(const gcap_run_t* run, const gcap_graph_value_block_t* block, void** addresses,
                                gcap_graph_plan_t* plan);
+// Ends the block beside a failure or an exception, which tells. For GCAP_AT_SCOPE_END; NULL is fine.
+static inline void gcap_planned_values_drop(gcap_graph_value_block_t** block) {
+  gcap_status_ignore(gcap_graph_value_block_destroy(*block));
+}
 
 // Adds what a rehearsed graph would retain now.
 void gcap_graph_plan_add_retained(gcap_graph_plan_t* plan, const gcap_retained_t* retained);

@@ -184,6 +184,10 @@ gcap_graph_captured_t* gcap_graph_slot_set_graph(gcap_graph_manager_t* manager, 
 // the mutex around each callback `bytes`.
 void gcap_graph_slots_measure(gcap_graph_manager_t* manager);
 
+// Writes what the events of a capture and the file of a graph call the graph: "graph id -3, key 'decode batch 4'".
+#define GCAP_GRAPH_SLOT_NAME_BYTES (GCAP_GRAPH_NAME_BYTES + 32)
+void gcap_graph_slot_write_name(const gcap_graph_slot_t* slot, char* name);
+
 // NOT_FOUND for an id that is in this state. Makes the status alone, so needs no lock.
 gcap_status_t gcap_graph_not_captured(int id, gcap_graph_state_t state);
 // Names the slot's key once, if that has a name, in a failure: in place of its id, or before all. NULL is fine, as

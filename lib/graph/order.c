@@ -1,9 +1,11 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
 // The order between the stream that captured a graph and another one that launches the graph: launches of one graph,
-// and of graphs that share memory, are in the order of the stream that captured them. One event of the graph's tells.
+// and of graphs that share memory, are in the order of the stream that captured them. Each stream waits for the other
+// by one event, which belongs to the graph.
 //
-// Locking: the manager's mutex, also while a stream is waited for that could not be told.
+// Locking: the manager's mutex. One wait of the host happens under the mutex: when a launch succeeded but the capturing
+// stream could not be ordered after the launch, only a wait restores the order.
 
 #include "lib/graph/manager.h"
 #include "lib/internal/cuda_event.h"

@@ -160,9 +160,6 @@ void gcap_planned_values_place(const gcap_run_t* run, const gcap_graph_value_blo
 }
 
 static void free_addresses(void*** addresses) { free(*addresses); }
-static void drop_block(gcap_graph_value_block_t** block) {
-  gcap_status_ignore(gcap_graph_value_block_destroy(*block));  // beside a failure, or an exception
-}
 
 // The device memory of a run's values; NULL: none is in memory.
 static gcap_status_t take_block(const gcap_run_t* run, gcap_graph_value_block_t** out_block) {
@@ -177,7 +174,7 @@ static gcap_status_t plan_one(gcap_graph_manager_t* manager, const gcap_run_t* r
   GCAP_RETURN_IF_ERROR(gcap_graph_check_id(run));
   // The work may not return.
   GCAP_AT_SCOPE_END(free_addresses) void** addresses = NULL;
-  GCAP_AT_SCOPE_END(drop_block) gcap_graph_value_block_t* block = NULL;
+  GCAP_AT_SCOPE_END(gcap_planned_values_drop) gcap_graph_value_block_t* block = NULL;
   gcap_graph_plan_t more = *plan;
   gcap_run_resources_t resources = {.struct_size = sizeof(resources), .cuda_stream = run->stream};
   if (run->buffers != NULL) {

@@ -4,8 +4,8 @@
 // another stream is ordered after the capturing stream's earlier work and before its later work, by an event each way.
 // So an event on the capturing stream is behind every launch of the graph, on whatever stream.
 //
-// Locking: the mutex is held over the launch. One wait happens under the mutex: when a launch succeeded but the
-// capturing stream could not be ordered after it, since then only a wait restores the order.
+// Locking: the mutex is held over the launch, and over what orders the streams (order.c). Functions of guards and of
+// holes are called without the mutex (variants.c, segment_launch.c).
 
 #include "gcap/log.h"
 #include "lib/graph/audit.h"
@@ -15,7 +15,6 @@
 #include "lib/graph/run.h"
 #include "lib/graph/segment_launch.h"
 #include "lib/graph/variants.h"
-#include "lib/internal/cuda_event.h"
 #include "lib/internal/stream_table.h"
 #include "lib/internal/synchronize.h"
 
@@ -185,8 +184,8 @@ static void tell_of_refusal(gcap_status_t refusal) {
   gcap_status_free(refusal);
 }
 
-// Chooses the graph of an id that has guards. `*out_slot`: the slot of the graph; or the first of the id, which has
-// none for now, or NULL. `*out_is_passed`: there is a graph, whose guards do not hold.
+// Chooses the graph of an id that has guards or several graphs. `*out_slot`: the slot of the graph; or the first of the
+// id, which has none for now, or NULL. `*out_is_passed`: there is a graph, and none is for the run.
 static gcap_status_t choose(gcap_graph_manager_t* manager, const gcap_run_t* run, gcap_graph_slot_t** out_slot,
                             bool* out_is_passed) {
   gcap_graph_choice_t choice;

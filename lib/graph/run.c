@@ -7,6 +7,8 @@
 // has exited, an eager run is abandoned. A capture is abandoned only when its scope has been closed, which the end of
 // the thread does too: until then the thread's end may still write to the manager.
 //
+// A graph with holes is launched for the first time when its run was closed: the functions may not return.
+//
 // Locking: the manager's mutex, but not over what calls back: the begin, the end and the abort of a capture, the log
 // sink, the caller's work. The run is busy meanwhile: other threads, and callbacks of this one, are refused.
 
@@ -39,10 +41,9 @@ static void note_scope_closed(void* user, bool committed) {
 
 // Lets the events of a capture name the id or the key of the slot, which stays, since it is CAPTURING.
 static void label_scope(const gcap_graph_slot_t* slot, bool is_rehearsal, gcap_capture_t* capture) {
-  char label[GCAP_CAPTURE_LABEL_BYTES];
-  const bool has_name = slot->info.name[0] != '\0';
-  snprintf(label, sizeof(label), "graph id %d%s%s%s%s", slot->id, has_name ? ", key '" : "", slot->info.name,
-           has_name ? "'" : "", is_rehearsal ? ", a rehearsal" : "");
+  char name[GCAP_GRAPH_SLOT_NAME_BYTES], label[GCAP_CAPTURE_LABEL_BYTES];
+  gcap_graph_slot_write_name(slot, name);
+  snprintf(label, sizeof(label), "%s%s", name, is_rehearsal ? ", a rehearsal" : "");
   gcap_capture_set_label(capture, label);
 }
 
@@ -589,7 +590,8 @@ static gcap_code_t failure_code(const gcap_graph_open_run_t* run, gcap_status_t 
   return run->is_left ? GCAP_CUDA_ERROR : GCAP_CAPTURE_INVALIDATED;
 }
 
-// A status for a capture that left its stream: what the work issued since was executed, so nobody issues it again.
+// Notes whether a split left the stream without a capture: the device has executed what the work issued since, so
+// nobody issues the work again.
 static void note_left(gcap_graph_open_run_t* run, gcap_run_result_t* result) {
   run->is_left = gcap_capture_is_left(run->capture);
   result->was_issued = run->is_left;

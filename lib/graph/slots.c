@@ -25,6 +25,12 @@ gcap_status_t gcap_graph_name_failure(const gcap_graph_slot_t* slot, gcap_status
   return gcap_status_rename(status, id, name);
 }
 
+void gcap_graph_slot_write_name(const gcap_graph_slot_t* slot, char* name) {
+  const bool has_key_name = slot->info.name[0] != '\0';
+  snprintf(name, GCAP_GRAPH_SLOT_NAME_BYTES, "graph id %d%s%s%s", slot->id, has_key_name ? ", key '" : "",
+           slot->info.name, has_key_name ? "'" : "");
+}
+
 gcap_status_t gcap_graph_name_failure_of(gcap_graph_manager_t* manager, int id, gcap_status_t status) {
   if (status == NULL || id >= GCAP_GRAPH_ID_NONE) return status;
   pthread_mutex_lock(&manager->mutex);

@@ -91,8 +91,9 @@ gcap_status_t gcap_graph_value_block_create_eager(const void* values, size_t byt
   GCAP_RETURN_IF_ERROR(allocate(bytes, /*is_of_graph=*/false, &block));
   memcpy(block->written, values, bytes);
   gcap_status_t status = take_eager(block, stream);
-  if (status != NULL)
+  if (status != NULL) {
     return gcap_status_join(status, gcap_graph_value_block_end_eager(block, stream, /*is_drained=*/false));
+  }
   *out_block = block;
   return NULL;
 }

@@ -261,8 +261,8 @@ gcap_graph_value_t gcap_graph_values_as_given(const gcap_graph_values_t* values,
 void gcap_graph_values_aim(gcap_graph_values_t* values, const gcap_relocation_t* relocation,
                            const gcap_graph_value_t* given) {
   for (size_t i = 0; i < values->count; ++i) {
-    const gcap_graph_memory_value_t* memory = &values->memory[i];
-    if (memory->bytes != 0) {
+    if (is_in_memory(values, i)) {
+      const gcap_graph_memory_value_t* memory = &values->memory[i];
       if (given != NULL) memcpy(values->in_block + memory->offset, given[i].data, memory->bytes);
       continue;
     }

@@ -71,7 +71,7 @@ gcap_status_t gcap_graph_values_check_same(const gcap_graph_values_t* values, in
 // The present value, of one that arguments carry.
 const gcap_value_bytes_t* gcap_graph_values_present(const gcap_graph_values_t* values,
                                                     const gcap_relocation_t* relocation, size_t value);
-// Any value as a run gives it that has the present one. Points to what the next write or move changes.
+// The present value, in memory or not, as a run would give it. Points to what the next write or move changes.
 gcap_graph_value_t gcap_graph_values_as_given(const gcap_graph_values_t* values, const gcap_relocation_t* relocation,
                                               size_t value);
 // Has the launch that is issued to the stream next find the values in memory that are wanted; at first: those of the

@@ -15,7 +15,7 @@
 typedef struct whole_run {
   gcap_graph_manager_t* manager;
   const gcap_run_t* run;  // in the library's layout
-  void** addresses;       // [run->buffers->count]; NULL: without buffers
+  void** addresses;       // [run->buffers->count + num_values]; NULL: without buffers
   bool is_held;
 } whole_run_t;
 

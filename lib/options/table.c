@@ -38,7 +38,7 @@ static const gcap_option_t provider_rows[] = {
     ROW("graph.max_ids_without_graph", OWN, GCAP, NUMBER, graph.max_ids_without_graph,
         "ids without a graph that are remembered; 0: no limit"),
     ROW("graph.max_variants", OWN, GCAP, NUMBER, graph.max_variants,
-        "most graphs of an id that differ by their guards; 0: no limit"),
+        "most graphs of an id that differ by their guards or by how their buffers lie; 0: no limit"),
     ROW("graph.ledger_calls", OWN, GCAP, CALLS, graph.capture.ledger_calls,
         "newest calls of a capture that its ledger keeps; 0: no ledger"),
     ROW("graph.audit", OWN, GCAP, AUDIT, graph.audit,

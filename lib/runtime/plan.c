@@ -136,9 +136,6 @@ static gcap_status_t run_in_scope(void* user, size_t index) {
 }
 
 static void free_ids(int** ids) { free(*ids); }
-static void drop_block(gcap_graph_value_block_t** block) {
-  gcap_status_ignore(gcap_graph_value_block_destroy(*block));  // beside a failure, or an exception
-}
 
 // Device memory for the values of any of the runs: a rehearsal gets none.
 static gcap_status_t take_block(const planned_runs_t* planned, size_t num_runs, gcap_graph_value_block_t** out_block) {
@@ -168,7 +165,7 @@ static gcap_status_t plan_runs(gcap_runtime_t* runtime, const gcap_run_t* runs, 
   }
   planned_runs_t planned = {.runtime = runtime, .runs = runs, .plan = plan};
   GCAP_RETURN_IF_ERROR(gcap_runtime_get_resources(runtime, &planned.resources));
-  GCAP_AT_SCOPE_END(drop_block) gcap_graph_value_block_t* block = NULL;
+  GCAP_AT_SCOPE_END(gcap_planned_values_drop) gcap_graph_value_block_t* block = NULL;
   if (runtime->own != NULL) GCAP_RETURN_IF_ERROR(take_block(&planned, num_runs, &block));
   planned.block = block;
   GCAP_AT_SCOPE_END(gcap_runtime_end_turn) gcap_runtime_t* turn = gcap_runtime_begin_turn(runtime);

@@ -1,7 +1,7 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
-// A warm-up of a runtime's graphs: the order is the graph module's, the runs are those of the runtime, so of any; or
-// whole runs of a session's.
+// A warm-up of a runtime's graphs. The graph module has the order of the runs. A run is one of the runtime, whoever
+// implements that, or a whole run of a session.
 //
 // Locking: each run takes its turn by itself; whole runs are in the caller's.
 
@@ -26,7 +26,7 @@ static gcap_status_t whole_run_step(void* self, const gcap_run_t* run) {
   return run->work(run->user, /*resources=*/NULL);
 }
 
-// Of a table nobody knows why it reports no graph.
+// gcap does not know why a table reports no graph, and names the possible reasons.
 static gcap_status_t explain(void* self, int id, gcap_graph_question_t question) {
   gcap_runtime_t* runtime = self;
   gcap_status_t why = gcap_runtime_explain(runtime, id, question);

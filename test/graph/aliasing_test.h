@@ -30,9 +30,7 @@ class AliasingTest : public GraphMoving {
   }
   void TearDown() override {
     if (!IsSkipped()) {
-      EXPECT_EQ(gcap_test_count_twins(manager_), 0u) << "an id was captured again that had a graph for the run";
-      GCAP_EXPECT_OK(gcap_graph_manager_destroy(manager_));
-      manager_ = nullptr;
+      DestroyManager();
       GCAP_EXPECT_CUDA(cudaFree(memory_));
       GCAP_EXPECT_CUDA(cudaFreeHost(given_));
       GCAP_EXPECT_CUDA(cudaFreeHost(seen_));

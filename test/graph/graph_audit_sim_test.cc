@@ -37,10 +37,6 @@ class AuditFaults : public AuditTest {
     gcap_allocator_destroy(allocator_);
     AuditTest::TearDown();
   }
-  void DestroyManager() {
-    GCAP_EXPECT_OK(gcap_graph_manager_destroy(manager_));
-    manager_ = nullptr;
-  }
   void CaptureOfBlock() {
     Capture(0, [&](cudaStream_t stream) { return Copy(stream, output_.get(), block_); });
   }

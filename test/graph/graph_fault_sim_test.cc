@@ -34,10 +34,6 @@ class GraphFaults : public ManagerTest {
     job_.reset();
   }
   void CreateWithOptions() { GCAP_ASSERT_OK(gcap_graph_manager_create(&options_, &manager_)); }
-  void DestroyManager() {
-    GCAP_EXPECT_OK(gcap_graph_manager_destroy(manager_));
-    manager_ = nullptr;
-  }
 
   // Issues a captured run up to its end.
   void BeginAndIssue(int id, int value, int times, int* released) {

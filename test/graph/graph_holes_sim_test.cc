@@ -4,7 +4,6 @@
 // drawn programs with drawn holes, whose captures and replays do what eager runs do.
 
 #include <array>
-#include <cstdlib>
 #include <functional>
 #include <memory>
 #include <random>
@@ -18,6 +17,7 @@
 #include "gtest/gtest.h"
 #include "test/base/heap_failure.h"
 #include "test/graph/holes_test.h"
+#include "test/support/environment.h"
 #include "test/support/faults.h"
 #include "test/support/log_catcher.h"
 
@@ -28,7 +28,7 @@ namespace {
 class GraphHolesFaults : public HolesTest {
  protected:
   // x += 1; the function: x += 10; x += 100, in place: what is done twice, or half, shows.
-  HoledWork InPlace() {
+  WorkWith InPlace() {
     hole_.function = [this](const gcap_run_resources_t* resources) { return Add(resources, At(resources), 10); };
     return [this](const gcap_run_resources_t* resources) -> gcap_status_t {
       GCAP_RETURN_IF_ERROR(Add(resources, At(resources), 1));
@@ -85,7 +85,7 @@ class GraphHolesFaults : public HolesTest {
           if (moves && is_replay) std::swap(x_, elsewhere);
           const float before = x_->value();
           const gcap_run_t run = moves ? RunMoving(&buffers, &items) : RunBy();
-          const HoledWork work = InPlace();
+          const WorkWith work = InPlace();
           fault.Arm();
           const Outcome outcome = RunHoled(run, work);
           fault.Disarm();
@@ -122,7 +122,7 @@ TEST_F(GraphHolesFaults, WorkThatIsIssuedInSpiteOfALostSegmentIsNotIssuedAgain) 
     const LogCatcher log;
     CreateManager();
     x_ = std::make_unique<Floats>();
-    const HoledWork work = [this](const gcap_run_resources_t* resources) -> gcap_status_t {
+    const WorkWith work = [this](const gcap_run_resources_t* resources) -> gcap_status_t {
       GCAP_RETURN_IF_ERROR(Add(resources, x_->get(), 1));
       gcap_sim_fail_nth("cudaStreamBeginCapture", 1, cudaErrorUnknown);
       gcap_status_ignore(hole_.Issue(resources));
@@ -150,9 +150,9 @@ TEST_F(GraphHolesFaults, WithoutMemoryForAHoleThereIsNoGraph) {
   const LogCatcher log;
   CreateManager();
   x_ = std::make_unique<Floats>();
-  const HoledWork in_place = InPlace();
+  const WorkWith in_place = InPlace();
   int calls = 0, hits = 0;
-  const HoledWork work = [&](const gcap_run_resources_t* resources) -> gcap_status_t {
+  const WorkWith work = [&](const gcap_run_resources_t* resources) -> gcap_status_t {
     if (++calls > 1) return in_place(resources);
     const HeapFailure no_memory(1);
     gcap_status_ignore(hole_.Issue(resources));  // the work drops what it is told
@@ -170,11 +170,6 @@ TEST_F(GraphHolesFaults, WithoutMemoryForAHoleThereIsNoGraph) {
 }
 
 // --- Drawn programs -------------------------------------------------------------------------------------------------
-
-uint64_t SeedOr(uint64_t seed) {
-  const char* const text = std::getenv("GCAP_SIM_SEED");
-  return text != nullptr ? std::strtoull(text, nullptr, 10) : seed;
-}
 
 constexpr size_t kBuffers = 3;
 
@@ -262,7 +257,7 @@ class GraphHolesDrawn : public HolesTest, public ::testing::WithParamInterface<i
     GCAP_RETURN_IF_ERROR(State(program));
     return Add(resources, resources->addresses[step.to], static_cast<uint64_t>(program->decision));
   }
-  HoledWork WorkOf(Program* program) {
+  WorkWith WorkOf(Program* program) {
     return [this, program](const gcap_run_resources_t* resources) -> gcap_status_t {
       size_t hole = 0;
       for (const DrawnStep& step : program->steps) {
@@ -353,7 +348,7 @@ class GraphHolesDrawn : public HolesTest, public ::testing::WithParamInterface<i
 };
 
 TEST_P(GraphHolesDrawn, EachRunDoesWhatItsStepsSay) {
-  for (int i = 0; i < 10; ++i) RunAll(SeedOr(static_cast<uint64_t>(GetParam() * 10 + i)));
+  for (int i = 0; i < 10; ++i) RunAll(NumberOr("GCAP_SIM_SEED", static_cast<uint64_t>(GetParam() * 10 + i)));
   EXPECT_GT(outcomes_[GCAP_RUN_REPLAYED], 50);
   EXPECT_GT(outcomes_[GCAP_RUN_CAPTURED], 20);
   EXPECT_GT(outcomes_[GCAP_RUN_NOT_DONE], 5);

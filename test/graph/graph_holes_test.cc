@@ -23,7 +23,7 @@ namespace {
 class GraphHoles : public HolesTest {
  protected:
   // x += 1; the function; x += 2.
-  HoledWork AroundHole() {
+  WorkWith AroundHole() {
     return [this](const gcap_run_resources_t* resources) -> gcap_status_t {
       GCAP_RETURN_IF_ERROR(Add(resources, x_.get(), 1));
       GCAP_RETURN_IF_ERROR(hole_.Issue(resources));
@@ -31,7 +31,7 @@ class GraphHoles : public HolesTest {
     };
   }
   // A function that adds ten times what it finds, which the host must know.
-  HoledWork AddTenfold() {
+  WorkWith AddTenfold() {
     return [this](const gcap_run_resources_t* resources) -> gcap_status_t {
       float found = 0;
       GCAP_RETURN_IF_ERROR(ReadFirst(resources, x_.get(), &found));
@@ -45,7 +45,7 @@ class GraphHoles : public HolesTest {
 
   const Floats x_, y_;
   Hole hole_;
-  HoledWork work_;
+  WorkWith work_;
 };
 
 TEST_F(GraphHoles, EachReplayIsLaunchFunctionLaunch) {
@@ -79,7 +79,7 @@ TEST_F(GraphHoles, HolesMayBeAnywhere) {
       return nullptr;
     };
   }
-  const HoledWork work = [&](const gcap_run_resources_t* resources) -> gcap_status_t {
+  const WorkWith work = [&](const gcap_run_resources_t* resources) -> gcap_status_t {
     GCAP_RETURN_IF_ERROR(holes[0].Issue(resources));
     GCAP_RETURN_IF_ERROR(Add(resources, x_.get(), 1));
     for (size_t i = 1; i < 4; ++i) GCAP_RETURN_IF_ERROR(holes[i].Issue(resources));
@@ -95,7 +95,7 @@ TEST_F(GraphHoles, HolesMayBeAnywhere) {
 
 TEST_F(GraphHoles, AGraphOfHolesAloneIsOne) {
   CreateManager();
-  const HoledWork work = [&](const gcap_run_resources_t* resources) { return hole_.Issue(resources); };
+  const WorkWith work = [&](const gcap_run_resources_t* resources) { return hole_.Issue(resources); };
   const LogCatcher log;
   ExpectRun(work, GCAP_RUN_CAPTURED);
   ExpectRun(work, GCAP_RUN_REPLAYED);
@@ -122,7 +122,7 @@ TEST_F(GraphHoles, ACaptureThatFailsBehindAHoleHasDoneNothing) {
   CreateManager();
   const LogCatcher log;
   bool fails = true;
-  const HoledWork work = [&](const gcap_run_resources_t* resources) -> gcap_status_t {
+  const WorkWith work = [&](const gcap_run_resources_t* resources) -> gcap_status_t {
     GCAP_RETURN_IF_ERROR(AroundHole()(resources));
     const bool fails_now = fails;
     fails = false;
@@ -135,10 +135,10 @@ TEST_F(GraphHoles, ACaptureThatFailsBehindAHoleHasDoneNothing) {
 
 TEST_F(GraphHoles, NobodyCallsAFunctionForARecordedRunOrAPlan) {
   CreateManager();
-  const HoledWork work = AroundHole();
+  const WorkWith work = AroundHole();
   gcap_run_t run = RunBy();
-  run.work = CallHoled;
-  run.user = const_cast<HoledWork*>(&work);
+  run.work = IssueWith;
+  run.user = const_cast<WorkWith*>(&work);
   gcap_graph_plan_t plan;
   gcap_graph_plan_init(&plan);
   GCAP_EXPECT_OK(gcap_graph_manager_plan(manager_, &run, 1, &plan));
@@ -176,10 +176,10 @@ TEST_F(GraphHoles, APlanCountsTheSegmentsThatHaveWork) {
 
 TEST_F(GraphHoles, AWarmUpCapturesThem) {
   CreateManager();
-  const HoledWork work = AroundHole();
+  const WorkWith work = AroundHole();
   gcap_run_t run = RunOf(kId, stream_->get());
-  run.work = CallHoled;
-  run.user = const_cast<HoledWork*>(&work);
+  run.work = IssueWith;
+  run.user = const_cast<WorkWith*>(&work);
   GCAP_EXPECT_OK(gcap_graph_manager_warm_up(manager_, &run, 1, nullptr, nullptr));
   EXPECT_TRUE(gcap_graph_manager_is_captured(manager_, kId));
 }
@@ -269,7 +269,7 @@ TEST_F(GraphHoles, ACancelledThreadLeavesTheManagerUsable) {
     pthread_t thread;
     std::function<void()> body = [this] {
       gcap_run_t run = RunBy();
-      run.work = CallHoled;
+      run.work = IssueWith;
       run.user = &work_;
       gcap_status_ignore(gcap_graph_manager_run(manager_, &run));
     };
@@ -354,7 +354,7 @@ TEST_F(GraphHoles, AHoleWithinAHoleIsRefusedInEveryRun) {
 TEST_F(GraphHoles, DataOnTheStackOfTheWorkAreRefused) {
   CreateManager();
   const LogCatcher log;
-  const HoledWork work = [&](const gcap_run_resources_t* resources) {
+  const WorkWith work = [&](const gcap_run_resources_t* resources) {
     Hole local;
     local.name = "local";
     return local.Issue(resources);
@@ -390,7 +390,7 @@ TEST_F(GraphHoles, EachUnjoinedForkIsNamed) {
   const RawStream first, second, joined;
   const cudaStream_t streams[] = {first.get(), second.get(), joined.get()};
   int line = 0;
-  const HoledWork work = [&](const gcap_run_resources_t* resources) -> gcap_status_t {
+  const WorkWith work = [&](const gcap_run_resources_t* resources) -> gcap_status_t {
     gcap_capture_t* capture = gcap_capture_current();
     GCAP_RETURN_IF_ERROR(Add(resources, x_.get(), 1));
     GCAP_RETURN_IF_ERROR(gcap_capture_fork(capture, streams, 3));
@@ -424,7 +424,7 @@ TEST_F(GraphHoles, AForkThatNobodyKnowsIsRefusedByTheDriver) {
   const RawStream forked;
   cudaEvent_t event = nullptr;
   GCAP_EXPECT_CUDA(cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
-  const HoledWork work = [&](const gcap_run_resources_t* resources) -> gcap_status_t {
+  const WorkWith work = [&](const gcap_run_resources_t* resources) -> gcap_status_t {
     GCAP_RETURN_IF_ERROR(Add(resources, x_.get(), 1));
     GCAP_RETURN_IF_ERROR(GCAP_CUDA(cudaEventRecord(event, resources->cuda_stream)));
     GCAP_RETURN_IF_ERROR(GCAP_CUDA(cudaStreamWaitEvent(forked.get(), event, 0)));
@@ -444,7 +444,7 @@ TEST_F(GraphHoles, StreamsAreForkedAgainBehindAHole) {
   CreateManager();
   const RawStream forked;
   const cudaStream_t stream = forked.get();
-  const HoledWork work = [&](const gcap_run_resources_t* resources) -> gcap_status_t {
+  const WorkWith work = [&](const gcap_run_resources_t* resources) -> gcap_status_t {
     gcap_capture_t* capture = gcap_capture_current();
     for (int part = 0; part < 2; ++part) {
       GCAP_RETURN_IF_ERROR(gcap_capture_fork(capture, &stream, 1));
@@ -466,7 +466,7 @@ TEST_F(GraphHoles, AForkFromBeforeAHoleIsNoForkBehindIt) {
   CreateManager();
   const RawStream forked;
   const cudaStream_t stream = forked.get();
-  const HoledWork work = [&](const gcap_run_resources_t* resources) -> gcap_status_t {
+  const WorkWith work = [&](const gcap_run_resources_t* resources) -> gcap_status_t {
     gcap_capture_t* capture = gcap_capture_current();
     GCAP_RETURN_IF_ERROR(gcap_capture_fork(capture, &stream, 1));
     GCAP_RETURN_IF_ERROR(AddTo(stream, y_.get(), y_.get(), 5));
@@ -482,7 +482,7 @@ TEST_F(GraphHoles, AHoleOnAForkedStreamIsRefused) {
   CreateManager();
   const RawStream forked;
   const cudaStream_t stream = forked.get();
-  const HoledWork work = [&](const gcap_run_resources_t* resources) -> gcap_status_t {
+  const WorkWith work = [&](const gcap_run_resources_t* resources) -> gcap_status_t {
     gcap_capture_t* capture = gcap_capture_current();
     GCAP_RETURN_IF_ERROR(gcap_capture_fork(capture, &stream, 1));
     gcap_run_resources_t there = *resources;
@@ -499,7 +499,7 @@ TEST_F(GraphHoles, AHoleOnAForkedStreamIsRefused) {
 TEST_F(GraphHoles, NothingElseOfTheManagerRunsInAHole) {
   CaptureAroundHole();
   const Hole other_hole;
-  const HoledWork plain = [this](const gcap_run_resources_t* resources) { return Add(resources, y_.get(), 1); };
+  const WorkWith plain = [this](const gcap_run_resources_t* resources) { return Add(resources, y_.get(), 1); };
   ExpectRun(plain, GCAP_RUN_CAPTURED, 4);
   const auto try_all = [&] {
     gcap_run_result_t result;
@@ -547,11 +547,11 @@ TEST_F(GraphHoles, AnotherManagerRunsInAHole) {
   CaptureAroundHole();
   gcap_graph_manager_t* other = nullptr;
   GCAP_ASSERT_OK(gcap_graph_manager_create(&options_, &other));
-  const HoledWork plain = [this](const gcap_run_resources_t* resources) { return Add(resources, y_.get(), 1); };
+  const WorkWith plain = [this](const gcap_run_resources_t* resources) { return Add(resources, y_.get(), 1); };
   hole_.function = [&](const gcap_run_resources_t* resources) {
     gcap_run_t run = RunOf(1, resources->cuda_stream);
-    run.work = CallHoled;
-    run.user = const_cast<HoledWork*>(&plain);
+    run.work = IssueWith;
+    run.user = const_cast<WorkWith*>(&plain);
     return gcap_graph_manager_run(other, &run);
   };
   ExpectRun(AroundHole(), GCAP_RUN_REPLAYED);
@@ -584,7 +584,7 @@ TEST_F(GraphHoles, AReplayElsewhereIsThereAsAWhole) {
 TEST_F(GraphHoles, GuardsAreLookedAtBeforeTheFirstSegment) {
   CreateManager();
   int addend = 5;
-  const HoledWork work = [&](const gcap_run_resources_t* resources) -> gcap_status_t {
+  const WorkWith work = [&](const gcap_run_resources_t* resources) -> gcap_status_t {
     gcap_graph_guard_t guard;
     gcap_graph_guard_init(&guard);
     guard.name = "addend";
@@ -613,7 +613,7 @@ TEST_F(GraphHoles, ARecaptureMakesNewExecutables) {
   CreateManager();
   int addend = 1;
   bool has_hole = true;
-  const HoledWork work = [&](const gcap_run_resources_t* resources) -> gcap_status_t {
+  const WorkWith work = [&](const gcap_run_resources_t* resources) -> gcap_status_t {
     GCAP_RETURN_IF_ERROR(Add(resources, x_.get(), static_cast<uint64_t>(addend)));
     if (has_hole) GCAP_RETURN_IF_ERROR(hole_.Issue(resources));
     return Add(resources, x_.get(), static_cast<uint64_t>(addend));
@@ -648,7 +648,7 @@ TEST_F(GraphHoles, ABudgetCountsAGraphWithItsHolesOnce) {
 TEST_F(GraphHoles, WhatTheCaptureKeepsLivesWithAllSegments) {
   CreateManager();
   int released = 0;
-  const HoledWork work = [&](const gcap_run_resources_t* resources) -> gcap_status_t {
+  const WorkWith work = [&](const gcap_run_resources_t* resources) -> gcap_status_t {
     GCAP_RETURN_IF_ERROR(gcap_capture_retain(gcap_capture_current(), CountRelease, nullptr, &released));
     GCAP_RETURN_IF_ERROR(hole_.Issue(resources));
     return gcap_capture_retain(gcap_capture_current(), CountRelease, nullptr, &released);
@@ -676,7 +676,7 @@ class GraphHolesMoving : public GraphHoles {
     return RunHoled(run, step_);
   }
 
-  HoledWork step_ = [this](const gcap_run_resources_t* resources) -> gcap_status_t {
+  WorkWith step_ = [this](const gcap_run_resources_t* resources) -> gcap_status_t {
     uint64_t addend = 1;
     if (resources->num_values != 0) addend = *static_cast<const uint64_t*>(resources->values[0]);
     GCAP_RETURN_IF_ERROR(AddTo(resources->cuda_stream, resources->addresses[0], resources->addresses[1], addend));

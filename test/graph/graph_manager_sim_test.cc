@@ -34,11 +34,6 @@ class GraphManagerSim : public ManagerTest {
     GCAP_EXPECT_OK(Replay(manager_, id, true));
     EXPECT_EQ(job->output(), 200);
   }
-
-  void DestroyManager() {
-    GCAP_EXPECT_OK(gcap_graph_manager_destroy(manager_));
-    manager_ = nullptr;
-  }
 };
 
 TEST_F(GraphManagerSim, FaultsOfBeginRunMakeItAnEagerRun) {

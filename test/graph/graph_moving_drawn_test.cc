@@ -5,9 +5,8 @@
 // follow, of which each shard takes its share; GCAP_TEST_REPLAYS how often a graph that moves is replayed elsewhere
 // beyond the first runs, which costs less than another work.
 
-#include <cstdlib>
-
 #include "test/support/device_test.h"
+#include "test/support/environment.h"
 #include "test/support/log_catcher.h"
 #include "test/support/moves/drawn_moves.h"
 
@@ -17,18 +16,13 @@ namespace {
 
 constexpr unsigned long long kRounds = 2000, kReplays = 2;
 
-unsigned long long NumberOf(const char* variable, unsigned long long otherwise) {
-  const char* const text = std::getenv(variable);
-  return text != nullptr && *text != '\0' ? std::strtoull(text, nullptr, 10) : otherwise;
-}
-
 class GraphMovingDrawn : public DeviceTest, public ::testing::WithParamInterface<unsigned> {};
 
 constexpr unsigned kShards = 4;
 
 TEST_P(GraphMovingDrawn, EachRunIsAsTheWorkAlone) {
-  const unsigned long long first = NumberOf("GCAP_SIM_SEED", 1), rounds = NumberOf("GCAP_TEST_ROUNDS", kRounds);
-  const unsigned more = static_cast<unsigned>(NumberOf("GCAP_TEST_REPLAYS", kReplays));
+  const unsigned long long first = NumberOr("GCAP_SIM_SEED", 1), rounds = NumberOr("GCAP_TEST_ROUNDS", kRounds);
+  const unsigned more = static_cast<unsigned>(NumberOr("GCAP_TEST_REPLAYS", kReplays));
   drawn_counts_t counts = {};
   const LogCatcher log;  // of why graphs stay
   for (unsigned long long seed = first + GetParam(); seed < first + rounds; seed += kShards) {
@@ -47,7 +41,7 @@ TEST_P(GraphMovingDrawn, EachRunIsAsTheWorkAlone) {
 
 // As the fuzz target moves does.
 TEST_P(GraphMovingDrawn, EachRunOfSeveralIdsIsAsTheWorkAlone) {
-  const unsigned long long first = NumberOf("GCAP_SIM_SEED", 1), rounds = NumberOf("GCAP_TEST_ROUNDS", kRounds) / 20;
+  const unsigned long long first = NumberOr("GCAP_SIM_SEED", 1), rounds = NumberOr("GCAP_TEST_ROUNDS", kRounds) / 20;
   drawn_counts_t counts = {};
   const LogCatcher log;
   for (unsigned long long seed = first + GetParam(); seed < first + rounds; seed += kShards) {

@@ -10,13 +10,13 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
 #include <random>
 #include <set>
 
 #include "test/graph/guarded_test.h"
 #include "test/graph/values_rig.h"
+#include "test/support/environment.h"
 #include "test/support/log_catcher.h"
 
 namespace gcap {
@@ -366,15 +366,10 @@ class GraphStepsDrawn : public GraphValues {
   Seen issued_ = {};  // by the last call of the work
 };
 
-unsigned long NumberOf(const char* variable, unsigned long otherwise) {
-  const char* const text = std::getenv(variable);
-  return text != nullptr && *text != '\0' ? std::strtoul(text, nullptr, 10) : otherwise;
-}
-
 // GCAP_SIM_SEED is the first seed, GCAP_TEST_ROUNDS how many runs there are.
 TEST_F(GraphStepsDrawn, EachRunIsThatOfItsOwnStep) {
   constexpr unsigned long kRounds = 3000;
-  const unsigned long first = NumberOf("GCAP_SIM_SEED", 1), rounds = NumberOf("GCAP_TEST_ROUNDS", kRounds);
+  const unsigned long first = NumberOr("GCAP_SIM_SEED", 1), rounds = NumberOr("GCAP_TEST_ROUNDS", kRounds);
   for (size_t i = 0; i < kPlaces; ++i) places_.push_back(std::make_unique<Floats>(0.0f));
   for (unsigned long seed = first; steps_ < rounds && !HasFailure(); ++seed) Play(seed);
   GCAP_EXPECT_OK(gcap_graph_manager_destroy(manager_));

@@ -5,11 +5,11 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <cstdlib>
 #include <random>
 
 #include "gcap_sim.h"
 #include "test/graph/values_rig.h"
+#include "test/support/environment.h"
 #include "test/support/faults.h"
 #include "test/support/log_catcher.h"
 
@@ -239,15 +239,10 @@ class GraphValuesDrawn : public GraphValues {
   unsigned long replays_ = 0, others_ = 0, plain_eager_ = 0;
 };
 
-unsigned long NumberOf(const char* variable, unsigned long otherwise) {
-  const char* const text = std::getenv(variable);
-  return text != nullptr && *text != '\0' ? std::strtoul(text, nullptr, 10) : otherwise;
-}
-
 // GCAP_SIM_SEED is the first seed, GCAP_TEST_ROUNDS how many follow.
 TEST_F(GraphValuesDrawn, EachRunIsAsTheWorkAlone) {
   constexpr unsigned long kRounds = 500;
-  const unsigned long first = NumberOf("GCAP_SIM_SEED", 1), rounds = NumberOf("GCAP_TEST_ROUNDS", kRounds);
+  const unsigned long first = NumberOr("GCAP_SIM_SEED", 1), rounds = NumberOr("GCAP_TEST_ROUNDS", kRounds);
   for (int i = 0; i < 4; ++i) places_.push_back(std::make_unique<Floats>(0.0f));
   for (unsigned long seed = first; seed < first + rounds && !HasFailure(); ++seed) Play(static_cast<unsigned>(seed));
   places_.clear();

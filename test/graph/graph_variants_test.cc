@@ -13,6 +13,7 @@
 #include "gcap/graph_buffers.h"
 #include "gtest/gtest.h"
 #include "test/graph/guarded_test.h"
+#include "test/support/environment.h"
 #include "test/support/log_catcher.h"
 
 namespace gcap {
@@ -50,7 +51,7 @@ TEST_F(GraphVariants, ThatAlternateAreEachCapturedOnce) {
   CreateKeyed();
   const std::vector<int> decisions = {1, 2, 3};
   for (const int decision : decisions) EXPECT_EQ(RunFor(0, decision), GCAP_RUN_CAPTURED);
-  const int rounds = RoundsOr(1000);
+  const int rounds = static_cast<int>(NumberOr("GCAP_TEST_ROUNDS", 1000));
   for (int round = 0; round < rounds; ++round) ExpectAllReplay(0, decisions);
   const gcap_graph_info_t info = Info(0);
   EXPECT_EQ(info.captures, 3u);
@@ -427,7 +428,7 @@ TEST_F(GraphVariants, OfDrawnDecisionsAreAlwaysThoseOfTheStep) {
       Asked asked;
     } now;
     const int places[3] = {};
-    for (int step = 0; step < RoundsOr(12000) / 6; ++step) {
+    for (int step = 0; step < static_cast<int>(NumberOr("GCAP_TEST_ROUNDS", 12000)) / 6; ++step) {
       switch (draw() % 5) {
         case 0: now.integer = static_cast<int32_t>(draw() % 9); break;
         case 1: now.pointer = &places[draw() % 3]; break;

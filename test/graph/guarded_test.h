@@ -5,7 +5,6 @@
 #define GCAP_TEST_GRAPH_GUARDED_TEST_H_
 
 #include <atomic>
-#include <cstdlib>
 #include <functional>
 #include <limits>
 #include <type_traits>
@@ -16,12 +15,6 @@
 
 namespace gcap {
 namespace testing {
-
-// How often a test repeats itself: .ci/weekly asks for more.
-inline int RoundsOr(int rounds) {
-  const char* const text = std::getenv("GCAP_TEST_ROUNDS");
-  return text != nullptr ? std::atoi(text) : rounds;
-}
 
 // A function of a guard, which answers as it is told.
 struct Asked {
@@ -100,13 +93,6 @@ class GuardedTest : public KeyedTest {
     run.user = const_cast<Function*>(&work);
     return Outcome(gcap_graph_manager_run(manager_, &run));
   }
-  // Before streams that its graphs use.
-  void DestroyManager() {
-    EXPECT_EQ(gcap_test_count_twins(manager_), 0u) << "an id was captured again that had a graph for the run";
-    GCAP_EXPECT_OK(gcap_graph_manager_destroy(manager_));
-    manager_ = nullptr;
-  }
-
   const RawStream other_;
 };
 

@@ -14,15 +14,9 @@
 namespace gcap {
 namespace testing {
 
-using HoledWork = std::function<gcap_status_t(const gcap_run_resources_t*)>;
-
-inline gcap_status_t CallHoled(void* work, const gcap_run_resources_t* resources) {
-  return (*static_cast<const HoledWork*>(work))(resources);
-}
-
 // What a hole does, which lives as long as the graph.
 struct Hole {
-  HoledWork function = [](const gcap_run_resources_t*) -> gcap_status_t { return nullptr; };
+  WorkWith function = [](const gcap_run_resources_t*) -> gcap_status_t { return nullptr; };
   int calls = 0;
   const char* name = "hole";
 
@@ -64,10 +58,6 @@ class HolesTest : public ManagerTest {
     options_.min_num_runs_before_capture = 0;
   }
   void CreateManager() { GCAP_ASSERT_OK(gcap_graph_manager_create(&options_, &manager_)); }
-  void DestroyManager() {
-    GCAP_EXPECT_OK(gcap_graph_manager_destroy(manager_));
-    manager_ = nullptr;
-  }
 
   gcap_run_t RunBy(int id = kId) {
     gcap_run_t run = RunOf(id, stream_->get(), /*synchronize=*/true);
@@ -75,13 +65,13 @@ class HolesTest : public ManagerTest {
     gcap_run_result_init(&result_);
     return run;
   }
-  Outcome RunHoled(gcap_run_t run, const HoledWork& work) {
-    run.work = CallHoled;
-    run.user = const_cast<HoledWork*>(&work);
+  Outcome RunHoled(gcap_run_t run, const WorkWith& work) {
+    run.work = IssueWith;
+    run.user = const_cast<WorkWith*>(&work);
     return Outcome(gcap_graph_manager_run(manager_, &run));
   }
   // Such a run, which must go this way.
-  void ExpectRun(const HoledWork& work, gcap_run_outcome_t outcome, int id = kId) {
+  void ExpectRun(const WorkWith& work, gcap_run_outcome_t outcome, int id = kId) {
     const Outcome run = RunHoled(RunBy(id), work);
     EXPECT_TRUE(run.ok()) << run.message;
     EXPECT_EQ(result_.outcome, outcome);

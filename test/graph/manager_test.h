@@ -35,8 +35,7 @@ class ManagerTest : public DeviceTest {
   }
   void TearDown() override {
     if (IsSkipped()) return;
-    EXPECT_EQ(gcap_test_count_twins(manager_), 0u) << "an id was captured again that had a graph for the run";
-    GCAP_EXPECT_OK(gcap_graph_manager_destroy(manager_));
+    DestroyManager();
     EXPECT_FALSE(gcap_thread_is_capturing());
     EXPECT_EQ(gcap_capture_gate_num_inside(), 0u);
     EXPECT_EQ(cudaPeekAtLastError(), cudaSuccess);
@@ -52,6 +51,13 @@ class ManagerTest : public DeviceTest {
     options.min_num_runs_before_capture = min_runs;
     options.backoff_runs = backoff_runs;
     GCAP_ASSERT_OK(gcap_graph_manager_create(&options, &manager_));
+  }
+
+  // Before what its graphs use.
+  void DestroyManager() {
+    EXPECT_EQ(gcap_test_count_twins(manager_), 0u) << "an id was captured again that had a graph for the run";
+    GCAP_EXPECT_OK(gcap_graph_manager_destroy(manager_));
+    manager_ = nullptr;
   }
 
   // Opens a run, which must succeed, and says how to execute it.

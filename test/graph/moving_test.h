@@ -65,6 +65,12 @@ class Floats {
 // What issues the work of a run on buffers at these addresses.
 using WorkOn = std::function<gcap_status_t(cudaStream_t, void* const*)>;
 
+// What issues the work of a run with all that the work gets, and the gcap_work_t that calls it.
+using WorkWith = std::function<gcap_status_t(const gcap_run_resources_t*)>;
+inline gcap_status_t IssueWith(void* work, const gcap_run_resources_t* resources) {
+  return (*static_cast<const WorkWith*>(work))(resources);
+}
+
 template <typename... Args>
 gcap_status_t LaunchKernel(cudaStream_t stream, const void* kernel, Args... args) {
   void* pointers[] = {&args...};

@@ -36,8 +36,6 @@ T Read(const gcap_run_resources_t* resources, size_t value) {
   return number;
 }
 
-using WorkWith = std::function<gcap_status_t(const gcap_run_resources_t*)>;
-
 class GraphValues : public GraphMoving {
  protected:
   void SetUp() override {
@@ -52,9 +50,6 @@ class GraphValues : public GraphMoving {
     GraphMoving::TearDown();
   }
 
-  static gcap_status_t IssueWith(void* work, const gcap_run_resources_t* resources) {
-    return (*static_cast<const WorkWith*>(work))(resources);
-  }
   static gcap_graph_buffers_t With(const std::vector<gcap_graph_value_t>& values,
                                    const std::vector<gcap_graph_buffer_t>& items = {}) {
     gcap_graph_buffers_t buffers = BuffersOf(items);

@@ -146,9 +146,9 @@ typedef struct gcap_warm_up_run {
 // Runs the model with each of `runs` until the calling thread has a graph of each graph id, so that the next run of
 // each is a replay. In rounds: first all ids run eagerly, then all are captured, the one that needs the most memory
 // first, and behind all others those with capture_only, which find what the others needed. This executes the model
-// several times; gcap_session_run executes the model once. One line in the log, at
-// GCAP_LOG_INFO, counts what these runs were the first to need: stream attachments such as library handles, plans,
-// allocations from the driver. A capture that met one makes the line a warning.
+// several times; gcap_session_run executes the model once. One line in the log, at GCAP_LOG_INFO, counts what these
+// runs were the first to need: stream attachments such as library handles, plans, allocations from the driver. A
+// capture that met one makes the line a warning.
 //   FAILED_PRECONDITION  the EP does not capture graphs, or an id is GCAP_GRAPH_ID_NONE; or as gcap_session_run
 //   UNAVAILABLE          as gcap_graph_manager_warm_up
 //   RESOURCE_EXHAUSTED   no host memory

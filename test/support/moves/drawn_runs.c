@@ -182,13 +182,6 @@ static void bind_to(player_t* player, known_t* known, size_t buffer, char* addre
   }
 }
 
-// Of buffers that lay in several ways there are several graphs, each at buffers of its own.
-static bool has_several(const player_t* player, const known_t* known) {
-  gcap_graph_info_t info;
-  gcap_graph_manager_get_info(player->manager, known->id, &info);
-  return info.graphs > 1;
-}
-
 // Where the graph is. A graph that was evicted is not launched, and one of several is not either.
 static bool replay(player_t* player, known_t* known) {
   gcap_run_t run;
@@ -200,7 +193,7 @@ static bool replay(player_t* player, known_t* known) {
   const drawn_layout_t layout = known->bound;
   known->work.layout = DRAWN_LAYOUTS;
   gcap_status_t status = gcap_graph_manager_replay(player->manager, &run, &is_replayed);
-  if (status != NULL && has_several(player, known)) return is_refused(player, known, "a replay", status);
+  if (status != NULL && has_several_graphs(player, known)) return is_refused(player, known, "a replay", status);
   if (!expect_ok(player, known, "a replay", status)) return false;
   player->counts->replays += is_replayed;
   if (!is_replayed) known->is_bound = false;
