@@ -104,10 +104,10 @@ static gcap_status_t try_to_update(gcap_graph_slot_t* slot, gcap_graph_captured_
                               slot->id);
 }
 
-static size_t count_nodes(const gcap_contents_t* contents, size_t graph) {
-  size_t count = 0;
-  for (size_t i = 0; i < contents->count; ++i) count += contents->nodes[i].graph == graph;
-  return count;
+bool gcap_graph_has_nodes(const gcap_contents_t* contents, size_t segment) {
+  size_t i = 0;
+  while (i < contents->count && contents->nodes[i].graph != segment) ++i;
+  return i < contents->count;
 }
 
 // Gives the segments before the last one executables. One without nodes needs none.
@@ -115,9 +115,9 @@ static gcap_status_t instantiate_segments(gcap_graph_captured_t* captured) {
   gcap_graph_holes_t* holes = captured->holes;
   const size_t count = holes->list.count;
   holes->execs[count] = captured->exec;
-  holes->is_last_empty = count_nodes(&captured->contents, count) == 0;
+  holes->is_last_empty = !gcap_graph_has_nodes(&captured->contents, count);
   for (size_t i = 0; i < count; ++i) {
-    if (count_nodes(&captured->contents, i) == 0) continue;
+    if (!gcap_graph_has_nodes(&captured->contents, i)) continue;
     const gcap_graph_cost_watch_t watch = gcap_graph_cost_begin(captured->device_id, 0, /*may_measure=*/false);
     gcap_status_t status = instantiate(holes->list.items[i].before, &holes->execs[i]);
     gcap_graph_cost_end(&watch, status == NULL);

@@ -28,7 +28,7 @@ static const gcap_sized_type_t guard_type = GCAP_SIZED_TYPE(gcap_graph_guard);
 
 static _Thread_local unsigned num_eager_runs;
 static _Thread_local bool is_asking;
-static _Thread_local const void* work_frame;  // gcap_graph_enter_work
+static _Thread_local const gcap_graph_work_call_t* innermost_work;
 
 // Further away it is another stack.
 #define MAX_WORK_BYTES ((size_t)1 << 20)
@@ -36,10 +36,20 @@ static _Thread_local const void* work_frame;  // gcap_graph_enter_work
 void gcap_graph_eager_run_begins(void) { ++num_eager_runs; }
 void gcap_graph_eager_run_ends(void) { --num_eager_runs; }
 
-const void* gcap_graph_enter_work(const void* frame) {
-  const void* outer = work_frame;
-  work_frame = frame;
-  return outer;
+void gcap_graph_enter_work(gcap_graph_work_call_t* call) {
+  call->outer = innermost_work;
+  innermost_work = call;
+}
+
+void gcap_graph_leave_work(gcap_graph_work_call_t* call) { innermost_work = call->outer; }
+
+gcap_status_t gcap_graph_refuse_in_work(const gcap_graph_manager_t* manager) {
+  const gcap_graph_work_call_t* call = innermost_work;
+  while (call != NULL && call->manager != manager) call = call->outer;
+  if (call == NULL) return NULL;
+  return GCAP_STATUS(GCAP_FAILED_PRECONDITION,
+                     "a run is begun by the work of another one of the same graph manager, which has not returned: "
+                     "begin it before or behind that one, or give it a manager, or a runtime, of its own");
 }
 
 gcap_status_t gcap_graph_refuse_in_guard(const char* operation) {
@@ -91,7 +101,8 @@ static gcap_status_t check_integer(const gcap_graph_guard_t* guard) {
 
 // A variable of the work, on the stack of its thread.
 bool gcap_graph_is_on_stack_of_work(const void* variable) {
-  const uintptr_t address = (uintptr_t)variable, end = (uintptr_t)work_frame;
+  const uintptr_t address = (uintptr_t)variable;
+  const uintptr_t end = innermost_work != NULL ? (uintptr_t)innermost_work->frame : 0;
   const uintptr_t begin = (uintptr_t)__builtin_frame_address(0);
   return address >= begin && address < end && end - begin <= MAX_WORK_BYTES;
 }

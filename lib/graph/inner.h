@@ -91,10 +91,19 @@ void gcap_run_give_addresses(const gcap_graph_buffers_t* buffers, void* const* a
 
 // --- The work of a run -----------------------------------------------------------------------------------------------
 
-// Says in which frame this thread calls the work of a run, and gives the frame before, for afterwards: what lies deeper
-// on the stack is gone when the work has returned, which a guard must not look at. NULL: in none.
-const void* gcap_graph_enter_work(const void* frame);
-static inline void gcap_graph_leave_work(const void** outer) { gcap_graph_enter_work(*outer); }
+// A call of the work of a run in one call, on its thread's stack.
+typedef struct gcap_graph_work_call {
+  const void* frame;  // what lies deeper on the stack is gone when the work has returned: a guard must not look there
+  const gcap_graph_manager_t* manager;  // that has the run open; NULL: none of gcap's
+  const struct gcap_graph_work_call* outer;
+} gcap_graph_work_call_t;
+
+void gcap_graph_enter_work(gcap_graph_work_call_t* call);
+void gcap_graph_leave_work(gcap_graph_work_call_t* call);
+
+// FAILED_PRECONDITION while this thread is in the work of such a run of the manager, whose begin would abort it; else
+// NULL.
+gcap_status_t gcap_graph_refuse_in_work(const gcap_graph_manager_t* manager) GCAP_NODISCARD;
 
 // FAILED_PRECONDITION while the thread is in the function of a hole; else NULL.
 gcap_status_t gcap_graph_refuse_in_hole(const char* operation) GCAP_NODISCARD;

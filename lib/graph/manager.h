@@ -228,6 +228,8 @@ typedef struct gcap_graph_build {
 gcap_status_t gcap_graph_captured_build(const gcap_graph_manager_t* manager, gcap_graph_slot_t* slot,
                                         gcap_graph_open_run_t* run, cudaGraph_t source, gcap_retained_t* retained,
                                         gcap_graph_build_t* out_build);
+// Whether a segment has nodes: one without gets no executable, unless it is the last one.
+bool gcap_graph_has_nodes(const gcap_contents_t* contents, size_t segment);
 // The executables of its segments.
 static inline const cudaGraphExec_t* gcap_graph_execs(const gcap_graph_captured_t* captured) {
   return captured->holes != NULL ? captured->holes->execs : &captured->exec;

@@ -473,6 +473,7 @@ gcap_status_t gcap_graph_begin(gcap_graph_manager_t* manager, const gcap_run_t* 
                                void** out_addresses) {
   *out_kind = GCAP_GRAPH_RUN_EAGER;
   GCAP_RETURN_IF_ERROR(gcap_graph_refuse_in_guard("the begin of a run"));
+  GCAP_RETURN_IF_ERROR(gcap_graph_refuse_in_work(manager));
   GCAP_RETURN_IF_ERROR(gcap_graph_check_id(run));
   GCAP_RETURN_IF_ERROR(gcap_run_check_capture_only(run));
   GCAP_RETURN_IF_ERROR(gcap_graph_bindings_check(run->bindings, run->num_bindings));

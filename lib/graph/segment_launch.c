@@ -64,10 +64,13 @@ static gcap_status_t call_without_mutex(gcap_graph_manager_t* manager, const gca
   return status;
 }
 
+// Who sees CAPTURE_INVALIDATED issues the run again, and segments of it were launched: the capture is another one, of
+// the function's own.
 static __attribute__((noinline)) gcap_status_t name_hole(const gcap_graph_captured_t* captured, size_t index,
                                                          gcap_status_t status) {
-  return gcap_status_annotate(status, gcap_status_code(status), "graph id %d, hole '%s'", captured->id,
-                              captured->holes->list.items[index].name);
+  const gcap_code_t code = gcap_status_code(status);
+  return gcap_status_annotate(status, code == GCAP_CAPTURE_INVALIDATED ? GCAP_CUDA_ERROR : code,
+                              "graph id %d, hole '%s'", captured->id, captured->holes->list.items[index].name);
 }
 
 static gcap_status_t call(gcap_graph_manager_t* manager, const gcap_graph_captured_t* captured, size_t index,

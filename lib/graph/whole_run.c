@@ -36,6 +36,14 @@ static void end_run_on_unwind(gcap_graph_manager_t** unfinished) {
   gcap_status_ignore(gcap_graph_manager_end_run(*unfinished, NULL, left));  // the exception tells
 }
 
+static gcap_status_t call_work(const gcap_graph_manager_t* manager, const gcap_run_t* run,
+                               const gcap_run_resources_t* resources) {
+  GCAP_AT_SCOPE_END(gcap_graph_leave_work)
+  gcap_graph_work_call_t call = {.frame = __builtin_frame_address(0), .manager = manager};
+  gcap_graph_enter_work(&call);
+  return run->work(run->user, resources);
+}
+
 static gcap_status_t issue_step(void* self, int id, gcap_run_result_t* result, gcap_graph_run_kind_t* out_kind) {
   whole_run_t* whole = self;
   gcap_graph_manager_t* manager = whole->manager;
@@ -46,12 +54,10 @@ static gcap_status_t issue_step(void* self, int id, gcap_run_result_t* result, g
   gcap_run_result_init(result);
   GCAP_RETURN_IF_ERROR(gcap_graph_begin(manager, &run, out_kind, whole->addresses));
   GCAP_AT_SCOPE_END(end_run_on_unwind) gcap_graph_manager_t* unfinished = manager;
-  GCAP_AT_SCOPE_END(gcap_graph_leave_work) const void* outer = gcap_graph_enter_work(__builtin_frame_address(0));
-  (void)outer;
   gcap_run_resources_t resources = {.struct_size = sizeof(resources), .cuda_stream = run.stream};
   gcap_run_give_addresses(run.buffers, whole->addresses, &resources);
   gcap_status_t status = gcap_run_keep_addresses(*out_kind, &resources);
-  if (status == NULL) status = run.work(run.user, &resources);
+  if (status == NULL) status = call_work(manager, &run, &resources);
   unfinished = NULL;
   return gcap_graph_end(manager, run.synchronize, status, result);
 }

@@ -208,6 +208,7 @@ static gcap_status_t begin_run(void* self, const gcap_run_t* run, gcap_graph_run
   GCAP_RETURN_IF_ERROR(gcap_thread_contexts_get(runtime->contexts, &context));
   gcap_stream_t* stream = gcap_thread_context_stream(context);
   gcap_graph_manager_t* graphs = gcap_thread_context_graphs(context);
+  GCAP_RETURN_IF_ERROR(gcap_graph_refuse_in_work(graphs));  // before the scratch of the run that is open ends
   gcap_run_t own = *run;
   own.stream = gcap_stream_handle(stream);
   if (!runtime->options.enable_cuda_graph) gcap_run_as_step(&own, GCAP_GRAPH_ID_NONE);
@@ -279,17 +280,18 @@ static __attribute__((noinline)) gcap_status_t replay_and_wait(gcap_thread_conte
   gcap_run_t launch = *run;
   launch.synchronize = false;
   gcap_status_t status = gcap_graph_manager_replay(gcap_thread_context_graphs(context), &launch, out_replayed);
-  if (status != NULL || !*out_replayed) return status;
+  if (status != NULL || (out_replayed != NULL && !*out_replayed)) return status;
   return gcap_stream_end_run(gcap_thread_context_stream(context), /*synchronize=*/true);
 }
 
+// `out_replayed` NULL: the manager says why there is nothing to replay.
 static gcap_status_t replay(void* self, const gcap_run_t* run, bool* out_replayed) {
   gcap_own_runtime_t* runtime = self;
   gcap_thread_context_t* context = gcap_affine_recall(runtime->contexts_serial);
   if (context == NULL) GCAP_RETURN_IF_ERROR(gcap_thread_contexts_get(runtime->contexts, &context));
   if (run->synchronize && run->stream == GCAP_RUN_OWN_STREAM) return replay_and_wait(context, run, out_replayed);
   gcap_status_t status = gcap_graph_manager_replay(gcap_thread_context_graphs(context), run, out_replayed);
-  if (status != NULL || !*out_replayed) return status;
+  if (status != NULL || (out_replayed != NULL && !*out_replayed)) return status;
   return gcap_stream_end_run(gcap_thread_context_stream(context), /*synchronize=*/false);
 }
 

@@ -262,7 +262,7 @@ gcap_status_t gcap_runtime_end_run(gcap_runtime_t* runtime, const gcap_run_t* ru
   return gcap_status_join(status, bad);
 }
 
-// Why a graph was not replayed, for a caller who counts on it.
+// Why a table did not replay a graph, for a caller who counts on it.
 static gcap_status_t not_replayed(gcap_runtime_t* runtime, const gcap_run_t* run) {
   gcap_status_t why = NULL;
   if (run->key != NULL) {
@@ -272,7 +272,8 @@ static gcap_status_t not_replayed(gcap_runtime_t* runtime, const gcap_run_t* run
   if (run->buffers != NULL) why = gcap_runtime_explain(runtime, run->id, GCAP_GRAPH_WHY_NOT_MOVABLE);
   if (why != NULL) return why;
   if (gcap_runtime_is_captured(runtime, run->id)) {
-    return GCAP_STATUS(GCAP_FAILED_PRECONDITION, "graph id %d cannot be moved to the buffers of the run", run->id);
+    return GCAP_STATUS(GCAP_FAILED_PRECONDITION, "graph id %d %s", run->id,
+                       run->buffers != NULL ? "cannot be moved to the buffers of the run" : "is not for this run");
   }
   return GCAP_STATUS(GCAP_NOT_FOUND, "graph id %d is not captured", run->id);
 }
@@ -285,6 +286,7 @@ static __attribute__((noinline)) gcap_status_t read_and_replay(gcap_runtime_t* r
   GCAP_RETURN_IF_ERROR(gcap_run_read(run, &copy, &run));
   GCAP_RETURN_IF_ERROR(gcap_run_refuse_replay(run));
   GCAP_RETURN_IF_ERROR(check_follows(runtime, run));
+  if (runtime->own != NULL && out_replayed == NULL) return ops->replay(ops->self, run, NULL);
   bool replayed = false;
   if (ops->replay != NULL && (run->buffers == NULL || ops->moves_buffers)) {
     gcap_status_t status = ops->replay(ops->self, run, &replayed);
@@ -306,8 +308,7 @@ gcap_status_t gcap_runtime_replay(gcap_runtime_t* runtime, const gcap_run_t* run
 
 // --- Graphs of the calling thread -----------------------------------------------------------------------------------
 
-// NULL: a runtime of a table, or a thread without a context, which has no graph.
-static gcap_graph_manager_t* own_graphs(gcap_runtime_t* runtime) {
+gcap_graph_manager_t* gcap_runtime_own_graphs(gcap_runtime_t* runtime) {
   gcap_graph_manager_t* graphs = NULL;
   if (runtime->own == NULL) return NULL;
   gcap_status_t status = gcap_runtime_graphs(runtime, &graphs);
@@ -316,12 +317,12 @@ static gcap_graph_manager_t* own_graphs(gcap_runtime_t* runtime) {
 }
 
 int gcap_runtime_id_of(gcap_runtime_t* runtime, const gcap_run_t* run) {
-  gcap_graph_manager_t* graphs = own_graphs(runtime);
+  gcap_graph_manager_t* graphs = gcap_runtime_own_graphs(runtime);
   return graphs != NULL ? gcap_graph_manager_id_of(graphs, run) : run->id;
 }
 
 bool gcap_runtime_has_graph(gcap_runtime_t* runtime, const gcap_run_t* run) {
-  gcap_graph_manager_t* graphs = own_graphs(runtime);
+  gcap_graph_manager_t* graphs = gcap_runtime_own_graphs(runtime);
   return graphs != NULL ? gcap_graph_manager_has_graph(graphs, run) : gcap_runtime_is_captured(runtime, run->id);
 }
 

@@ -55,6 +55,9 @@ gcap_status_t gcap_own_runtime_get_allocator(void* self, gcap_memory_kind_t kind
 gcap_status_t gcap_own_runtime_fork(void* self, size_t count, gcap_stream_t** out_streams) GCAP_NODISCARD;
 gcap_status_t gcap_own_runtime_join(void* self) GCAP_NODISCARD;
 
+// The calling thread's graph manager; NULL: a runtime of a table, or a thread without a context, which has no graph.
+gcap_graph_manager_t* gcap_runtime_own_graphs(gcap_runtime_t* runtime);
+
 // The id of a run, or of its key among the calling thread's graphs: GCAP_GRAPH_ID_NONE for a key that is not known.
 int gcap_runtime_id_of(gcap_runtime_t* runtime, const gcap_run_t* run);
 

@@ -41,8 +41,9 @@ static void pop_on_unwind(run_device_t* device) {
 
 static gcap_status_t issue(gcap_runtime_t* runtime, const gcap_run_t* run, const gcap_run_resources_t* resources) {
   GCAP_AT_SCOPE_END(end_run_on_unwind) gcap_runtime_t* unfinished = runtime;
-  GCAP_AT_SCOPE_END(gcap_graph_leave_work) const void* outer = gcap_graph_enter_work(__builtin_frame_address(0));
-  (void)outer;
+  GCAP_AT_SCOPE_END(gcap_graph_leave_work)
+  gcap_graph_work_call_t call = {.frame = __builtin_frame_address(0), .manager = gcap_runtime_own_graphs(runtime)};
+  gcap_graph_enter_work(&call);
   gcap_status_t status = run->work(run->user, resources);
   unfinished = NULL;
   return status;

@@ -156,6 +156,24 @@ TEST_F(GraphHoles, NobodyCallsAFunctionForARecordedRunOrAPlan) {
   EXPECT_EQ(x_.value(), 3);
 }
 
+// A segment without work is not launched, and takes nothing.
+TEST_F(GraphHoles, APlanCountsTheSegmentsThatHaveWork) {
+  CreateManager();
+  const HoledWork work = [this](const gcap_run_resources_t* resources) -> gcap_status_t {
+    for (int i = 0; i < 3; ++i) GCAP_RETURN_IF_ERROR(hole_.Issue(resources));
+    return Add(resources, x_.get(), 1);
+  };
+  gcap_run_t run = RunBy();
+  run.work = CallHoled;
+  run.user = const_cast<HoledWork*>(&work);
+  gcap_graph_plan_t plan;
+  gcap_graph_plan_init(&plan);
+  GCAP_EXPECT_OK(gcap_graph_manager_plan(manager_, &run, 1, &plan));
+  ExpectRun(work, GCAP_RUN_CAPTURED);
+  EXPECT_EQ(Info(kId).exec_bytes, plan.exec_bytes);
+  EXPECT_EQ(Info(kId).bytes, plan.bytes);
+}
+
 TEST_F(GraphHoles, AWarmUpCapturesThem) {
   CreateManager();
   const WorkWith work = AroundHole();
@@ -177,7 +195,7 @@ TEST_F(GraphHoles, AFailureEndsTheRunAndTheGraphStays) {
   for (int round = 0; round < 2; ++round) {  // the capture's own run, then a replay
     x_.Fill(0);
     const Outcome run = RunHoled(RunBy(), AroundHole());
-    EXPECT_STREQ(gcap_code_name(run.code), "CAPTURE_INVALIDATED");
+    EXPECT_STREQ(gcap_code_name(run.code), "CUDA_ERROR") << "a run that is CAPTURE_INVALIDATED may be issued again";
     EXPECT_TRUE(run.Names("graph id 3, hole 'hole': out of luck")) << run.message;
     EXPECT_EQ(result_.outcome, GCAP_RUN_NOT_DONE);
     EXPECT_TRUE(result_.was_issued);
@@ -190,6 +208,22 @@ TEST_F(GraphHoles, AFailureEndsTheRunAndTheGraphStays) {
   x_.Fill(0);
   ExpectRun(AroundHole(), GCAP_RUN_REPLAYED);
   EXPECT_EQ(x_.value(), 3);
+}
+
+// Whoever begins and ends runs issues one again that is CAPTURE_INVALIDATED, as its contract allows.
+TEST_F(GraphHoles, TheFailureOfAnotherCaptureInAFunctionIsNoReasonToIssueTheRunAgain) {
+  CreateManager();
+  hole_.function = [](const gcap_run_resources_t*) { return GCAP_STATUS(GCAP_CAPTURE_INVALIDATED, "of another one"); };
+  EXPECT_EQ(Begin(kId), GCAP_GRAPH_RUN_CAPTURE);
+  gcap_run_resources_t resources;
+  gcap_run_resources_init(&resources);
+  resources.cuda_stream = stream_->get();
+  GCAP_EXPECT_OK(AroundHole()(&resources));
+  const Outcome run = End();
+  EXPECT_STREQ(gcap_code_name(run.code), "CUDA_ERROR");
+  EXPECT_TRUE(run.Names("graph id 3, hole 'hole': of another one")) << run.message;
+  stream_->Synchronize();
+  EXPECT_EQ(x_.value(), 1) << "the first segment was launched";
 }
 
 TEST_F(GraphHoles, AFunctionThatCancelsEndsTheRun) {

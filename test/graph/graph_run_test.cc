@@ -3,6 +3,7 @@
 // Whole runs in one call, the STABLE policy, and runs whose thread is gone.
 
 #include <cstring>
+#include <functional>
 #include <memory>
 #include <string>
 #include <thread>
@@ -217,6 +218,28 @@ TEST_F(GraphRun, WithinACaptureOfTheThreadIsRefused) {
   EXPECT_STREQ(gcap_code_name(outcome.code), "FAILED_PRECONDITION");
   EXPECT_EQ(work_.calls, 0);
   gcap_capture_abort(capture);
+}
+
+TEST_F(GraphRun, WithinTheWorkOfAnotherOneIsRefusedUnlessItIsAReplay) {
+  options_.min_num_runs_before_capture = 0;
+  CreateWithOptions();
+  ExpectRun(1, 1, 1);
+  Outcome begun(nullptr), replayed(nullptr);
+  std::function<void()> nested = [&] {
+    gcap_graph_run_kind_t kind = GCAP_GRAPH_RUN_EAGER;
+    begun = Outcome(BeginPlain(manager_, 2, stream_->get(), &kind));
+    replayed = RunOne(1, 2, /*synchronize=*/false);
+  };
+  const PlainWork work = [](void* nested, cudaStream_t) -> gcap_status_t {
+    (*static_cast<std::function<void()>*>(nested))();
+    return nullptr;
+  };
+  GCAP_EXPECT_OK(RunPlain(manager_, GCAP_GRAPH_ID_NONE, stream_->get(), work, &nested, true));
+  EXPECT_STREQ(gcap_code_name(begun.code), "FAILED_PRECONDITION");
+  EXPECT_TRUE(begun.Names("begun by the work of another one")) << begun.message;
+  EXPECT_TRUE(replayed.ok()) << replayed.message;
+  EXPECT_EQ(job_->output(), 2);
+  ExpectRun(2, 3, 1);
 }
 
 // --- The STABLE policy ----------------------------------------------------------------------------------------------

@@ -11,11 +11,13 @@
 
 #include "gcap/capture.h"
 #include "gcap/graph_buffers.h"
+#include "gcap/graph_guards.h"
 #include "gcap/graph_plan.h"
 #include "gcap/kit/ep_ops.h"
 #include "gtest/gtest.h"
 #include "test/runtime/runtime_fixture.h"
 #include "test/support/log_catcher.h"
+#include "test/support/runs.h"
 
 namespace gcap {
 namespace testing {
@@ -364,6 +366,33 @@ TEST_F(EpGraphs, OfKeysKeepMemoryOfTheirOwn) {
   GCAP_EXPECT_OK(gcap_runtime_replay(runtime_, &run, &replayed));
   EXPECT_FALSE(replayed);
   GCAP_EXPECT_FAILS(gcap_runtime_replay(runtime_, &run, nullptr), GCAP_NOT_FOUND, "'one'");
+}
+
+// Of a run that must be a replay.
+TEST_F(EpGraphs, AReplayThatIsRefusedNamesTheGuard) {
+  Create(GraphOptions(0));
+  int decision = 1;
+  const DeviceFloats x{Floats(8)}, y{Floats(8)};
+  const Work work = [&](const gcap_run_resources_t& run) -> gcap_status_t {
+    gcap_graph_guard_t guard;
+    gcap_graph_guard_init(&guard);
+    guard.name = "decision";
+    guard.address = &decision;
+    guard.bytes = sizeof(decision);
+    guard.low = guard.high = decision;
+    GCAP_RETURN_IF_ERROR(GCAP_GRAPH_GUARD(&guard));
+    return Copy(run, x, y);
+  };
+  EXPECT_TRUE(RunWhole(0, work).ok());
+  for (const bool synchronize : {false, true}) {
+    const gcap_run_t run = RunOf(0, synchronize);
+    decision = 1;
+    GCAP_EXPECT_OK(gcap_runtime_replay(runtime_, &run, nullptr));
+    decision = 2;
+    GCAP_EXPECT_FAILS(gcap_runtime_replay(runtime_, &run, nullptr), GCAP_FAILED_PRECONDITION, "guard 'decision'");
+  }
+  const gcap_run_t unknown = RunOf(1);
+  GCAP_EXPECT_FAILS(gcap_runtime_replay(runtime_, &unknown, nullptr), GCAP_NOT_FOUND, "graph id 1 is not captured");
 }
 
 }  // namespace

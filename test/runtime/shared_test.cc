@@ -21,6 +21,8 @@ namespace gcap {
 namespace testing {
 namespace {
 
+constexpr size_t kCount = 64;
+
 using SharedRuntime = RuntimeTest;
 
 gcap_options_t Parsed(gcap_options_t options, const std::vector<std::pair<std::string, std::string>>& pairs) {
@@ -54,6 +56,39 @@ TEST_F(SharedRuntime, ConcurrentRunsAreOfferedWhereThreadsShareNothing) {
     const gcap_run_resources_t mine = Resources();
     EXPECT_EQ(gcap_stream_ownership(mine.stream), GCAP_STREAM_OWNED);
     std::thread([&] { EXPECT_EQ(Resources().stream == mine.stream, row.shared); }).join();
+  }
+}
+
+// A run that the work of another one begins would end the scratch of that one, whose later kernels write there.
+TEST_F(SharedRuntime, WorkBeginsNoRunOfItsRuntimeAndMayReplay) {
+  for (const bool is_shared : {false, true}) {
+    SCOPED_TRACE(is_shared ? "shared" : "of each thread");
+    gcap_options_t options = GraphOptions(0);
+    options.use_unified_stream = is_shared;
+    Create(options);
+    DeviceFloats x{Floats(kCount, 3)}, y{Floats(kCount)}, z{Floats(kCount)};
+    const DeviceFloats replayed{Floats(kCount)};
+    ASSERT_TRUE(RunWhole(1, Copier(x, replayed)).ok());
+    z.Set(Floats(kCount, 7));
+    const Outcome outer = RunWhole(GCAP_GRAPH_ID_NONE, [&](const gcap_run_resources_t& run) -> gcap_status_t {
+      void* block = nullptr;
+      GCAP_RETURN_IF_ERROR(gcap_scratch_alloc(run.scratch, x.Bytes(), run.stream, &block));
+      GCAP_RETURN_IF_ERROR(
+          GCAP_CUDA(cudaMemcpyAsync(block, x.get(), x.Bytes(), cudaMemcpyDeviceToDevice, run.cuda_stream)));
+      for (const int id : {GCAP_GRAPH_ID_NONE, 2}) {
+        void* inner_block = nullptr;
+        const Outcome inner = RunWhole(
+            id, [&](const gcap_run_resources_t& own) { return CopyByScratch(own, z, z, z.Bytes(), &inner_block); });
+        EXPECT_STREQ(gcap_code_name(inner.code), "FAILED_PRECONDITION");
+        EXPECT_TRUE(inner.Names("begun by the work of another one")) << inner.message;
+      }
+      EXPECT_TRUE(RunWhole(1, Copier(x, replayed)).ok());
+      return GCAP_CUDA(cudaMemcpyAsync(y.get(), block, x.Bytes(), cudaMemcpyDeviceToDevice, run.cuda_stream));
+    });
+    EXPECT_TRUE(outer.ok()) << outer.message;
+    EXPECT_EQ(y.Get(), x.Get());
+    EXPECT_TRUE(RunWhole(2, Copier(x, z)).ok()) << "behind the work";
+    Destroy();
   }
 }
 
