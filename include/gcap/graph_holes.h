@@ -35,7 +35,8 @@ typedef struct gcap_graph_hole {
   // function frees the scratch that it takes. The function must not begin, end, run or replay on the manager, state a
   // guard, make a hole, or leave a capture open: at the latest between two launches this is FAILED_PRECONDITION. A
   // failure ends the run with that status, and an exception ends the run too: what was launched before runs, what comes
-  // behind does not, and the graph stays. CAPTURE_INVALIDATED becomes CUDA_ERROR: a run with that code has done nothing.
+  // behind does not, and the graph stays. CAPTURE_INVALIDATED becomes CUDA_ERROR: a run with that code has done
+  // nothing.
   gcap_work_t work;
   void* user;  // passed to `work`
 } gcap_graph_hole_t;
