@@ -114,8 +114,8 @@ GCAP_API gcap_status_t gcap_graph_manager_warm_up(gcap_graph_manager_t* manager,
 //                        capture_only without an id
 //   ALREADY_EXISTS       the id is captured: replay the id
 //   FAILED_PRECONDITION  another thread has a run open, or is in a hole; this is a callback of a run's begin or end, or
-//                        of destroy, the work of a gcap_graph_manager_run of this manager, or the function of a guard or
-//                        a hole; the run is to be captured, or has values in memory, and the stream is capturing
+//                        of destroy, the work of a gcap_graph_manager_run of this manager, or the function of a guard
+//                        or a hole; the run is to be captured, or has values in memory, and the stream is capturing
 //                        already; or the run has no buffers, and several graphs with buffers are right for it
 //   RESOURCE_EXHAUSTED   no host memory for the id, the run or the capture
 //   UNIMPLEMENTED        buffers, and the driver is older than CUDA 12.4

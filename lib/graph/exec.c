@@ -245,8 +245,8 @@ static gcap_status_t read_segments(gcap_graph_open_run_t* run, gcap_graph_captur
   const gcap_graph_moving_t* moving = captured->moving;
   const size_t num_addresses = moving != NULL ? moving->count + moving->values.count : 0;
   const size_t count = run->stated.holes.count + 1;
-  cudaGraph_t* segments = gcap_graph_hole_list_segments(&run->stated.holes, captured->source);
-  if (segments == NULL) return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory for %zu segments", count);
+  cudaGraph_t* segments = NULL;
+  GCAP_RETURN_IF_ERROR(gcap_graph_hole_list_segments(&run->stated.holes, captured->source, &segments));
   gcap_status_t status = gcap_contents_read_all(segments, count, with_arguments, &captured->contents);
   if (status == NULL) status = gcap_graph_holes_create(&run->stated.holes, num_addresses, &captured->holes);
   free(segments);

@@ -55,12 +55,16 @@ gcap_status_t gcap_graph_hole_list_compare(const gcap_graph_hole_list_t* a, cons
                      first, made->name);
 }
 
-cudaGraph_t* gcap_graph_hole_list_segments(const gcap_graph_hole_list_t* list, cudaGraph_t last) {
-  cudaGraph_t* segments = malloc((list->count + 1) * sizeof(*segments));
-  if (segments == NULL) return NULL;
+gcap_status_t gcap_graph_hole_list_segments(const gcap_graph_hole_list_t* list, cudaGraph_t last,
+                                            cudaGraph_t** out_segments) {
+  *out_segments = NULL;
+  const size_t count = list->count + 1;
+  cudaGraph_t* segments = malloc(count * sizeof(*segments));
+  if (segments == NULL) return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory for a list of %zu segments", count);
   for (size_t i = 0; i < list->count; ++i) segments[i] = list->items[i].before;
   segments[list->count] = last;
-  return segments;
+  *out_segments = segments;
+  return NULL;
 }
 
 // --- The holes of a graph -------------------------------------------------------------------------------------------

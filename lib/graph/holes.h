@@ -33,9 +33,10 @@ gcap_status_t gcap_graph_hole_list_drop_graphs(gcap_graph_hole_list_t* list);
 // NULL: both have the same holes. Else says which one makes them differ.
 gcap_status_t gcap_graph_hole_list_compare(const gcap_graph_hole_list_t* a, const gcap_graph_hole_list_t* b);
 
-// The segments of a capture, whose last one is `last`: an array of list->count + 1, which the caller frees. NULL: there
-// is no host memory.
-cudaGraph_t* gcap_graph_hole_list_segments(const gcap_graph_hole_list_t* list, cudaGraph_t last);
+// The segments of a capture, whose last one is `last`: an array of list->count + 1, which the caller frees.
+//   RESOURCE_EXHAUSTED  no host memory
+gcap_status_t gcap_graph_hole_list_segments(const gcap_graph_hole_list_t* list, cudaGraph_t last,
+                                            cudaGraph_t** out_segments) GCAP_NODISCARD;
 
 // The holes of a graph.
 typedef struct gcap_graph_holes {

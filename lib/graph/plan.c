@@ -63,8 +63,8 @@ static gcap_status_t add_graph(cudaStream_t stream, const cudaGraph_t* segments,
 
 static gcap_status_t add_segments(cudaStream_t stream, cudaGraph_t last, const gcap_graph_hole_list_t* holes,
                                   gcap_graph_plan_t* plan) {
-  cudaGraph_t* segments = gcap_graph_hole_list_segments(holes, last);
-  if (segments == NULL) return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory for the segments of a graph");
+  cudaGraph_t* segments = NULL;
+  GCAP_RETURN_IF_ERROR(gcap_graph_hole_list_segments(holes, last, &segments));
   gcap_status_t status = add_graph(stream, segments, holes->count + 1, plan);
   free(segments);
   return status;

@@ -641,13 +641,11 @@ static gcap_status_t keep_stated(gcap_graph_open_run_t* run, bool is_first) {
 // Reads the segments of a rehearsal, and keeps what the work stated.
 static gcap_status_t end_rehearsal(gcap_graph_open_run_t* run, cudaGraph_t last) {
   gcap_graph_hole_list_t* holes = &run->stated.holes;
-  cudaGraph_t* segments = gcap_graph_hole_list_segments(holes, last);
-  if (segments == NULL) {
-    gcap_status_t status = GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory for the segments of a rehearsal");
-    return gcap_status_join(status, gcap_stand_ins_destroy(&run->moving->stand_ins));
-  }
+  cudaGraph_t* segments = NULL;
+  gcap_status_t status = gcap_graph_hole_list_segments(holes, last, &segments);
+  if (status != NULL) return gcap_status_join(status, gcap_stand_ins_destroy(&run->moving->stand_ins));
   const bool is_first = run->moving->num_rehearsed == 0;
-  gcap_status_t status = gcap_graph_moving_end_rehearsal(run->moving, segments, holes->count + 1);
+  status = gcap_graph_moving_end_rehearsal(run->moving, segments, holes->count + 1);
   free(segments);
   status = gcap_status_join(status, gcap_graph_hole_list_drop_graphs(holes));
   gcap_status_t undecided = keep_stated(run, is_first);

@@ -159,13 +159,13 @@ TEST_F(GraphHoles, NobodyCallsAFunctionForARecordedRunOrAPlan) {
 // A segment without work is not launched, and takes nothing.
 TEST_F(GraphHoles, APlanCountsTheSegmentsThatHaveWork) {
   CreateManager();
-  const HoledWork work = [this](const gcap_run_resources_t* resources) -> gcap_status_t {
+  const WorkWith work = [this](const gcap_run_resources_t* resources) -> gcap_status_t {
     for (int i = 0; i < 3; ++i) GCAP_RETURN_IF_ERROR(hole_.Issue(resources));
     return Add(resources, x_.get(), 1);
   };
   gcap_run_t run = RunBy();
-  run.work = CallHoled;
-  run.user = const_cast<HoledWork*>(&work);
+  run.work = IssueWith;
+  run.user = const_cast<WorkWith*>(&work);
   gcap_graph_plan_t plan;
   gcap_graph_plan_init(&plan);
   GCAP_EXPECT_OK(gcap_graph_manager_plan(manager_, &run, 1, &plan));
