@@ -305,10 +305,9 @@ bool gcap_relocation_keeps_bytes(const gcap_relocation_t* relocation, size_t val
 //   FAILED_PRECONDITION  the driver refuses a node, which is named; or a node copies several rows
 gcap_status_t gcap_relocation_check_nodes(gcap_relocation_t* relocation, const cudaGraphExec_t* execs);
 
-// Whether gcap_relocation_move sets copies or fills, which the runtime sets for the thread's current device, and
-// perhaps by a call that a capture of another thread forbids. Of kernels the driver does neither. Measured on an H200:
-// during.cudaGraphExecKernelNodeSetParams.
-bool gcap_relocation_needs_device(const gcap_relocation_t* relocation);
+// Whether gcap_relocation_move sets copies or fills, perhaps by a call that a capture of another thread forbids. None
+// forbids the call for kernels. Measured on an H200: during.cudaGraphExecKernelNodeSetParams.
+bool gcap_relocation_needs_mode(const gcap_relocation_t* relocation);
 
 // Sets the buffers' addresses and the values in the executables. execs[i]: that of the graph that was read as number
 // `i`; NULL for a graph without nodes, unless it is the last. addresses[i] 0: that buffer stays. `addresses` or

@@ -358,7 +358,7 @@ static gcap_status_t check_halves(const gcap_relocation_t* relocation) {
   return NULL;
 }
 
-bool gcap_relocation_needs_device(const gcap_relocation_t* relocation) { return relocation->needs_device; }
+bool gcap_relocation_needs_mode(const gcap_relocation_t* relocation) { return relocation->needs_mode; }
 const gcap_moving_buffer_t* gcap_relocation_buffers(const gcap_relocation_t* relocation) { return relocation->buffers; }
 const gcap_changing_value_t* gcap_relocation_values(const gcap_relocation_t* relocation) { return relocation->values; }
 
@@ -533,7 +533,7 @@ gcap_status_t gcap_relocation_create(gcap_contents_t* real, const gcap_relocatio
   if (status == NULL) {
     sort(relocation);
     sort_values(relocation);
-    relocation->needs_device = has_others_than_kernels(relocation, real);
+    relocation->needs_mode = has_others_than_kernels(relocation, real);
     status = check_used(relocation);
   }
   if (status != NULL) {

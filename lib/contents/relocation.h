@@ -43,9 +43,9 @@ struct gcap_relocation {
   size_t* first_value_word;       // [num_values + 1]
   uint32_t* varied;               // [num_values]; bit i: byte i of the value differs between the captures
   size_t num_values;
-  bool* is_changed;   // [contents->count]
-  bool needs_device;  // a word is a copy's or a fill's
-  void** params;      // as many as a kernel has
+  bool* is_changed;  // [contents->count]
+  bool needs_mode;   // a word is a copy's or a fill's
+  void** params;     // as many as a kernel has
 };
 
 #endif  // GCAP_LIB_CONTENTS_RELOCATION_H_

@@ -57,11 +57,16 @@ static gcap_status_t move_here(const gcap_graph_captured_t* graph, bool* out_tor
                               values->moved, out_torn);
 }
 
-// Copies and fills are set on the graph's device. A move that succeeded and does not count, since the thread's device
-// or mode could not be restored, is not undone: that takes the device again.
+// On the graph's device: the runtime sets copies and fills for the current one, and of kernels with another context
+// nothing is measured. A move that succeeded and does not count, since the thread's device or mode could not be
+// restored, is not undone: that takes the device again.
 static gcap_status_t move(const gcap_graph_slot_t* slot, bool* out_torn) {
   const gcap_graph_captured_t* graph = slot->graph;
-  if (!gcap_relocation_needs_device(graph->moving->relocation)) return move_here(graph, out_torn);
+  if (!gcap_relocation_needs_mode(graph->moving->relocation)) {
+    int current = 0;
+    GCAP_RETURN_IF_ERROR(GCAP_CUDA(cudaGetDevice(&current)));
+    if (current == graph->device_id) return move_here(graph, out_torn);
+  }
   gcap_thread_setting_t previous;
   GCAP_RETURN_IF_ERROR(gcap_thread_enter(graph->device_id, &previous));
   gcap_status_t status = move_here(graph, out_torn);

@@ -64,12 +64,13 @@ class GraphMovingSim : public GraphMoving {
   Place first_, second_;
 };
 
-TEST_F(GraphMovingSim, ABindOfKernelsMakesNoCallButItsThree) {
+TEST_F(GraphMovingSim, ABindOfKernelsMakesNoCallButItsFour) {
   ASSERT_TRUE(RunThrice(first_).ok());
   const uint64_t calls = gcap_sim_calls(nullptr);
   GCAP_EXPECT_OK(Bind(0, second_[0]->get()));
-  EXPECT_EQ(gcap_sim_calls(nullptr) - calls, 3u);
-  for (const char* each : {"cuPointerGetAttributes", "cuCtxGetCurrent", "cuGraphExecKernelNodeSetParams"}) {
+  EXPECT_EQ(gcap_sim_calls(nullptr) - calls, 4u);
+  for (const char* each :
+       {"cuPointerGetAttributes", "cudaGetDevice", "cuCtxGetCurrent", "cuGraphExecKernelNodeSetParams"}) {
     const uint64_t before = gcap_sim_calls(each);
     GCAP_EXPECT_OK(Bind(0, first_[0]->get()));
     GCAP_EXPECT_OK(Bind(0, second_[0]->get()));
@@ -88,6 +89,15 @@ TEST_F(GraphMovingSim, ABindOfACopyBorrowsDeviceAndMode) {
   GCAP_EXPECT_OK(Bind(0, second_[0]->get()));
   EXPECT_EQ(gcap_sim_calls("cudaGetDevice") - devices, 1u);
   EXPECT_EQ(gcap_sim_calls("cudaThreadExchangeStreamCaptureMode") - modes, 2u);
+}
+
+TEST_F(GraphMovingSim, ABindOfKernelsIsMadeOnTheGraphsDevice) {
+  ASSERT_TRUE(RunThrice(first_).ok());
+  ASSERT_EQ(cudaSetDevice(1), cudaSuccess);
+  const uint64_t calls = gcap_sim_calls("cudaSetDevice");
+  GCAP_EXPECT_OK(Bind(0, second_[0]->get()));
+  EXPECT_EQ(gcap_sim_calls("cudaSetDevice") - calls, 2u) << "there, and back";
+  ASSERT_EQ(cudaSetDevice(0), cudaSuccess);
 }
 
 TEST_F(GraphMovingSim, ABindThatFailsLeavesAllAsItWas) {
