@@ -136,10 +136,10 @@ GCAP_API size_t gcap_graph_manager_list_ids(gcap_graph_manager_t* manager, int* 
 GCAP_API gcap_status_t gcap_graph_manager_dump(gcap_graph_manager_t* manager, int id, const char* path,
                                                unsigned flags) GCAP_NODISCARD;
 
-// Looks whether the memory that the graph of `id` works on is still the graph's: see gcap_graph_audit. Calls
-// `on_pointer` for each pointer, without a lock of the manager; NULL: only counts. `*out_findings`: how many are
-// findings; NULL is fine. Beside what gcap_graph_audit knows: the run's buffers, its bindings by their address, and
-// what the graph retains.
+// Looks whether the memory that the graph of `id` works on is still the graph's: see gcap_graph_audit; of an id with
+// several graphs looks at all that replay. Calls `on_pointer` for each pointer, without a lock of the manager; NULL:
+// only counts. `*out_findings`: how many are findings; NULL is fine. Beside what gcap_graph_audit knows: the run's
+// buffers, its bindings by their address, and what the graph retains.
 //   NOT_FOUND            the id is not captured
 //   FAILED_PRECONDITION  the graph was captured without notes: set the manager's option `audit`
 //   others               as gcap_graph_audit

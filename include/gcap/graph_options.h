@@ -32,8 +32,9 @@ typedef enum gcap_graph_audit_level {
   // Each capture makes notes, at about 0.1 us for each pointer; gcap_graph_manager_audit looks. A capture with a
   // finding, such as a copy from pageable memory that the graph does not retain, is told to gcap_log.
   GCAP_GRAPH_AUDIT_ON_DEMAND,
-  // For debugging: each replay looks first, and is refused with FAILED_PRECONDITION if there is a finding. A capture
-  // with a finding fails, and its work is run eagerly.
+  // For debugging: each replay looks first, and is refused with FAILED_PRECONDITION if there is a finding; of a graph
+  // with holes (graph_holes.h) also behind each function, and then the rest is not launched. A capture with a finding
+  // fails, and its work is run eagerly.
   GCAP_GRAPH_AUDIT_EACH_REPLAY,
 } gcap_graph_audit_level_t;
 

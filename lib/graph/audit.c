@@ -146,17 +146,22 @@ static void tell_copies(const copies_t* copies, gcap_graph_pointer_fn on_pointer
   }
 }
 
-// Called with the mutex.
+// Called with the mutex. Of each graph of the id that replays.
 static gcap_status_t audit(gcap_graph_manager_t* manager, int id, gcap_graph_pointer_fn on_pointer, copies_t* copies,
                            size_t* out_findings) {
   gcap_graph_slot_t* slot = NULL;
   GCAP_RETURN_IF_ERROR(gcap_graph_find_replayable(manager, id, &slot));
-  if (slot->graph->notes == NULL) {
-    return GCAP_STATUS(GCAP_FAILED_PRECONDITION,
-                       "graph id %d was captured without notes of its memory: set the manager's option audit", id);
+  for (; slot != NULL; slot = slot->variant) {
+    if (slot->info.state != GCAP_GRAPH_CAPTURED) continue;
+    if (slot->graph->notes == NULL) {
+      return GCAP_STATUS(GCAP_FAILED_PRECONDITION,
+                         "graph id %d was captured without notes of its memory: set the manager's option audit", id);
+    }
+    size_t findings = 0;
+    GCAP_RETURN_IF_ERROR(
+        gcap_graph_audit(slot->graph->notes, on_pointer == NULL ? NULL : copy_pointer, copies, &findings));
+    *out_findings += findings;
   }
-  GCAP_RETURN_IF_ERROR(
-      gcap_graph_audit(slot->graph->notes, on_pointer == NULL ? NULL : copy_pointer, copies, out_findings));
   if (!copies->is_short) return NULL;
   return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "graph id %d: no host memory to tell of its pointers", id);
 }

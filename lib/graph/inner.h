@@ -187,8 +187,8 @@ bool gcap_graph_manager_has_own_run(gcap_graph_manager_t* manager, int* out_id);
 // The id of a run, or of its key: GCAP_GRAPH_ID_NONE for a key that is not known. Takes the manager's mutex.
 int gcap_graph_manager_id_of(gcap_graph_manager_t* manager, const gcap_run_t* run);
 
-// Whether the run's id has a graph whose guards hold. Takes the manager's mutex, and asks functions of guards without
-// it.
+// Whether the run's id has a graph whose guards hold, and of a run with buffers one that is for them. Takes the
+// manager's mutex, and asks functions of guards without it.
 bool gcap_graph_manager_has_graph(gcap_graph_manager_t* manager, const gcap_run_t* run);
 
 // Tells whether a run that is begun now may be captured, also of a key that is not known yet. No function of a guard is

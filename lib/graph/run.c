@@ -523,7 +523,7 @@ bool gcap_graph_manager_has_graph(gcap_graph_manager_t* manager, const gcap_run_
   gcap_status_t status = gcap_graph_choose(manager, run, &choice);
   pthread_mutex_unlock(&manager->mutex);
   gcap_status_ignore(status);  // the begin of the run tells
-  return choice.held != NULL;
+  return choice.held != NULL || choice.is_one_of_many;
 }
 
 bool gcap_graph_manager_captures_next(gcap_graph_manager_t* manager, const gcap_run_t* run) {

@@ -8,6 +8,8 @@
 // exception leaves it or its thread is cancelled: then the manager is as after a failure, and the mutex is free.
 
 #include "lib/graph/segment_launch.h"
+
+#include "lib/graph/audit.h"
 #include "lib/internal/unwind.h"
 
 void gcap_graph_enter_holes(gcap_graph_manager_t* manager, gcap_graph_captured_t* captured) {
@@ -110,6 +112,7 @@ gcap_status_t gcap_graph_launch_entered(gcap_graph_manager_t* manager, gcap_grap
   if (status == NULL) ++slot->info.replays;
   for (size_t i = 0; status == NULL && i < count; ++i) {
     status = call(manager, captured, i, &resources);
+    if (status == NULL && manager->audits_replays) status = gcap_graph_check_memory(captured);
     if (status == NULL) status = launch_segment(captured, i + 1, stream);
   }
   leave_holes(manager);

@@ -145,6 +145,7 @@ gcap_status_t gcap_graph_choose(gcap_graph_manager_t* manager, const gcap_run_t*
   gcap_graph_slot_t* first = gcap_graph_find_slot_of_run(manager, run);
   if (is_held) {
     gcap_status_t status = check_whose_buffers(first, out_choice->held);
+    out_choice->is_one_of_many = status != NULL;
     if (status != NULL) out_choice->held = NULL;
     return status;
   }

@@ -13,6 +13,7 @@ typedef struct gcap_graph_choice {
   bool has_graph;           // one replays, whatever it is for
   bool has_failed;          // a function of a guard gave no answer
   bool lies_otherwise;      // of one all guards hold, and the run's buffers lie otherwise
+  bool is_one_of_many;      // of several all guards hold, and the run has no buffers that would tell
 } gcap_graph_choice_t;
 
 // Chooses the graph of a run's id, newest first: all its guards hold, and the run's buffers lie as its own. Where they

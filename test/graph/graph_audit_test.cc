@@ -10,6 +10,7 @@
 #include "gcap/allocator.h"
 #include "gcap/graph.h"
 #include "gcap/graph_buffers.h"
+#include "gcap/graph_guards.h"
 #include "gcap/scratch.h"
 #include "gcap/stream.h"
 #include "gtest/gtest.h"
@@ -67,6 +68,30 @@ TEST_F(GraphAudit, NamesBindingsRetainedAndTheGraphsOwnMemory) {
   EXPECT_EQ(pointers[3].owner, "GRAPH");
   EXPECT_EQ(Findings(0), 0u);
   EXPECT_TRUE(Replay(0).ok());
+}
+
+TEST_F(GraphAudit, LooksAtEachGraphOfTheId) {
+  Create(GCAP_GRAPH_AUDIT_ON_DEMAND);
+  const DeviceMemory input, kept;
+  DeviceMemory freed;
+  int decision = 0;
+  for (const DeviceMemory* const output : {const_cast<const DeviceMemory*>(&freed), &kept}) {
+    ++decision;
+    Capture(0, [&](cudaStream_t stream) -> gcap_status_t {
+      gcap_graph_guard_t guard;
+      gcap_graph_guard_init(&guard);
+      guard.address = &decision;
+      guard.bytes = sizeof(decision);
+      guard.low = guard.high = decision;
+      GCAP_RETURN_IF_ERROR(GCAP_GRAPH_GUARD(&guard));
+      return Relu(stream, input.get(), output->get());
+    });
+  }
+  EXPECT_EQ(Audit(0).size(), 4u);
+  EXPECT_EQ(Findings(0), 0u);
+  freed.Free();
+  EXPECT_EQ(Findings(0), 1u) << "of the graph that replays when the decision is 1 again";
+  freed.Alloc();
 }
 
 // Of what is retained the first byte alone is known, and of this memory the driver knows nothing.

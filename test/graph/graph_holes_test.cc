@@ -636,6 +636,30 @@ TEST_F(GraphHoles, GuardsAreLookedAtBeforeTheFirstSegment) {
   EXPECT_EQ(Info(kId).holes, 2u);
 }
 
+TEST_F(GraphHoles, MemoryThatAFunctionFreedIsFoundBehindIt) {
+  options_.audit = GCAP_GRAPH_AUDIT_EACH_REPLAY;
+  CreateManager();
+  void* freed = nullptr;
+  GCAP_EXPECT_CUDA(cudaMalloc(&freed, kFloatsBytes));
+  bool frees = false;
+  hole_.function = [&](const gcap_run_resources_t*) { return frees ? GCAP_CUDA(cudaFree(freed)) : nullptr; };
+  const WorkWith work = [&](const gcap_run_resources_t* resources) -> gcap_status_t {
+    GCAP_RETURN_IF_ERROR(Add(resources, x_.get(), 1));
+    GCAP_RETURN_IF_ERROR(hole_.Issue(resources));
+    GCAP_RETURN_IF_ERROR(Add(resources, x_.get(), 2));
+    return AddTo(resources->cuda_stream, x_.get(), freed, 0);
+  };
+  ExpectRun(work, GCAP_RUN_CAPTURED);
+  frees = true;
+  x_.Fill(0);
+  const Outcome replayed = ReplayId();
+  EXPECT_STREQ(gcap_code_name(replayed.code), "FAILED_PRECONDITION");
+  EXPECT_TRUE(replayed.Names("graph id 3")) << replayed.message;
+  EXPECT_TRUE(result_.was_issued);
+  stream_->Synchronize();
+  EXPECT_EQ(x_.value(), 1) << "the first segment alone";
+}
+
 TEST_F(GraphHoles, ARecaptureMakesNewExecutables) {
   CreateManager();
   int addend = 1;

@@ -71,6 +71,25 @@ class SessionBindings : public gcap::testing::DeviceTest {
 
 TEST_F(SessionBindings, RelocatedReplaysWorkOnTheTensorsOfTheirRun) { ExpectMoves(GCAP_BINDINGS_RELOCATE); }
 
+// The output elsewhere or in place of the input: a graph for each. A warm-up of the id has nothing to do then.
+TEST_F(SessionBindings, AWarmUpOfAnIdThatHasAGraphForEachWayIsDone) {
+  ChainRig rig;
+  rig.count.counts = false;
+  GCAP_ASSERT_OK(rig.Create(GraphOptions(1)));
+  const DeviceFloats x(Floats(6)), y(Floats(6));
+  for (const DeviceFloats* const output : {&y, &x}) {
+    for (int run = 0; run < 2; ++run) GCAP_ASSERT_OK(Run(&rig, x, *output, GCAP_BINDINGS_RELOCATE));
+  }
+  ASSERT_EQ(rig.ep->Info(0).graphs, 2u);
+  const uint64_t replays = rig.ep->Info(0).replays;
+  const gcap_tensor_t input = Tensor(x.get(), {2, 3}), output = Tensor(y.get(), {2, 3});
+  gcap_run_options_t options = RunOptions(0, true);
+  options.bindings = GCAP_BINDINGS_RELOCATE;
+  const gcap_warm_up_run_t run = {&options, &input, &output};
+  GCAP_EXPECT_OK(gcap_session_warm_up(rig.session, &run, 1));
+  EXPECT_EQ(rig.ep->Info(0).replays, replays);
+}
+
 TEST_F(SessionBindings, CopiedReplaysWorkOnTheTensorsOfTheirRun) { ExpectMoves(GCAP_BINDINGS_COPY); }
 
 // What a host function of a kernel reads may have the tensors' addresses.
