@@ -70,6 +70,7 @@ static gcap_status_t issue(gcap_capture_t* capture, const gcap_run_resources_t* 
   gcap_run_resources_init(&known);
   GCAP_RETURN_IF_ERROR(gcap_sized_read(&resources_type, resources, &known));
   GCAP_RETURN_IF_ERROR(gcap_graph_refuse_in_hole("gcap_graph_hole_issue"));
+  GCAP_RETURN_IF_ERROR(gcap_graph_refuse_in_guard("gcap_graph_hole_issue"));
   GCAP_RETURN_IF_ERROR(check(&known_hole));
   if (capture == NULL) return call_now(resources, &known_hole);
   gcap_graph_stated_list_t* stated = gcap_capture_owner(capture);

@@ -380,6 +380,33 @@ TEST_F(GraphHoles, AGuardInAFunctionIsRefusedInEveryRun) {
   }
 }
 
+TEST_F(GraphHoles, AHoleInTheFunctionOfAGuardIsRefused) {
+  CreateManager();
+  const LogCatcher log;
+  struct Asked {
+    Hole* hole;
+    gcap_run_resources_t resources;
+  } asked = {&hole_, {}};
+  gcap_graph_guard_t guard;
+  gcap_graph_guard_init(&guard);
+  guard.kind = GCAP_GRAPH_GUARD_ANSWER;
+  guard.user = &asked;
+  guard.ask = [](void* user, int64_t*) -> gcap_status_t {
+    const Asked* at = static_cast<const Asked*>(user);
+    return at->hole->Issue(&at->resources);
+  };
+  const WorkWith work = [&](const gcap_run_resources_t* resources) -> gcap_status_t {
+    asked.resources = *resources;
+    GCAP_RETURN_IF_ERROR(GCAP_GRAPH_GUARD(&guard));
+    return Add(resources, x_.get(), 1);
+  };
+  ExpectRun(work, GCAP_RUN_EAGER);
+  const Outcome why(gcap_graph_manager_explain(manager_, kId, GCAP_GRAPH_WHY_CAPTURE_FAILED));
+  EXPECT_TRUE(why.Names("gcap_graph_hole_issue: called by the function of a guard")) << why.message;
+  EXPECT_EQ(hole_.calls, 0);
+  EXPECT_EQ(x_.value(), 1);
+}
+
 // --- Forked streams -------------------------------------------------------------------------------------------------
 
 TEST_F(GraphHoles, EachUnjoinedForkIsNamed) {
@@ -616,7 +643,7 @@ TEST_F(GraphHoles, MemoryThatAFunctionFreedIsFoundBehindIt) {
   GCAP_EXPECT_CUDA(cudaMalloc(&freed, kFloatsBytes));
   bool frees = false;
   hole_.function = [&](const gcap_run_resources_t*) { return frees ? GCAP_CUDA(cudaFree(freed)) : nullptr; };
-  const HoledWork work = [&](const gcap_run_resources_t* resources) -> gcap_status_t {
+  const WorkWith work = [&](const gcap_run_resources_t* resources) -> gcap_status_t {
     GCAP_RETURN_IF_ERROR(Add(resources, x_.get(), 1));
     GCAP_RETURN_IF_ERROR(hole_.Issue(resources));
     GCAP_RETURN_IF_ERROR(Add(resources, x_.get(), 2));
