@@ -78,12 +78,13 @@ TEST_F(GraphMovingSim, ABindOfKernelsMakesNoCallButItsFour) {
   }
 }
 
+gcap_status_t CopyFirst(cudaStream_t stream, void* const* at) {
+  return GCAP_CUDA(cudaMemcpyAsync(at[1], at[0], kFloatsBytes, cudaMemcpyDefault, stream));
+}
+
 // The runtime sets copies and fills for the current device.
 TEST_F(GraphMovingSim, ABindOfACopyBorrowsDeviceAndMode) {
-  const WorkOn copy = [](cudaStream_t stream, void* const* at) {
-    return GCAP_CUDA(cudaMemcpyAsync(at[1], at[0], kFloatsBytes, cudaMemcpyDefault, stream));
-  };
-  ASSERT_TRUE(RunOn(*first_[0], *first_[1], copy).ok());
+  ASSERT_TRUE(RunOn(*first_[0], *first_[1], CopyFirst).ok());
   const uint64_t devices = gcap_sim_calls("cudaGetDevice"),
                  modes = gcap_sim_calls("cudaThreadExchangeStreamCaptureMode");
   GCAP_EXPECT_OK(Bind(0, second_[0]->get()));
@@ -118,23 +119,26 @@ TEST_F(GraphMovingSim, ABindThatFailsLeavesAllAsItWas) {
 }
 
 // Once the nodes are set the graph is elsewhere, or it is set back: whatever call fails, a bind that fails leaves the
-// buffers where they were, for the replays and for the next bind.
+// buffers where they were, for the replays and for the next bind. Copies are set in another capture mode.
 TEST_F(GraphMovingSim, WhateverFailsInABindTheGraphIsWhereTheBindSays) {
-  (void)WalkFaults([&](Fault& fault) {
-    ASSERT_TRUE(RunThrice(first_).ok());
-    for (auto* place : {&first_, &second_}) (*place)[0]->Fill(place == &first_ ? 1 : 2);
-    first_[1]->Fill(0);
-    fault.Arm();
-    const Outcome bound(Bind(0, second_[0]->get()));
-    fault.Disarm();
-    EXPECT_TRUE(bound.ok() || fault.hit()) << bound.message;
-    if (State(kId) == "CAPTURED") {
-      GCAP_EXPECT_OK(Replay(manager_, kId, true));
-      EXPECT_EQ(first_[1]->value(), bound.ok() ? 3 : 2) << fault.function();
-    }
-    GCAP_EXPECT_OK(gcap_graph_manager_release(manager_, kId));
-    stream_->Synchronize();
-  });
+  for (const bool copies : {false, true}) {
+    SCOPED_TRACE(copies);
+    (void)WalkFaults([&](Fault& fault) {
+      ASSERT_TRUE((copies ? RunOn(*first_[0], *first_[1], CopyFirst) : RunThrice(first_)).ok());
+      for (auto* place : {&first_, &second_}) (*place)[0]->Fill(place == &first_ ? 1 : 2);
+      first_[1]->Fill(0);
+      fault.Arm();
+      const Outcome bound(Bind(0, second_[0]->get()));
+      fault.Disarm();
+      EXPECT_TRUE(bound.ok() || fault.hit()) << bound.message;
+      if (State(kId) == "CAPTURED") {
+        GCAP_EXPECT_OK(Replay(manager_, kId, true));
+        EXPECT_EQ(first_[1]->value(), (bound.ok() ? 2 : 1) + (copies ? 0 : 1)) << fault.function();
+      }
+      GCAP_EXPECT_OK(gcap_graph_manager_release(manager_, kId));
+      stream_->Synchronize();
+    });
+  }
 }
 
 // A replay where the buffers are already is the launch alone.
