@@ -165,11 +165,12 @@ static gcap_status_t plan_runs(gcap_runtime_t* runtime, const gcap_run_t* runs, 
   }
   planned_runs_t planned = {.runtime = runtime, .runs = runs, .plan = plan};
   GCAP_RETURN_IF_ERROR(gcap_runtime_get_resources(runtime, &planned.resources));
+  // Before the stream's device is asked for: another thread may be capturing the stream that all share.
+  GCAP_AT_SCOPE_END(gcap_runtime_end_turn) gcap_runtime_t* turn = gcap_runtime_begin_turn(runtime);
+  (void)turn;
   GCAP_AT_SCOPE_END(gcap_planned_values_drop) gcap_graph_value_block_t* block = NULL;
   if (runtime->own != NULL) GCAP_RETURN_IF_ERROR(take_block(&planned, num_runs, &block));
   planned.block = block;
-  GCAP_AT_SCOPE_END(gcap_runtime_end_turn) gcap_runtime_t* turn = gcap_runtime_begin_turn(runtime);
-  (void)turn;
   GCAP_RETURN_IF_ERROR(gcap_runtime_rehearse(runtime, ids, num_runs, run_in_scope, &planned, plan));
   block = NULL;
   return gcap_graph_value_block_destroy(planned.block);

@@ -11,6 +11,9 @@
 #include <vector>
 
 #include "gcap/capture.h"
+#include "gcap/graph_buffers.h"
+#include "gcap/graph_plan.h"
+#include "gcap/graph_values.h"
 #include "gtest/gtest.h"
 #include "lib/stream/inner.h"
 #include "test/base/device_work.h"
@@ -72,6 +75,21 @@ class RuntimeCopy : public gcap::testing::RuntimeTest {
     const int64_t count = static_cast<int64_t>(out.size());
     GCAP_EXPECT_OK(CopyOne(Tensor(from.get(), count), kDevice, Tensor(out.data(), count), kHost));
     EXPECT_EQ(out, content);
+  }
+  // A plan of one run, whose value is in device memory.
+  void PlanWith(const gcap_graph_value_t& value) {
+    gcap_graph_buffers_t buffers;
+    gcap_graph_buffers_init(&buffers);
+    buffers.values = &value;
+    buffers.num_values = 1;
+    gcap_run_t run;
+    gcap_run_init(&run);
+    run.id = 1;
+    run.buffers = &buffers;
+    run.work = [](void*, const gcap_run_resources_t*) { return gcap_status_t{}; };
+    gcap_graph_plan_t plan;
+    gcap_graph_plan_init(&plan);
+    GCAP_EXPECT_OK(gcap_runtime_plan(runtime_, &run, 1, &plan));
   }
   gcap_stream_t* NewStream() {
     gcap_stream_t* stream = nullptr;
@@ -252,7 +270,8 @@ TEST_F(RuntimeCopy, OutsideTheDefaultStreamDoesNotWaitForRuns) {
 
 // --- Threads that share a stream ------------------------------------------------------------------------------------
 
-// Otherwise the wait would be refused, for the stream captures, and the copy would become a part of the graph.
+// Otherwise the wait and the plan would be refused, for the stream captures, and the copy would become a part of the
+// graph.
 TEST_F(RuntimeCopy, AndAWaitDoNotMeetTheCaptureOfAnotherThread) {
   gcap_options_t options = GraphOptions();
   options.graph_scope = GCAP_GRAPH_SCOPE_SESSION;
@@ -272,9 +291,14 @@ TEST_F(RuntimeCopy, AndAWaitDoNotMeetTheCaptureOfAnotherThread) {
   };
   std::thread waits = once_it_captures([this] { GCAP_EXPECT_OK(gcap_runtime_synchronize(runtime_)); });
   std::thread copies = once_it_captures([&] { ExpectCopied(z, {3, 4}); });
+  const float number = 3;
+  const gcap_graph_value_t value = {"number", &number, sizeof(number), GCAP_GRAPH_VALUE_BYTES,
+                                    nullptr,  nullptr, false,          true};
+  std::thread plans = once_it_captures([&] { PlanWith(value); });
   for (int run = 0; run < 3; ++run) EXPECT_TRUE(RunWhole(0, copy).ok());
   waits.join();
   copies.join();
+  plans.join();
   EXPECT_EQ(Info(0).captures, 1u);
   EXPECT_EQ(y.Get(), Floats({1, 2}));
 }
