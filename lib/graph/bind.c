@@ -8,10 +8,7 @@
 
 #include "lib/graph/bind.h"
 
-#include <string.h>
-
 #include "lib/graph/audit.h"
-#include "lib/graph/segment_launch.h"
 #include "lib/internal/cuda_guard.h"
 
 static gcap_status_t check_has_buffers(const gcap_graph_slot_t* slot) {
@@ -51,10 +48,8 @@ static gcap_status_t check_reach(const gcap_graph_slot_t* slot) {
 }
 
 static gcap_status_t move_here(const gcap_graph_captured_t* graph, bool* out_torn) {
-  const gcap_graph_values_t* values = &graph->moving->values;
-  if (values->count != 0) memcpy(values->moved, values->wanted, values->count * sizeof(*values->moved));
   return gcap_relocation_move(graph->moving->relocation, gcap_graph_execs(graph), graph->moving->addresses,
-                              values->moved, out_torn);
+                              graph->moving->values.wanted, out_torn);
 }
 
 // On the graph's device: the runtime sets copies and fills for the current one, and of kernels with another context

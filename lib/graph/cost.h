@@ -29,6 +29,10 @@ extern "C" {
 
 // The bytes of an executable with so many kernel nodes, as far as is known now. Any thread.
 size_t gcap_graph_exec_bytes(int device_id, size_t kernels);
+// The same of a graph with `more` executables beside one.
+static inline size_t gcap_graph_segments_bytes(int device_id, size_t kernels, size_t more) {
+  return gcap_graph_exec_bytes(device_id, kernels) + more * gcap_graph_exec_bytes(device_id, 0);
+}
 
 // Watches the device's memory while an executable is made and launched for the first time. Between begin and end the
 // thread makes nothing else that takes memory. Nothing here fails: what cannot be measured is not, as on a device that

@@ -203,9 +203,7 @@ gcap_status_t gcap_graph_find_replayable(gcap_graph_manager_t* manager, int id, 
 static inline void gcap_graph_measure(const gcap_graph_memory_use_t* use, const gcap_retained_t* retained,
                                       gcap_graph_info_t* info) {
   info->kernel_nodes = use->kernels;
-  info->exec_bytes = use->has_exec ? gcap_graph_exec_bytes(use->device_id, use->kernels) +
-                                         use->more_execs * gcap_graph_exec_bytes(use->device_id, 0)
-                                   : 0;
+  info->exec_bytes = use->has_exec ? gcap_graph_segments_bytes(use->device_id, use->kernels, use->more_execs) : 0;
   info->bytes = use->node_bytes + use->value_bytes + info->exec_bytes + gcap_retained_bytes(retained);
 }
 

@@ -49,8 +49,7 @@ static gcap_status_t add_graph(cudaStream_t stream, const cudaGraph_t* segments,
   GCAP_RETURN_IF_ERROR(gcap_contents_read_all(segments, count, /*with_arguments=*/false, &contents));
   size_t more_execs = 0;
   for (size_t i = 0; i + 1 < count; ++i) more_execs += gcap_graph_has_nodes(&contents, i);
-  const size_t exec_bytes =
-      gcap_graph_exec_bytes(device_id, contents.num_kernels) + more_execs * gcap_graph_exec_bytes(device_id, 0);
+  const size_t exec_bytes = gcap_graph_segments_bytes(device_id, contents.num_kernels, more_execs);
   ++plan->graphs;
   plan->nodes += contents.num_top;
   plan->kernel_nodes += contents.num_kernels;

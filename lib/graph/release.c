@@ -15,7 +15,6 @@
 // happen without the mutex.
 
 #include "lib/graph/manager.h"
-#include "lib/graph/segment_launch.h"
 #include "lib/internal/cuda_event.h"
 
 // --- Knowing when the last launch is done ---------------------------------------------------------------------------

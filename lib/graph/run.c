@@ -137,9 +137,8 @@ static gcap_status_t end_eager_values(const gcap_graph_open_run_t* run) {
 
 gcap_status_t gcap_graph_run_close_abandoned(gcap_graph_manager_t* manager) {
   gcap_graph_open_run_t* run = &manager->run;
-  GCAP_RETURN_IF_ERROR(gcap_graph_check_no_hole(manager));
-  if (!run->is_open) return NULL;
   GCAP_RETURN_IF_ERROR(gcap_graph_run_check_abandoned(manager));
+  if (!run->is_open) return NULL;
   const bool is_own_capture = gcap_graph_run_is_own_capture(manager);
   // A stream that only a thread knew, which is gone, may be gone too: what memory its work uses is kept.
   const bool knows_stream = run->thread == gcap_thread_life() || run->stream_life != NULL;
@@ -763,15 +762,10 @@ static gcap_status_t wait_for_run(int id, bool is_eager, cudaStream_t stream, co
   return gcap_synchronize_stream(stream);
 }
 
-// The end of a run, in which functions of guards are called.
-typedef struct ending {
-  gcap_graph_manager_t* manager;  // NULL: they returned
-  gcap_life_t* stream_life;
-} ending_t;
-
-// A function of a guard did not return when its capture had ended, and nobody has the mutex.
-static void fail_capture_on_unwind(ending_t* ending) {
-  gcap_graph_manager_t* manager = ending->manager;
+// `ending`: the manager of a run whose end calls functions of guards; NULL: they returned. One did not when its capture
+// had ended, and nobody has the mutex.
+static void fail_capture_on_unwind(gcap_graph_manager_t** ending) {
+  gcap_graph_manager_t* manager = *ending;
   if (manager == NULL) return;
   pthread_mutex_lock(&manager->mutex);
   gcap_status_t left =
@@ -781,7 +775,6 @@ static void fail_capture_on_unwind(ending_t* ending) {
   forget_run(&manager->run);
   gcap_graph_let_go_locked(manager);
   pthread_mutex_unlock(&manager->mutex);
-  gcap_life_release(ending->stream_life);
 }
 
 static void release_life(gcap_life_t** life) { gcap_life_release(*life); }
@@ -807,13 +800,13 @@ static gcap_status_t end_own_run(gcap_graph_manager_t* manager, gcap_status_t ru
   result->id = id;
   const cudaStream_t stream = manager->run.stream;
   const bool is_eager = manager->run.capture == NULL;
-  gcap_life_t* stream_life = gcap_life_retain(manager->run.stream_life);
+  GCAP_AT_SCOPE_END(release_life) gcap_life_t* stream_life = gcap_life_retain(manager->run.stream_life);
   gcap_graph_captured_t* evicted = NULL;
   manager->run.is_busy = true;  // until it is closed
   gcap_graph_hold_locked(manager);
-  GCAP_AT_SCOPE_END(fail_capture_on_unwind) ending_t ending = {manager, stream_life};
+  GCAP_AT_SCOPE_END(fail_capture_on_unwind) gcap_graph_manager_t* ending = manager;
   gcap_status_t status = close_run(manager, run_status, result, &evicted);
-  ending.manager = NULL;
+  ending = NULL;
   gcap_graph_captured_t* entered = manager->in_hole;
   const bool is_issued = result->outcome != GCAP_RUN_NOT_DONE && entered == NULL;
   pthread_mutex_unlock(&manager->mutex);
@@ -821,8 +814,6 @@ static gcap_status_t end_own_run(gcap_graph_manager_t* manager, gcap_status_t ru
   status = gcap_status_join(status, gcap_graph_clean_up(manager, evicted));
   if (status != run_status) status = gcap_graph_name_failure_of(manager, id, status);
   gcap_graph_manager_let_go(manager);
-  GCAP_AT_SCOPE_END(release_life) gcap_life_t* held_life = stream_life;
-  (void)held_life;
   if (entered == NULL) return status;
   status = gcap_status_join(status, launch_captured(manager, id, stream, result));
   if (result->outcome != GCAP_RUN_NOT_DONE && synchronize) {

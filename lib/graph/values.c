@@ -52,14 +52,13 @@ gcap_status_t gcap_graph_values_measure(const gcap_graph_buffers_t* given, size_
   return NULL;
 }
 
-// One piece of memory: the values, what is wanted, room for a move, what goes to the block, where it is there, the
-// names.
+// One piece of memory: the values, what is wanted, what goes to the block, where it is there, the names.
 static gcap_status_t allocate(const gcap_graph_buffers_t* given, gcap_graph_values_t* out_values) {
   const size_t count = given->num_values;
   size_t bytes = 0, block_bytes = 0;
   GCAP_RETURN_IF_ERROR(gcap_graph_values_measure(given, &block_bytes));
   const size_t each =
-      sizeof(gcap_changing_value_t) + 2 * sizeof(gcap_value_bytes_t) + sizeof(gcap_graph_memory_value_t) + 1;
+      sizeof(gcap_changing_value_t) + sizeof(gcap_value_bytes_t) + sizeof(gcap_graph_memory_value_t) + 1;
   bool too_many = __builtin_mul_overflow(count, each, &bytes);
   for (size_t i = 0; !too_many && i < count; ++i) {
     if (given->values[i].name != NULL) bytes += strlen(given->values[i].name);
@@ -69,8 +68,7 @@ static gcap_status_t allocate(const gcap_graph_buffers_t* given, gcap_graph_valu
   values.items = too_many ? NULL : calloc(1, bytes);
   if (values.items == NULL) return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory for %zu values", count);
   values.wanted = (gcap_value_bytes_t*)(values.items + count);
-  values.moved = values.wanted + count;
-  values.in_block = (unsigned char*)(values.moved + count);
+  values.in_block = (unsigned char*)(values.wanted + count);
   values.memory = (gcap_graph_memory_value_t*)(void*)(values.in_block + block_bytes);
   *out_values = values;
   return NULL;

@@ -18,8 +18,7 @@ typedef struct gcap_graph_memory_value {
 typedef struct gcap_graph_values {
   size_t count;
   gcap_changing_value_t* items;  // [count]; of a captured graph: as in its capture. One in memory: a byte, always 0
-  gcap_value_bytes_t* wanted;    // [count]; what a replay wants
-  gcap_value_bytes_t* moved;     // [count], room for a move, which leaves the old ones there
+  gcap_value_bytes_t* wanted;    // [count]; what a replay wants, until a move leaves the old ones there
   gcap_graph_memory_value_t* memory;  // [count]
   size_t num_in_memory;
   unsigned char* in_block;  // [block_bytes]; of those in memory: of the run, then what a replay wants
