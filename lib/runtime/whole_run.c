@@ -119,6 +119,29 @@ static gcap_status_t issue_step(void* self, int id, gcap_run_result_t* result, g
   return status;
 }
 
+// Work goes to the thread's stream. Whoever calls this step waits around it.
+static gcap_status_t work_step(void* self, gcap_run_result_t* result) {
+  whole_run_t* whole = self;
+  gcap_graph_run_kind_t kind = GCAP_GRAPH_RUN_EAGER;
+  whole->run.stream = GCAP_RUN_OWN_STREAM;
+  whole->run.synchronize = true;
+  return issue_step(whole, GCAP_GRAPH_ID_NONE, result, &kind);
+}
+
+// Has a run compare its replays. Another runtime than gcap's own has no graph that could be looked at.
+static gcap_status_t verify(whole_run_t* whole, const gcap_run_t* run, gcap_run_steps_t* steps) {
+  whole->run.verify = NULL;  // the steps have it
+  if (run->verify == NULL || run->capture_only) return NULL;
+  if (whole->runtime->own == NULL) {
+    return GCAP_STATUS(GCAP_UNIMPLEMENTED, "the run has `verify`, and the runtime is not gcap's own");
+  }
+  GCAP_RETURN_IF_ERROR(get_resources(whole));
+  steps->verified = run;
+  steps->manager = whole->held;
+  steps->work = work_step;
+  return NULL;
+}
+
 // --- The whole ------------------------------------------------------------------------------------------------------
 
 gcap_runtime_t* gcap_runtime_begin_turn(gcap_runtime_t* runtime) {
@@ -144,11 +167,12 @@ static gcap_status_t run_in_turn(gcap_runtime_t* runtime, const gcap_run_t* run,
   GCAP_AT_SCOPE_END(end) whole_run_t whole = {.runtime = runtime, .run = *run};
   if (run->buffers != NULL) GCAP_RETURN_IF_ERROR(gcap_graph_buffers_copy_addresses(run->buffers, &whole.addresses));
   const bool reruns = runtime->own == NULL || runtime->own->options.graph.rerun_failed_capture;
-  const gcap_run_steps_t steps = {.self = &whole,
-                                  .replay = replay_step,
-                                  .issue = issue_step,
-                                  .id = gcap_run_step_id(run),
-                                  .reruns_failed_capture = reruns && !run->capture_only};
+  gcap_run_steps_t steps = {.self = &whole,
+                            .replay = replay_step,
+                            .issue = issue_step,
+                            .id = gcap_run_step_id(run),
+                            .reruns_failed_capture = reruns && !run->capture_only};
+  GCAP_RETURN_IF_ERROR(verify(&whole, run, &steps));
   return gcap_run_by_steps(&steps, result);
 }
 
