@@ -123,6 +123,7 @@ typedef struct gcap_run_steps {
   gcap_status_t (*issue)(void* self, int id, gcap_run_result_t* result, gcap_graph_run_kind_t* out_kind);
   int id;                      // gcap_run_step_id
   bool reruns_failed_capture;  // else the failure of a capture is the run's
+  bool captures_only;          // but that of a step with break_where_refused: then the run is captured again
 } gcap_run_steps_t;
 
 // What stands for the id of a run with a key, which GCAP_GRAPH_ID_NONE cannot: that is the id of the run after a failed

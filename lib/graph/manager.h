@@ -90,8 +90,9 @@ typedef struct gcap_graph_open_run {
   gcap_graph_moving_t* moving;  // NULL: the run was begun without buffers
   gcap_graph_stated_list_t stated;
   bool is_rehearsal;
-  bool is_undecided;  // the guards or the holes of its captures differ
-  bool is_left;       // gcap_capture_is_left
+  bool is_undecided;              // the guards or the holes of its captures differ
+  bool is_left;                   // gcap_capture_is_left
+  gcap_graph_refused_t* learned;  // with a step more than the id's; NULL: no step failed the capture
   gcap_why_eager_t why_eager;
   bool tells_of_fixed;  // the first run that is eager because the id's graph cannot be moved
   bool capture_only;
