@@ -664,11 +664,15 @@ TEST_F(GraphRefusedSteps, AllVariantsKnowIt) {
     addend = next;
     ExpectRun(work, GCAP_RUN_CAPTURED);
   }
-  addend = 5;
   GCAP_EXPECT_OK(gcap_graph_manager_recapture(manager_, kId));
-  x_.Fill(0);
-  ExpectRun(work, GCAP_RUN_CAPTURED);
-  EXPECT_EQ(x_.value(), 55);
+  for (const int next : {5, 6, 7}) {  // the last one in the place of the graph that had no step
+    addend = next;
+    x_.Fill(0);
+    ExpectRun(work, GCAP_RUN_CAPTURED);
+    EXPECT_EQ(x_.value(), static_cast<float>(11 * next));
+  }
+  EXPECT_EQ(Info(kId).graphs, 3u);
+  EXPECT_EQ(Info(kId).refused_steps, 3u);
   EXPECT_EQ(Info(kId).failures, 1u);
 }
 
