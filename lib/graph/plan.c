@@ -100,12 +100,16 @@ static gcap_status_t capture(const gcap_run_t* run, const gcap_run_resources_t* 
   return gcap_capture_end(scope, out_graph, out_retained);
 }
 
-gcap_status_t gcap_graph_rehearse(const gcap_run_t* run, const gcap_run_resources_t* resources,
-                                  const gcap_capture_options_t* options, gcap_retained_t** out_retained,
-                                  gcap_graph_plan_t* plan) {
+static void release_refused(gcap_graph_refused_t** refused) { gcap_graph_refused_release(*refused); }
+
+// `*refused`: the steps that are holes. `*out_has_more`: the capture refused another one, which it has now.
+static gcap_status_t rehearse(const gcap_run_t* run, const gcap_run_resources_t* resources,
+                              const gcap_capture_options_t* options, gcap_graph_refused_t** refused,
+                              gcap_retained_t** out_retained, gcap_graph_plan_t* plan, bool* out_has_more) {
   cudaGraph_t graph = NULL;
   gcap_retained_t* retained = NULL;
   GCAP_AT_SCOPE_END(gcap_graph_stated_free) gcap_graph_stated_list_t stated = {0};  // nobody replays
+  stated.holes.refused = gcap_graph_refused_retain(*refused);
   gcap_status_t status = capture(run, resources, options, &stated, &graph, &retained);
   if (graph != NULL) {
     gcap_graph_plan_t more = *plan;
@@ -119,6 +123,28 @@ gcap_status_t gcap_graph_rehearse(const gcap_run_t* run, const gcap_run_resource
     return NULL;
   }
   gcap_retained_release(retained);
+  gcap_graph_refused_t* more = NULL;
+  if (stated.holes.is_refused) more = gcap_graph_refused_with(stated.holes.refused, &stated.holes.tried);
+  *out_has_more = more != NULL;
+  if (more == NULL) return status;
+  gcap_graph_refused_release(*refused);
+  *refused = more;
+  return status;
+}
+
+gcap_status_t gcap_graph_rehearse(const gcap_run_t* run, const gcap_run_resources_t* resources,
+                                  const gcap_capture_options_t* options, gcap_retained_t** out_retained,
+                                  gcap_graph_plan_t* plan) {
+  const gcap_graph_plan_t before = *plan;
+  GCAP_AT_SCOPE_END(release_refused) gcap_graph_refused_t* refused = NULL;  // the work may not return
+  gcap_status_t status = NULL;
+  bool has_more = false;
+  do {
+    gcap_status_free(status);
+    *plan = before;  // the work of a runtime adds to the plan
+    has_more = false;
+    status = rehearse(run, resources, options, &refused, out_retained, plan, &has_more);
+  } while (has_more);
   return gcap_status_annotate(status, gcap_status_code(status), "the rehearsal of graph id %d", run->id);
 }
 
