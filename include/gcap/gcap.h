@@ -32,14 +32,14 @@
 // Lifetime.  Each type's comment has a "Lifetime:" line: who owns the object and what the object must outlive.
 // CUDA.      gcap compiles against the CUDA runtime API and links no runtime: the program chooses NVIDIA's, or the
 //            simulator in sim/. When gcap turns a CUDA error into a status, it clears the thread's last error.
-// Throwing.  A C++ exception may leave the work of a run (gcap_work_t), the function of a guard or of a hole
-//            (graph_guards.h, graph_holes.h) and a kernel's compute. The run then ends as one whose work failed, turns
-//            and memory are given back, and the exception reaches the caller. This needs gcap compiled with
-//            -fexceptions, as its build files do. No exception may leave another callback: a release, a destroy, a
-//            close step, a log sink, an allocator's function, another member of an EP. No longjmp may leave any
-//            callback. gcap/gcap.hpp carries exceptions past C instead.
-// Cancel.    A thread that is cancelled (pthread_cancel, deferred) in the work of a run, in the function of a hole, or
-//            in a kernel's compute, ends the run in the same way. While gcap waits to begin a capture, in the callbacks
+// Throwing.  A C++ exception may leave the work of a run (gcap_work_t), the function of a guard or of a hole, those of
+//            a verification (graph_guards.h, graph_holes.h, graph_verify.h) and a kernel's compute. The run then ends
+//            as one whose work failed, turns and memory are given back, and the exception reaches the caller. This
+//            needs gcap compiled with -fexceptions, as its build files do. No exception may leave another callback: a
+//            release, a destroy, a close step, a log sink, an allocator's function, another member of an EP. No longjmp
+//            may leave any callback. gcap/gcap.hpp carries exceptions past C instead.
+// Cancel.    A thread that is cancelled (pthread_cancel, deferred) in the work of a run, in the function of a hole or
+//            of a verification, or in a kernel's compute, ends the run in the same way. While gcap waits to begin a capture, in the callbacks
 //            of allocators, and in the log sink, cancellation waits. Elsewhere a CUDA call inside gcap may be a
 //            cancellation point, after which a lock stays held: disable cancellation around calls of gcap. Asynchronous
 //            cancellation is never safe inside gcap.

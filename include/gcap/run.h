@@ -12,6 +12,7 @@
 
 #include "gcap/api.h"
 #include "gcap/graph_values.h"
+#include "gcap/graph_verify.h"
 #include "gcap/status.h"
 
 #ifdef __cplusplus
@@ -223,13 +224,16 @@ typedef struct gcap_run {
   // released, or captured again by a run without this. If all graphs are pinned, the manager keeps more than the
   // budget. Default false.
   bool pinned;
+  // Compares replays with the work (graph_verify.h). Default NULL: no replay is compared. Refused by functions without
+  // work: a begin, and a replay alone.
+  const gcap_graph_verify_t* verify;
 } gcap_run_t;
 
 // Fills in the defaults.
 static inline void gcap_run_init(gcap_run_t* run) {
   const gcap_run_t defaults = {
-      sizeof(*run), GCAP_GRAPH_ID_NONE, GCAP_RUN_OWN_STREAM, NULL, NULL, NULL, NULL, 0, false, NULL, NULL, false,
-      false};
+      sizeof(*run), GCAP_GRAPH_ID_NONE, GCAP_RUN_OWN_STREAM, NULL, NULL, NULL, NULL, 0, false, NULL, NULL, false, false,
+      NULL};
   *run = defaults;
 }
 

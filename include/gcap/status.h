@@ -30,7 +30,8 @@ typedef enum gcap_code {
   GCAP_INTERNAL,             // a bug in gcap
   GCAP_LEAKED,               // the object is gone, but a part of it was lost or is kept until the process ends: go on
   GCAP_CANCELLED,            // the work of a run stopped on purpose, by returning this code
-  GCAP_DEVICE_LOST,  // a CUDA call failed because the device faulted: nothing on it works until the process ends
+  GCAP_DEVICE_LOST,     // a CUDA call failed because the device faulted: nothing on it works until the process ends
+  GCAP_REPLAY_DIFFERS,  // a replay left other results than its work (graph_verify.h): the buffers have the work's
 } gcap_code_t;
 
 // Status: the outcome of a call. NULL means success. Any other value describes one failure. The value belongs to the

@@ -28,7 +28,7 @@ enum {
   kLastBytes = 1024,    // of the last failure, if there were more
 };
 
-static const gcap_code_t last_code = GCAP_DEVICE_LOST;
+static const gcap_code_t last_code = GCAP_REPLAY_DIFFERS;
 
 struct gcap_status {
   gcap_code_t code;
@@ -61,6 +61,7 @@ static struct gcap_status without_memory[] = {
     WITHOUT_MEMORY(GCAP_LEAKED),
     WITHOUT_MEMORY(GCAP_CANCELLED),
     WITHOUT_MEMORY(GCAP_DEVICE_LOST),
+    WITHOUT_MEMORY(GCAP_REPLAY_DIFFERS),
 };
 static const char without_memory_message[] = "no host memory left to describe a failure";
 
@@ -189,6 +190,7 @@ const char* gcap_code_name(gcap_code_t code) {
     case GCAP_LEAKED: return "LEAKED";
     case GCAP_CANCELLED: return "CANCELLED";
     case GCAP_DEVICE_LOST: return "DEVICE_LOST";
+    case GCAP_REPLAY_DIFFERS: return "REPLAY_DIFFERS";
   }
   return "unknown gcap_code_t";
 }

@@ -16,6 +16,7 @@
 #include "lib/internal/cuda_guard.h"
 #include "lib/internal/forked.h"
 #include "lib/internal/synchronize.h"
+#include "lib/verify/inner.h"
 
 #define CHUNK_BYTES ((size_t)1 << 20)
 
@@ -26,14 +27,10 @@
 // is, and another byte in each area, so that a copy from one to the other shows.
 static unsigned char poison_of(size_t area) { return (unsigned char)(0x11 + area * 29 % 0x4E); }
 
-// Memory that shares no byte with another area.
-typedef struct area {
-  char* begin;
-  size_t bytes;
-  size_t buffer;    // that is here, or has been
-  bool is_present;  // it is here
+// The copies of an area's bytes.
+typedef struct copies {
   char *before, *after;
-} area_t;
+} copies_t;
 
 // Buffers that move together.
 typedef struct group {
@@ -61,7 +58,8 @@ typedef struct trials {
   size_t num_groups;
   gcap_graph_spot_t* spots;  // where the buffers have been
   size_t num_spots;
-  area_t* areas;
+  gcap_area_t* areas;  // owned by the buffer that is there, or else by the spot: behind the buffers
+  copies_t* copies;    // of each area
   size_t num_areas;
   gcap_graph_buffer_t* places;  // [count], for a replay
   gcap_graph_value_t* values;   // as they are now, for a replay; of the captured graph
@@ -80,9 +78,10 @@ static gcap_status_t make_lists(trials_t* trials, const gcap_graph_moving_t* mov
   trials->groups = calloc(moving->layout.num_groups + 1, sizeof(*trials->groups));
   trials->spots = calloc(moving->num_spots + 1, sizeof(*trials->spots));
   trials->areas = calloc(moving->count + moving->num_spots + 1, sizeof(*trials->areas));
+  trials->copies = calloc(moving->count + moving->num_spots + 1, sizeof(*trials->copies));
   trials->chunk = malloc(2 * CHUNK_BYTES);
   if (trials->items != NULL && trials->places != NULL && trials->values != NULL && trials->groups != NULL &&
-      trials->spots != NULL && trials->areas != NULL && trials->chunk != NULL) {
+      trials->spots != NULL && trials->areas != NULL && trials->copies != NULL && trials->chunk != NULL) {
     return NULL;
   }
   return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory to check graph id %d", trials->id);
@@ -140,48 +139,21 @@ static gcap_status_t find_is_left(const gcap_graph_spot_t* spot, size_t bytes, b
   return NULL;
 }
 
-static int compare_areas(const void* a, const void* b) {
-  const area_t *x = a, *y = b;
-  return x->begin < y->begin ? -1 : x->begin > y->begin;
-}
-
-// Makes one area of those that share bytes.
-static void merge_areas(trials_t* trials) {
-  if (trials->num_areas == 0) return;
-  qsort(trials->areas, trials->num_areas, sizeof(*trials->areas), compare_areas);
-  size_t last = 0;
-  for (size_t i = 1; i < trials->num_areas; ++i) {
-    const area_t next = trials->areas[i];
-    area_t* area = &trials->areas[last];
-    if (next.begin >= area->begin + area->bytes) {
-      trials->areas[++last] = next;
-      continue;
-    }
-    const size_t bytes = (size_t)(next.begin - area->begin) + next.bytes;
-    if (bytes > area->bytes) area->bytes = bytes;
-    if (area->is_present || !next.is_present) continue;
-    area->buffer = next.buffer;
-    area->is_present = true;
-  }
-  trials->num_areas = last + 1;
-}
-
 static gcap_status_t find_areas(trials_t* trials) {
   for (size_t i = 0; i < trials->count; ++i) {
     const trial_t* trial = &trials->items[i];
     if (!trials->groups[trial->group].may_move) continue;
-    trials->areas[trials->num_areas++] =
-        (area_t){.begin = trial->address, .bytes = trial->bytes, .buffer = i, .is_present = true};
+    trials->areas[trials->num_areas++] = (gcap_area_t){.begin = trial->address, .bytes = trial->bytes, .owner = i};
   }
   for (size_t i = 0; i < trials->num_spots; ++i) {
     const gcap_graph_spot_t* spot = &trials->spots[i];
     bool is_left = false;
     GCAP_RETURN_IF_ERROR(find_is_left(spot, trials->items[spot->buffer].bytes, &is_left));
     if (!is_left) continue;
-    trials->areas[trials->num_areas++] =
-        (area_t){.begin = (char*)spot->address, .bytes = trials->items[spot->buffer].bytes, .buffer = spot->buffer};
+    trials->areas[trials->num_areas++] = (gcap_area_t){
+        .begin = (char*)spot->address, .bytes = trials->items[spot->buffer].bytes, .owner = trials->count + i};
   }
-  merge_areas(trials);
+  trials->num_areas = gcap_areas_merge(trials->areas, trials->num_areas);
   return NULL;
 }
 
@@ -201,11 +173,11 @@ static gcap_status_t allocate_group(const trials_t* trials, group_t* group) {
   return NULL;
 }
 
-static gcap_status_t allocate_area(const trials_t* trials, area_t* area) {
+static gcap_status_t allocate_copies(const trials_t* trials, size_t area) {
   void* block = NULL;
-  gcap_status_t status = allocate(trials, 2 * area->bytes, &block);
-  area->before = block;
-  if (status == NULL) area->after = area->before + area->bytes;
+  gcap_status_t status = allocate(trials, 2 * trials->areas[area].bytes, &block);
+  trials->copies[area].before = block;
+  if (status == NULL) trials->copies[area].after = (char*)block + trials->areas[area].bytes;
   return status;
 }
 
@@ -223,7 +195,7 @@ static gcap_status_t begin(trials_t* trials) {
   pthread_mutex_unlock(&trials->manager->mutex);
   if (status == NULL) status = gcap_check_stream_not_capturing(trials->stream, "graph id %d", trials->id);
   if (status == NULL) status = find_areas(trials);
-  for (size_t i = 0; status == NULL && i < trials->num_areas; ++i) status = allocate_area(trials, &trials->areas[i]);
+  for (size_t i = 0; status == NULL && i < trials->num_areas; ++i) status = allocate_copies(trials, i);
   for (size_t i = 0; status == NULL && i < trials->num_groups; ++i) {
     if (trials->groups[i].may_move) status = allocate_group(trials, &trials->groups[i]);
   }
@@ -235,7 +207,7 @@ static gcap_status_t end(trials_t* trials) {
   gcap_status_t pushed = gcap_relaxed_push(&mode);
   gcap_status_t status = NULL;
   for (size_t i = 0; i < trials->num_areas; ++i) {
-    status = gcap_status_join(status, GCAP_CUDA(cudaFree(trials->areas[i].before)));
+    status = gcap_status_join(status, GCAP_CUDA(cudaFree(trials->copies[i].before)));
   }
   for (size_t i = 0; i < trials->num_groups; ++i) {
     status = gcap_status_join(status, GCAP_CUDA(cudaFree(trials->groups[i].block)));
@@ -244,6 +216,7 @@ static gcap_status_t end(trials_t* trials) {
   free(trials->groups);
   free(trials->spots);
   free(trials->areas);
+  free(trials->copies);
   free(trials->places);
   free(trials->values);
   free(trials->chunk);
@@ -262,11 +235,11 @@ static char* moved_of(const trials_t* trials, const trial_t* trial) {
   return group->block != NULL ? group->moved + (trial->address - group->begin) : trial->address;
 }
 
-// The area that the memory is in.
-static const area_t* area_of(const trials_t* trials, const char* address) {
-  const area_t* area = trials->areas;
-  while (address < area->begin || address >= area->begin + area->bytes) ++area;
-  return area;
+// Where the copies of before, or of after, have an address of a buffer.
+static char* in_copy(const trials_t* trials, const char* address, bool is_after) {
+  const size_t area = gcap_areas_find(trials->areas, address);
+  const copies_t* copies = &trials->copies[area];
+  return (is_after ? copies->after : copies->before) + (address - trials->areas[area].begin);
 }
 
 static gcap_graph_buffers_t places_of(const trials_t* trials, bool is_moved) {
@@ -297,8 +270,8 @@ static gcap_status_t launch(const trials_t* trials, bool is_moved) {
 
 static gcap_status_t launch_in_place(trials_t* trials) {
   for (size_t i = 0; i < trials->num_areas; ++i) {
-    const area_t* area = &trials->areas[i];
-    GCAP_RETURN_IF_ERROR(copy(trials, area->before, area->begin, area->bytes));
+    const gcap_area_t* area = &trials->areas[i];
+    GCAP_RETURN_IF_ERROR(copy(trials, trials->copies[i].before, area->begin, area->bytes));
   }
   trials->is_saved = true;
   return launch(trials, /*is_moved=*/false);
@@ -308,12 +281,12 @@ static gcap_status_t launch_moved(trials_t* trials) {
   for (size_t i = 0; i < trials->num_groups; ++i) {
     const group_t* group = &trials->groups[i];
     if (group->block == NULL) continue;
-    const area_t* area = area_of(trials, group->begin);
-    GCAP_RETURN_IF_ERROR(copy(trials, group->moved, area->before + (group->begin - area->begin), group->bytes));
+    const char* before = in_copy(trials, group->begin, /*is_after=*/false);
+    GCAP_RETURN_IF_ERROR(copy(trials, group->moved, before, group->bytes));
   }
   for (size_t i = 0; i < trials->num_areas; ++i) {
-    const area_t* area = &trials->areas[i];
-    GCAP_RETURN_IF_ERROR(copy(trials, area->after, area->begin, area->bytes));
+    const gcap_area_t* area = &trials->areas[i];
+    GCAP_RETURN_IF_ERROR(copy(trials, trials->copies[i].after, area->begin, area->bytes));
     GCAP_RETURN_IF_ERROR(GCAP_CUDA(cudaMemsetAsync(area->begin, poison_of(i), area->bytes, trials->stream)));
   }
   return launch(trials, /*is_moved=*/true);
@@ -343,14 +316,16 @@ static gcap_status_t compare(const trials_t* trials, const char* a, const char* 
 
 static gcap_status_t judge_areas(const trials_t* trials) {
   for (size_t i = 0; i < trials->num_areas; ++i) {
-    const area_t* area = &trials->areas[i];
+    const gcap_area_t* area = &trials->areas[i];
     bool is_untouched = true;
     GCAP_RETURN_IF_ERROR(compare(trials, area->begin, NULL, poison_of(i), area->bytes, &is_untouched));
     if (is_untouched) continue;
+    const bool is_present = area->owner < trials->count;
+    const size_t buffer = is_present ? area->owner : trials->spots[area->owner - trials->count].buffer;
     return GCAP_STATUS(GCAP_FAILED_PRECONDITION,
                        "graph id %d, moved from its buffers, still writes to %sbuffer %zu '%s'%s", trials->id,
-                       area->is_present ? "" : "memory where ", area->buffer, trials->items[area->buffer].name,
-                       area->is_present ? "" : " has been");
+                       is_present ? "" : "memory where ", buffer, trials->items[buffer].name,
+                       is_present ? "" : " has been");
   }
   return NULL;
 }
@@ -359,10 +334,9 @@ static gcap_status_t judge_results(const trials_t* trials) {
   for (size_t i = 0; i < trials->count; ++i) {
     const trial_t* trial = &trials->items[i];
     if (trials->groups[trial->group].block == NULL) continue;
-    const area_t* area = area_of(trials, trial->address);
+    const char* after = in_copy(trials, trial->address, /*is_after=*/true);
     bool is_right = true;
-    GCAP_RETURN_IF_ERROR(compare(trials, moved_of(trials, trial), area->after + (trial->address - area->begin), 0,
-                                 trial->bytes, &is_right));
+    GCAP_RETURN_IF_ERROR(compare(trials, moved_of(trials, trial), after, 0, trial->bytes, &is_right));
     if (is_right) continue;
     return GCAP_STATUS(GCAP_FAILED_PRECONDITION,
                        "graph id %d, moved from its buffers, leaves another result in buffer %zu '%s': it reads memory "
@@ -394,8 +368,8 @@ static gcap_status_t restore(const trials_t* trials) {
   if (!trials->is_saved) return NULL;
   gcap_status_t status = NULL;
   for (size_t i = 0; i < trials->num_areas; ++i) {
-    const area_t* area = &trials->areas[i];
-    status = gcap_status_join(status, copy(trials, area->begin, area->before, area->bytes));
+    const gcap_area_t* area = &trials->areas[i];
+    status = gcap_status_join(status, copy(trials, area->begin, trials->copies[i].before, area->bytes));
   }
   status = gcap_status_join(status, move_back(trials));
   status = gcap_status_join(status, gcap_synchronize_stream(trials->stream));

@@ -95,6 +95,9 @@ TEST(Status, EachCodeHasItsName) {
       {GCAP_UNIMPLEMENTED, "UNIMPLEMENTED"},
       {GCAP_INTERNAL, "INTERNAL"},
       {GCAP_LEAKED, "LEAKED"},
+      {GCAP_CANCELLED, "CANCELLED"},
+      {GCAP_DEVICE_LOST, "DEVICE_LOST"},
+      {GCAP_REPLAY_DIFFERS, "REPLAY_DIFFERS"},
   };
   for (const auto& row : rows) EXPECT_STREQ(gcap_code_name(row.code), row.name);
 }

@@ -1,0 +1,130 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// graph_verify.h: a replay compared with the work that its graph was captured from (gcap_run_t.verify).
+//
+// A run that is verified does its work twice. gcap copies what is named, replays the graph, waits, and keeps what the
+// replay left. Then gcap puts back what was there before, issues the work eagerly, waits, and compares. The buffers
+// then have what the eager run left, whatever the comparison says.
+//
+// If a buffer differs, the run fails with GCAP_REPLAY_DIFFERS. The message names the graph, the buffer, the first
+// element that differs, and both values; it tells how many elements differ, the largest difference, and where the first
+// NaN came in. The id then cools down as after a failed capture, so the graph is not launched again.
+//
+// Only whole runs can be verified (gcap_graph_manager_run, gcap_runtime_run, a session's run), since the work is
+// needed. A run whose id has no graph for it, and one with capture_only, is what it would be without `verify`, and
+// gcap_graph_verify_report_t.is_verified is false. So is an outcome that is not REPLAYED.
+//
+// What is copied and put back:
+//   - the buffers of the run (gcap_run_t.buffers), and those of `buffers` below. They may share bytes, as outputs that
+//     overlap inputs do: each byte is copied once, and each buffer is compared as it says;
+//   - the scratch that the graph keeps, and its values in memory. Both are the replay's alone, and not compared;
+//   - what `save` and `restore` care for.
+// What is not:
+//   - memory that nobody named. If the work changes such memory, as an accumulator, the run changes it twice, and the
+//     comparison may blame the graph for that;
+//   - effects on the host: host functions and functions of holes are called twice, by the replay and by the eager run,
+//     and so is what they write, send and count;
+//   - what other devices and processes see, such as a collective: all ranks verify the same run, or none does.
+// The work must do the same twice from the same memory: name the tolerance of work whose sums have no fixed order.
+#ifndef GCAP_GRAPH_VERIFY_H_
+#define GCAP_GRAPH_VERIFY_H_
+
+#include <cuda_runtime_api.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "gcap/api.h"
+#include "gcap/status.h"
+#include "gcap/tensor.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+// A buffer of a verification. Those of the run need not be listed: they are compared byte by byte. One that is listed
+// with the address and the bytes of a buffer of the run says how that one is compared.
+// Thread, Capture and Lifetime as of gcap_graph_verify_t.
+typedef struct gcap_graph_verify_buffer {
+  const char* name;  // for messages; may be NULL
+  void* address;     // in one allocation of device memory, managed or pinned memory
+  size_t bytes;      // a multiple of an element's
+  // Of an element, for tolerances, values in messages, and NaN. GCAP_DTYPE_BOOL: a byte.
+  gcap_dtype_t type;
+  // An element may differ by absolute + relative * |eager value|. Both 0: not in one bit. Otherwise a NaN equals a NaN,
+  // and an infinity itself alone.
+  double absolute, relative;
+  bool is_state;  // copied and put back, and not compared: a cache, the state of a generator
+} gcap_graph_verify_buffer_t;
+
+// What a verification found.
+// Thread:   plain data, which the call of the run writes before it returns.
+// Capture:  as of gcap_run_t.
+// Lifetime: the caller's, until the call returns.
+typedef struct gcap_graph_verify_report {
+  size_t struct_size;       // set by gcap_graph_verify_report_init
+  bool is_verified;         // the run replayed, was due, and was compared. False: nothing below says anything
+  uint64_t compared_bytes;  // of all buffers
+  // The first buffer that differs: its index among those of the run; behind them come those of the verification that
+  // are not the run's. SIZE_MAX: none differs.
+  size_t buffer;
+  size_t element;             // its first that differs
+  double replayed, eager;     // the two values of that element; an integer beyond 2^53 is rounded
+  uint64_t different;         // elements that differ, of all buffers
+  double largest_difference;  // of two numbers, among those
+  size_t nan_buffer;          // the first buffer with a NaN of the replay where the work has none; SIZE_MAX: none
+  size_t nan_element;         // the first such element
+} gcap_graph_verify_report_t;
+
+// Says how large the struct is, and that nothing was verified. Every run that has the report does so too.
+static inline void gcap_graph_verify_report_init(gcap_graph_verify_report_t* report) {
+  const gcap_graph_verify_report_t nothing = {sizeof(*report), false, 0, SIZE_MAX, 0, 0, 0, 0, 0, SIZE_MAX, 0};
+  *report = nothing;
+}
+
+// When a run is verified, and what is compared.
+// Thread:   plain data. One thread at a time writes the struct; the run writes `*report` alone. While a run is verified
+//           nobody else uses the memory that is copied. Other threads may use the manager meanwhile.
+// Capture:  a capturing thread is refused, as by each run.
+// Lifetime: the struct, and what it points to, is read before the call of the run returns.
+//
+// A run with `verify` may also fail with
+//   INVALID_ARGUMENT    a size that is no version's; no buffers although there is a count; of a buffer: no address, no
+//                       bytes, bytes that are no multiple of an element's, no such type, a tolerance that is negative
+//                       or NaN, or memory that is not wholly in one allocation: all before anything was issued. Or the
+//                       call is a replay or a begin, which has no work to compare with
+//   UNIMPLEMENTED       the runtime is not gcap's own, or the driver is older than CUDA 12.4
+//   RESOURCE_EXHAUSTED  neither device nor host memory for two copies of what is named: nothing was issued
+//   CUDA_ERROR          a copy or a wait failed; gcap_run_result_t.was_issued tells whether that came behind the replay
+//   REPLAY_DIFFERS      see above
+//   others              what `save` or `restore` returned. The run ends there: behind `save` nothing was issued, behind
+//                       `restore` the buffers have what was there before the replay
+// If a callback or the work does not return, because of an exception or a cancelled thread, the copies are freed, and
+// the buffers have what the last step left.
+typedef struct gcap_graph_verify {
+  size_t struct_size;                         // set by gcap_graph_verify_init
+  const gcap_graph_verify_buffer_t* buffers;  // default NULL: those of the run alone
+  size_t num_buffers;
+  // For what gcap cannot copy: state of the host, a generator. Called before the replay, and before the eager run,
+  // with the stream of the run, without a lock. What they issue is ordered with the run. NULL, the default: nothing.
+  gcap_status_t (*save)(void* user, cudaStream_t stream);
+  gcap_status_t (*restore)(void* user, cudaStream_t stream);
+  void* user;
+  // Which replays are verified, of those that runs with `verify` make of a graph: each nth, so 1 is this one; 0, the
+  // default, is none. Counted from the capture of the graph on.
+  uint64_t each;
+  // And the first n since the graph was captured, and since a run moved its buffers. Default 0.
+  uint64_t first;
+  gcap_graph_verify_report_t* report;  // default NULL: nobody asks
+} gcap_graph_verify_t;
+
+// Fills in the defaults: nothing is verified.
+static inline void gcap_graph_verify_init(gcap_graph_verify_t* verify) {
+  const gcap_graph_verify_t defaults = {sizeof(*verify), NULL, 0, NULL, NULL, NULL, 0, 0, NULL};
+  *verify = defaults;
+}
+
+#ifdef __cplusplus
+}  // extern "C"
+#endif
+#endif  // GCAP_GRAPH_VERIFY_H_
