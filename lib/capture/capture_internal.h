@@ -11,7 +11,10 @@
 #include "lib/capture/entries.h"
 #include "lib/capture/inner.h"
 #include "lib/capture/members.h"
+#include "lib/capture/steps.h"
 
+// The text of a call that has none.
+#define GCAP_CAPTURE_UNNAMED "an unnamed call"
 // In place of the call, in the failure that the runtime still had at the end of the scope.
 #define GCAP_CAPTURE_UNREPORTED "an unreported call"
 
@@ -28,6 +31,7 @@ struct gcap_capture {
   gcap_capture_entry_t* steps;     // newest first
   gcap_capture_entry_t* retained;  // newest first
   gcap_capture_calls_t calls;
+  gcap_capture_steps_t* work_steps;    // of the next graph's owner; NULL: nobody asked for them
   gcap_capture_call_record_t escaped;  // the first call whose work the graph would lack; its operation is "" for none
   pthread_mutex_t latch_mutex;
   bool is_decided;                    // the latch takes nothing more
@@ -41,11 +45,24 @@ struct gcap_capture {
 
 // Takes the stream out of capture mode, whatever state the capture is in, and gives the graph, or NULL.
 gcap_status_t gcap_capture_end_stream(cudaStream_t stream, cudaGraph_t* out_graph);
-// Sets the latch for a failed call of the thread whose result nobody looked at. The thread has no hooks afterwards.
+// Has the thread's hooks be those of the scope, with what hears of its calls; or none.
+void gcap_capture_attach(const gcap_capture_t* capture);
+void gcap_capture_detach(void);
+// Sets the latch for a failed call of the thread whose result nobody looked at. Nobody hears of calls afterwards.
 void gcap_capture_latch_unreported(gcap_capture_t* capture);
 
 // Why the capture failed, in one status: what failed, which call broke it, the rule and the remedy. NULL when it did
 // not. Takes `end_status`, the driver's answer to the end, and the cause.
 gcap_status_t gcap_capture_verdict(gcap_capture_t* capture, gcap_status_t end_status);
+
+// Adds the step of a noted call. A question that fails sets the latch.
+void gcap_capture_steps_add(gcap_capture_steps_t* steps, cudaStream_t origin, const char* operation,
+                            cudaStream_t stream, const char* file, int line);
+// A segment has ended in this graph: by the hole of that name, or, NULL, by the end of the capture.
+//   CUDA_ERROR  the runtime does not say how many nodes it has
+gcap_status_t gcap_capture_steps_end_segment(gcap_capture_steps_t* steps, cudaGraph_t graph, cudaStream_t origin,
+                                             const char* hole) GCAP_NODISCARD;
+// The thread's scope has ended: its observer hears again, if it has one.
+void gcap_observe_again(void);
 
 #endif  // GCAP_LIB_CAPTURE_CAPTURE_INTERNAL_H_

@@ -5,7 +5,6 @@
 // again. So nothing is ended that would fail, as far as the scope can tell: a scope that has failed goes on as it is,
 // and unjoined streams are looked for first. Locking: none, a scope belongs to its thread; the latch has its mutex.
 
-#include "lib/base/capture_hooks.h"
 #include "lib/capture/capture_internal.h"
 #include "lib/capture/inner.h"
 #include "lib/capture/options.h"
@@ -64,9 +63,8 @@ static gcap_status_t exchange(gcap_capture_t* capture, cudaGraph_t* out_graph) {
 
 gcap_status_t gcap_capture_split(gcap_capture_t* capture, const char* name, cudaGraph_t* out_graph) {
   *out_graph = NULL;
-  const gcap_capture_hooks_t* hooks = gcap_thread_capture_hooks;
   gcap_capture_latch_unreported(capture);
-  gcap_thread_capture_hooks = hooks;
+  gcap_capture_attach(capture);
   gcap_capture_calls_look(&capture->calls, capture->stream);
   GCAP_RETURN_IF_ERROR(copy_cause(capture));
   if (gcap_capture_calls_saw_break(&capture->calls)) {
@@ -74,18 +72,21 @@ gcap_status_t gcap_capture_split(gcap_capture_t* capture, const char* name, cuda
   }
   gcap_status_t status = check_joined(capture, name);
   if (status == NULL) {
-    gcap_thread_capture_hooks = NULL;
+    gcap_capture_detach();
     status = exchange(capture, out_graph);
-    gcap_thread_capture_hooks = hooks;
+    if (status == NULL && capture->work_steps != NULL) {
+      status = gcap_capture_steps_end_segment(capture->work_steps, *out_graph, capture->stream, name);
+    }
+    gcap_capture_attach(capture);
     capture->members.count = 0;
     status = gcap_status_annotate(status, gcap_status_code(status), "hole '%s'", name);
   }
   if (status == NULL) return NULL;
   gcap_capture_fail_once(capture, status);
   if (*out_graph == NULL) return status;
-  gcap_thread_capture_hooks = NULL;
+  gcap_capture_detach();
   status = gcap_status_join(status, GCAP_CUDA(cudaGraphDestroy(*out_graph)));
-  gcap_thread_capture_hooks = hooks;
+  gcap_capture_attach(capture);
   *out_graph = NULL;
   return status;
 }

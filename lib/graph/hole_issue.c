@@ -10,6 +10,7 @@
 
 #include "gcap/capture.h"
 #include "lib/capture/inner.h"
+#include "lib/capture/steps.h"
 #include "lib/graph/guards.h"
 #include "lib/graph/holes.h"
 #include "lib/graph/inner.h"
@@ -45,7 +46,11 @@ static gcap_status_t call_now(const gcap_run_resources_t* resources, const gcap_
   GCAP_RETURN_IF_ERROR(gcap_check_stream_not_capturing(
       resources->cuda_stream, "hole '%s', on a thread that has no run which captures it", hole->name));
   const gcap_graph_made_hole_t made = {.hole = *hole};
-  return gcap_graph_hole_call(&made, resources);
+  gcap_step_observer_t* observer = gcap_observe_steps(NULL);
+  gcap_status_t status = gcap_graph_hole_call(&made, resources);
+  gcap_observe_steps(observer);
+  gcap_observe_hole(hole->name, resources->cuda_stream);
+  return status;
 }
 
 // Ends the segment, and adds the hole behind it to the list.
