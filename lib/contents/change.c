@@ -16,7 +16,7 @@
 
 typedef struct search {
   const gcap_contents_t *now, *fresh;  // fresh NULL: there is none
-  size_t node;
+  size_t node, fresh_node;
   const gcap_block_finder_t* finder;
   gcap_node_change_t* change;
 } search_t;
@@ -48,7 +48,7 @@ static gcap_status_t compare_pointer(void* user, const gcap_contents_word_t* wor
   if (search->change->kind != GCAP_CHANGE_NONE) return NULL;
   uintptr_t now, fresh;
   memcpy(&now, bytes_of(search->now, search->node) + word->offset, sizeof(now));
-  memcpy(&fresh, bytes_of(search->fresh, search->node) + word->offset, sizeof(fresh));
+  memcpy(&fresh, bytes_of(search->fresh, search->fresh_node) + word->offset, sizeof(fresh));
   if (now == fresh) return NULL;
   gcap_memory_t now_memory, fresh_memory;
   GCAP_RETURN_IF_ERROR(gcap_memory_look(search->finder, now, /*watch=*/false, &now_memory));
@@ -70,7 +70,7 @@ static gcap_status_t is_scratch(const search_t* search, size_t offset, bool* out
   if (node->type != cudaGraphNodeTypeKernel || at + sizeof(uintptr_t) > node->bytes) return NULL;
   uintptr_t now, fresh;
   memcpy(&now, bytes_of(search->now, search->node) + at, sizeof(now));
-  memcpy(&fresh, bytes_of(search->fresh, search->node) + at, sizeof(fresh));
+  memcpy(&fresh, bytes_of(search->fresh, search->fresh_node) + at, sizeof(fresh));
   gcap_memory_t now_memory, fresh_memory;
   GCAP_RETURN_IF_ERROR(gcap_memory_look(search->finder, now, /*watch=*/false, &now_memory));
   GCAP_RETURN_IF_ERROR(gcap_memory_look(search->finder, fresh, /*watch=*/false, &fresh_memory));
@@ -92,7 +92,7 @@ static gcap_status_t compare_part(const search_t* search, size_t index) {
   for (size_t at = 0; at < part->bytes; at += bytes) {
     bytes = gcap_contents_value_bytes(search->now, node, index, at);
     const unsigned char* now = bytes_of(search->now, search->node) + part->offset + at;
-    const unsigned char* fresh = bytes_of(search->fresh, search->node) + part->offset + at;
+    const unsigned char* fresh = bytes_of(search->fresh, search->fresh_node) + part->offset + at;
     if (memcmp(now, fresh, bytes) == 0) continue;
     bool is_own_scratch = false;
     GCAP_RETURN_IF_ERROR(is_scratch(search, part->offset + at, &is_own_scratch));
@@ -107,7 +107,8 @@ static gcap_status_t compare_part(const search_t* search, size_t index) {
 }
 
 static bool have_same_parts(const search_t* search) {
-  const gcap_contents_node_t *now = &search->now->nodes[search->node], *fresh = &search->fresh->nodes[search->node];
+  const gcap_contents_node_t *now = &search->now->nodes[search->node],
+                             *fresh = &search->fresh->nodes[search->fresh_node];
   return now->has_arguments && fresh->has_arguments && now->num_parts == fresh->num_parts &&
          now->bytes == fresh->bytes &&
          (now->num_parts == 0 ||
@@ -119,7 +120,7 @@ static bool have_same_parts(const search_t* search) {
 static gcap_status_t compare_words(const search_t* search) {
   if (!have_same_parts(search)) return NULL;
   GCAP_RETURN_IF_ERROR(gcap_contents_each_word(search->now, search->node, compare_pointer, (void*)search));
-  GCAP_RETURN_IF_ERROR(gcap_contents_each_word(search->fresh, search->node, compare_pointer, (void*)search));
+  GCAP_RETURN_IF_ERROR(gcap_contents_each_word(search->fresh, search->fresh_node, compare_pointer, (void*)search));
   const gcap_contents_node_t* node = &search->now->nodes[search->node];
   for (size_t i = 0; search->change->kind == GCAP_CHANGE_NONE && i < node->num_parts; ++i) {
     GCAP_RETURN_IF_ERROR(compare_part(search, i));
@@ -127,20 +128,39 @@ static gcap_status_t compare_words(const search_t* search) {
   return NULL;
 }
 
+static void note_field(const search_t* search, const char* field, const char* now, const char* fresh) {
+  gcap_node_change_t* change = search->change;
+  change->kind = GCAP_CHANGE_VALUE;
+  snprintf(change->place, sizeof(change->place), "%s", field);
+  snprintf(change->now, sizeof(change->now), "%s", now);
+  snprintf(change->fresh, sizeof(change->fresh), "%s", fresh);
+}
+
+static void write_extent(const unsigned extent[3], char text[40]) {
+  snprintf(text, 40, "%ux%ux%u", extent[0], extent[1], extent[2]);
+}
+
 // What a node is, beside its arguments. Edges are another search.
 static bool differ_field(const search_t* search) {
-  const gcap_contents_field_t fields[] = {GCAP_CONTENTS_TYPE, GCAP_CONTENTS_FUNCTION, GCAP_CONTENTS_GRID,
-                                          GCAP_CONTENTS_BLOCK, GCAP_CONTENTS_SHARED_BYTES};
-  gcap_contents_change_t change;
-  for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); ++i) {
-    if (!gcap_contents_differ(fields[i], search->now, search->fresh, search->node, &change)) continue;
-    search->change->kind = GCAP_CHANGE_VALUE;
-    snprintf(search->change->place, sizeof(search->change->place), "%s", change.field);
-    snprintf(search->change->now, sizeof(search->change->now), "%s", change.before);
-    snprintf(search->change->fresh, sizeof(search->change->fresh), "%s", change.after);
-    return true;
+  const gcap_contents_node_t *now = &search->now->nodes[search->node],
+                             *fresh = &search->fresh->nodes[search->fresh_node];
+  char was[40], is[40];
+  if (now->type != fresh->type) {
+    note_field(search, "type", gcap_contents_type_name(now->type), gcap_contents_type_name(fresh->type));
+  } else if (now->function != fresh->function) {
+    note_field(search, "kernel", gcap_contents_kernel_name(now), gcap_contents_kernel_name(fresh));
+  } else if (memcmp(now->grid, fresh->grid, sizeof(now->grid)) != 0) {
+    write_extent(now->grid, was);
+    write_extent(fresh->grid, is);
+    note_field(search, "grid", was, is);
+  } else if (memcmp(now->block, fresh->block, sizeof(now->block)) != 0) {
+    write_extent(now->block, was);
+    write_extent(fresh->block, is);
+    note_field(search, "block", was, is);
+  } else {
+    return false;
   }
-  return false;
+  return true;
 }
 
 // A pointer to memory that nobody has.
@@ -158,12 +178,12 @@ static gcap_status_t find_nobodys(void* user, const gcap_contents_word_t* word) 
   return NULL;
 }
 
-gcap_status_t gcap_contents_find_change(const gcap_contents_t* now, const gcap_contents_t* fresh, size_t node,
-                                        const gcap_block_finder_t* finder, gcap_node_change_t* change) {
+gcap_status_t gcap_contents_find_change(const gcap_contents_t* now, size_t node, const gcap_contents_t* fresh,
+                                        size_t fresh_node, const gcap_block_finder_t* finder,
+                                        gcap_node_change_t* change) {
   *change = (gcap_node_change_t){0};
-  const search_t search = {now, fresh, node, finder, change};
-  const bool has_fresh = fresh != NULL && node < fresh->count;
-  if (has_fresh && differ_field(&search)) return NULL;
-  if (has_fresh) GCAP_RETURN_IF_ERROR(compare_words(&search));
+  const search_t search = {now, fresh, node, fresh_node, finder, change};
+  if (fresh != NULL && differ_field(&search)) return NULL;
+  if (fresh != NULL) GCAP_RETURN_IF_ERROR(compare_words(&search));
   return gcap_contents_each_word(now, node, find_nobodys, (void*)&search);
 }

@@ -81,6 +81,8 @@ gcap_status_t gcap_contents_read(cudaGraph_t graph, bool with_arguments, gcap_co
 gcap_status_t gcap_contents_read_all(const cudaGraph_t* graphs, size_t count, bool with_arguments,
                                      gcap_contents_t* out_contents);
 void gcap_contents_free(gcap_contents_t* contents);
+//   RESOURCE_EXHAUSTED  no host memory
+gcap_status_t gcap_contents_copy(const gcap_contents_t* contents, gcap_contents_t* out_copy);
 
 // "kernel", "memcpy"
 const char* gcap_contents_type_name(enum cudaGraphNodeType type);
@@ -394,11 +396,12 @@ typedef struct gcap_node_change {
   char now[400], fresh[400];  // "0x7f3c00000000, in buffer id 17, 4096 bytes at 0x7f3c00000000"
 } gcap_node_change_t;
 
-// The first thing that the two nodes of this index have otherwise. Pointers into scratch may differ: a graph keeps its
-// own. With `fresh` NULL, and where nothing differs, a pointer to memory that is nobody's.
+// The first thing that a node has otherwise than node `fresh_node` of the fresh capture. Pointers into scratch may
+// differ: a graph keeps its own. With `fresh` NULL, and where nothing differs, a pointer to memory that is nobody's.
 //   errors of gcap_memory_look
-gcap_status_t gcap_contents_find_change(const gcap_contents_t* now, const gcap_contents_t* fresh, size_t node,
-                                        const gcap_block_finder_t* finder, gcap_node_change_t* out_change);
+gcap_status_t gcap_contents_find_change(const gcap_contents_t* now, size_t node, const gcap_contents_t* fresh,
+                                        size_t fresh_node, const gcap_block_finder_t* finder,
+                                        gcap_node_change_t* out_change);
 
 // Memory that has a name, and of which the caller knows who writes it.
 typedef struct gcap_named_memory {

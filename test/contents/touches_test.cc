@@ -50,7 +50,7 @@ class Touches : public Diff {
     const ReadGraph before(now), after(fresh);
     const gcap_block_finder_t finder = {};
     gcap_node_change_t change;
-    GCAP_EXPECT_OK(gcap_contents_find_change(&before.contents, &after.contents, node, &finder, &change));
+    GCAP_EXPECT_OK(gcap_contents_find_change(&before.contents, node, &after.contents, node, &finder, &change));
     return change;
   }
 
@@ -163,10 +163,10 @@ TEST_F(Touches, MemoryOfACopyThatNobodyHasIsAChangeWithoutAFreshCapture) {
   const ReadGraph read(graph);
   const gcap_block_finder_t finder = {};
   gcap_node_change_t change;
-  GCAP_EXPECT_OK(gcap_contents_find_change(&read.contents, nullptr, 0, &finder, &change));
+  GCAP_EXPECT_OK(gcap_contents_find_change(&read.contents, 0, nullptr, 0, &finder, &change));
   EXPECT_EQ(change.kind, GCAP_CHANGE_NONE);
   GCAP_EXPECT_CUDA(cudaFree(memory));
-  GCAP_EXPECT_OK(gcap_contents_find_change(&read.contents, nullptr, 0, &finder, &change));
+  GCAP_EXPECT_OK(gcap_contents_find_change(&read.contents, 0, nullptr, 0, &finder, &change));
   EXPECT_EQ(change.kind, GCAP_CHANGE_POINTER);
   EXPECT_STREQ(change.place, "the source");
   EXPECT_STREQ(change.fresh, "");
