@@ -32,6 +32,7 @@ typedef struct gcap_graph_manager gcap_graph_manager_t;  // graph.h
 //   COOLING    --cooled-->         READY      after those runs, or for a run with capture_only
 //   CAPTURED   --recapture-->      STALE
 //   CAPTURED   --evict-->          READY
+//   CAPTURED   --differs-->        COOLING    a replay left other results than its work (graph_verify.h)
 //   STALE      --begin-->          CAPTURING
 //   STALE      --failure-->        COOLING
 //   STALE      --evict-->          READY
@@ -66,7 +67,7 @@ typedef struct gcap_graph_info {
   uint64_t replays;           // launches, including the first one after each capture, unless the run is capture_only
   uint64_t eager_runs;        // that succeeded
   uint64_t captures;          // that succeeded
-  uint64_t failures;          // captures that failed
+  uint64_t failures;          // captures that failed, and replays that differ from their work (graph_verify.h)
   size_t nodes;               // of the graph; 0 without a graph
   uint64_t capture_ns;        // host time of the last capture, from begin to end
   uint64_t instantiate_ns;    // host time of the last update or instantiation
@@ -99,7 +100,7 @@ static inline void gcap_graph_manager_get_info(gcap_graph_manager_t* manager, in
 
 // What gcap_graph_manager_explain can explain.
 typedef enum gcap_graph_question {
-  GCAP_GRAPH_WHY_CAPTURE_FAILED = 0,  // why the last failed capture failed
+  GCAP_GRAPH_WHY_CAPTURE_FAILED = 0,  // why the last failed capture failed, or what of a replay differed
   GCAP_GRAPH_WHY_NOT_UPDATED,         // why an update in place was last refused: which node changed, and how
   GCAP_GRAPH_WHY_NOT_MOVABLE,         // why the id's graph cannot be bound to other buffers
   // What the last capture over a capture changed: how many differences, and the first one (gcap_graph_diff). Only of an

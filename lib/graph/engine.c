@@ -12,6 +12,7 @@
 
 #include "gcap/capture.h"
 #include "gcap/log.h"
+#include "lib/graph/verify.h"
 
 bool gcap_graph_is_named(const char* message) {
   return strncmp(message, "graph id ", strlen("graph id ")) == 0 ||
@@ -69,11 +70,18 @@ static bool take_captured_meanwhile(const gcap_run_steps_t* steps, const gcap_ru
   return true;
 }
 
+static gcap_status_t replay(const gcap_run_steps_t* steps, gcap_run_result_t* result, bool* out_replayed) {
+  *out_replayed = false;
+  if (steps->replay == NULL) return NULL;
+  if (steps->verified != NULL) return gcap_graph_verify_replay(steps, result, out_replayed);
+  return steps->replay(steps->self, result, out_replayed);
+}
+
 gcap_status_t gcap_run_by_steps(const gcap_run_steps_t* steps, gcap_run_result_t* result) {
   gcap_status_t status = NULL;
   do {
     bool replayed = false;
-    if (steps->replay != NULL) GCAP_RETURN_IF_ERROR(steps->replay(steps->self, result, &replayed));
+    GCAP_RETURN_IF_ERROR(replay(steps, result, &replayed));
     if (replayed) return NULL;
     status = issue(steps, result);
   } while (take_captured_meanwhile(steps, result, status));

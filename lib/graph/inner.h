@@ -31,6 +31,7 @@ gcap_status_t gcap_graph_manager_options_check(const gcap_graph_manager_options_
 typedef struct gcap_run_copy {
   gcap_run_t run;
   gcap_graph_buffers_t buffers;
+  gcap_graph_verify_t verify;
 } gcap_run_copy_t;
 
 //   INVALID_ARGUMENT  no bytes, or too many
@@ -44,9 +45,9 @@ gcap_status_t gcap_run_check_key(const gcap_run_t* run) GCAP_NODISCARD;
 gcap_status_t gcap_run_read_slowly(const gcap_run_t* given, gcap_run_copy_t* copy,
                                    const gcap_run_t** out_run) GCAP_NODISCARD;
 
-// Whether the run is of this version, without buffers, and nobody asks for its result.
+// Whether the run is of this version, without buffers or a verification, and nobody asks for its result.
 static inline bool gcap_run_is_plain(const gcap_run_t* run) {
-  return run->struct_size == sizeof(*run) && run->buffers == NULL && run->result == NULL;
+  return run->struct_size == sizeof(*run) && run->buffers == NULL && run->result == NULL && run->verify == NULL;
 }
 
 // Whether the run is of this version, and an id, a stream and work alone, as most replays are. What an older version
@@ -54,12 +55,13 @@ static inline bool gcap_run_is_plain(const gcap_run_t* run) {
 static inline bool gcap_run_is_bare(const gcap_run_t* run) {
   if (run->struct_size != sizeof(*run)) return false;
   return ((uintptr_t)run->buffers | (uintptr_t)run->result | (uintptr_t)run->bindings | run->num_bindings |
-          (uintptr_t)run->key | run->capture_only) == 0;
+          (uintptr_t)run->key | (uintptr_t)run->verify | run->capture_only) == 0;
 }
 
 // The caller's run in the library's layout, its buffers too: `given` itself, or `copy`. The caller's result is cleared.
 // Inline: every replay reads one.
-//   INVALID_ARGUMENT  as gcap_sized_read; buffers as gcap_graph_buffers_read; the key as gcap_run_check_key
+//   INVALID_ARGUMENT  as gcap_sized_read; buffers as gcap_graph_buffers_read; the key as gcap_run_check_key; `verify` as
+//                     gcap_graph_verify_read
 static inline gcap_status_t gcap_run_read(const gcap_run_t* given, gcap_run_copy_t* copy, const gcap_run_t** out_run) {
   *out_run = given;
   if (!gcap_run_is_plain(given)) return gcap_run_read_slowly(given, copy, out_run);
@@ -77,6 +79,13 @@ void gcap_run_give_result(const gcap_run_t* run, const gcap_run_result_t* result
 //   INVALID_ARGUMENT  as gcap_sized_read; no items although there is a count; or stand-ins that do not exist
 gcap_status_t gcap_graph_buffers_read(const gcap_graph_buffers_t* given,
                                       gcap_graph_buffers_t* out_buffers) GCAP_NODISCARD;
+
+// `*out_verify` keeps the caller's report, which is cleared.
+//   INVALID_ARGUMENT  as gcap_sized_read; or no buffers although there is a count
+gcap_status_t gcap_graph_verify_read(const gcap_graph_verify_t* given, gcap_graph_verify_t* out_verify) GCAP_NODISCARD;
+
+// Gives the caller the report, if the caller asked for one. `verify` and `report` are of the library's version.
+void gcap_graph_verify_give_report(const gcap_graph_verify_t* verify, const gcap_graph_verify_report_t* report);
 
 // The buffers' own addresses, and behind them those of the values' data: [count + num_values].
 void gcap_graph_buffers_list_addresses(const gcap_graph_buffers_t* buffers, void** out_addresses);
@@ -123,6 +132,11 @@ typedef struct gcap_run_steps {
   gcap_status_t (*issue)(void* self, int id, gcap_run_result_t* result, gcap_graph_run_kind_t* out_kind);
   int id;                      // gcap_run_step_id
   bool reruns_failed_capture;  // else the failure of a capture is the run's
+  // The run whose replays are compared with its work (gcap_run_t.verify), in the library's layout; NULL: none is. The
+  // manager replays it, and is not destroyed meanwhile. `work` issues the work eagerly, and waits for it.
+  const gcap_run_t* verified;
+  gcap_graph_manager_t* manager;
+  gcap_status_t (*work)(void* self, gcap_run_result_t* result);
 } gcap_run_steps_t;
 
 // What stands for the id of a run with a key, which GCAP_GRAPH_ID_NONE cannot: that is the id of the run after a failed
@@ -153,11 +167,14 @@ bool gcap_graph_is_named(const char* message);
 // the run ended otherwise, and the status is the caller's still. gcap_graph_manager_explain has a copy of the failure.
 bool gcap_run_take_failed_capture(int id, gcap_status_t failure);
 
+// INVALID_ARGUMENT for a run with `verify`, which `call` has no work for.
+gcap_status_t gcap_run_refuse_verify(const gcap_run_t* run, const char* call) GCAP_NODISCARD;
+
 // --- Runs that launch nothing ----------------------------------------------------------------------------------------
 
 //   INVALID_ARGUMENT  a run with capture_only, and without an id
 gcap_status_t gcap_run_check_capture_only(const gcap_run_t* run) GCAP_NODISCARD;
-//   INVALID_ARGUMENT  a run with capture_only, which is no replay's
+//   INVALID_ARGUMENT  a run with capture_only, or with `verify`, which is no replay's
 gcap_status_t gcap_run_refuse_replay(const gcap_run_t* run) GCAP_NODISCARD;
 
 // Instead of the replay of a run with capture_only: whether its id has a graph, and so the run is done.

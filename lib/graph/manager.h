@@ -40,6 +40,14 @@ typedef struct gcap_graph_memory_use {
   bool has_exec;
 } gcap_graph_memory_use_t;
 
+// What runs that ask for a verification (gcap_run_t.verify) made of a graph.
+typedef struct gcap_graph_verify_counts {
+  uint64_t replays;
+  uint64_t since_move;  // of its buffers
+  uint64_t num_moves;   // when one replayed last
+  uint64_t ticket;      // of the last one that was verified
+} gcap_graph_verify_counts_t;
+
 // A captured graph: what is launched, and what must live as long as a launch. It belongs to a slot, then, once it was
 // replaced or evicted, to the list of retired ones, or to who releases it.
 typedef struct gcap_graph_captured {
@@ -57,6 +65,7 @@ typedef struct gcap_graph_captured {
   gcap_graph_moving_t* moving;        // NULL: captured without buffers
   gcap_graph_notes_t* notes;          // NULL: without audits
   gcap_graph_memory_use_t use;
+  gcap_graph_verify_counts_t verify;
   unsigned long long stream_id;  // when it has a life
   int device_id;
   bool told_of_fixed;      // that it cannot be moved
@@ -174,6 +183,9 @@ static inline void gcap_graph_slot_touch(gcap_graph_manager_t* manager, gcap_gra
 }
 // Takes a slot that lost its graph out of an id that has others, which keep its counters; else leaves it.
 void gcap_graph_slot_merge(gcap_graph_manager_t* manager, gcap_graph_slot_t* slot);
+// Sends an id into its back-off, whose capture failed or whose replay was found wrong.
+void gcap_graph_slot_cool_down(const gcap_graph_manager_t* manager, gcap_graph_slot_t* slot, gcap_graph_step_t step,
+                               gcap_status_t failure);
 // Adds the counters of one slot, and what its graph takes, to a sum.
 void gcap_graph_info_add(gcap_graph_info_t* sum, const gcap_graph_info_t* info);
 // Gives the slot a graph, or NULL, and returns the one that it had. May forget an id, as gcap_graph_slot_add, but not

@@ -403,8 +403,12 @@ static void note_spot(gcap_graph_moving_t* moving, const gcap_graph_spot_t* spot
 }
 
 void gcap_graph_moving_note_moved(gcap_graph_moving_t* moving) {
+  bool has_moved = false;
   for (size_t i = 0; i < moving->count; ++i) {
-    if (moving->targets[i].address != 0) note_spot(moving, &moving->targets[i]);
+    if (moving->targets[i].address == 0) continue;
+    note_spot(moving, &moving->targets[i]);
     moving->targets[i].address = 0;
+    has_moved = true;
   }
+  moving->num_moves += has_moved;
 }

@@ -52,6 +52,7 @@ typedef struct gcap_graph_moving {
   // Where the buffers have been: those of the capture, then the newest others, in a ring. Of a graph that can be moved.
   gcap_graph_spot_t* spots;  // [count + GCAP_GRAPH_MOVED_SPOTS]
   size_t num_spots, next_spot;
+  uint64_t num_moves;  // of its buffers
 } gcap_graph_moving_t;
 
 // Checks what a run is given.

@@ -68,6 +68,10 @@ gcap_status_t gcap_run_read_slowly(const gcap_run_t* given, gcap_run_copy_t* cop
     GCAP_RETURN_IF_ERROR(gcap_graph_buffers_read(copy->run.buffers, &copy->buffers));
     copy->run.buffers = &copy->buffers;
   }
+  if (copy->run.verify != NULL) {
+    GCAP_RETURN_IF_ERROR(gcap_graph_verify_read(copy->run.verify, &copy->verify));
+    copy->run.verify = &copy->verify;
+  }
   *out_run = &copy->run;
   return copy->run.key != NULL ? gcap_run_check_key(&copy->run) : NULL;
 }
@@ -77,11 +81,39 @@ gcap_status_t gcap_run_read_end(const gcap_run_t* given, gcap_run_t* out_run) {
   if (given == NULL || status != NULL) gcap_run_init(out_run);
   out_run->buffers = NULL;
   out_run->key = NULL;
+  out_run->verify = NULL;
   return status;
 }
 
 void gcap_run_give_result(const gcap_run_t* run, const gcap_run_result_t* result) {
   if (run->result != NULL) gcap_sized_write(&result_type, result, run->result);
+}
+
+static const gcap_sized_type_t report_type = GCAP_SIZED_TYPE(gcap_graph_verify_report);
+
+void gcap_graph_verify_give_report(const gcap_graph_verify_t* verify, const gcap_graph_verify_report_t* report) {
+  if (verify->report != NULL) gcap_sized_write(&report_type, report, verify->report);
+}
+
+static gcap_status_t check_report(const gcap_graph_verify_report_t* report) {
+  if (report->struct_size >= 2 * sizeof(size_t) && report->struct_size % sizeof(size_t) == 0) return NULL;
+  return GCAP_STATUS(GCAP_INVALID_ARGUMENT,
+                     "gcap_graph_verify_report_t: struct_size is %zu, which is no version's: fill the struct with "
+                     "gcap_graph_verify_report_init",
+                     report->struct_size);
+}
+
+gcap_status_t gcap_graph_verify_read(const gcap_graph_verify_t* given, gcap_graph_verify_t* out_verify) {
+  static const gcap_sized_type_t type = GCAP_SIZED_TYPE(gcap_graph_verify);
+  gcap_graph_verify_init(out_verify);
+  GCAP_RETURN_IF_ERROR(gcap_sized_read(&type, given, out_verify));
+  if (out_verify->num_buffers > 0) GCAP_RETURN_IF_NULL(out_verify->buffers);
+  if (out_verify->report == NULL) return NULL;
+  GCAP_RETURN_IF_ERROR(check_report(out_verify->report));
+  gcap_graph_verify_report_t nothing;
+  gcap_graph_verify_report_init(&nothing);
+  gcap_graph_verify_give_report(out_verify, &nothing);
+  return NULL;
 }
 
 gcap_status_t gcap_graph_buffers_read(const gcap_graph_buffers_t* given, gcap_graph_buffers_t* out_buffers) {

@@ -28,9 +28,6 @@
 #include "lib/internal/synchronize.h"
 #include "lib/internal/unwind.h"
 
-// A failed capture doubles the back-off at most this often: 1,024 times the first.
-#define MAX_BACKOFF_DOUBLINGS 10u
-
 // --- The open run ---------------------------------------------------------------------------------------------------
 
 // A scope may be closed behind the manager's back, and the next one may lie at its address: the scope itself must tell.
@@ -224,19 +221,6 @@ static bool plan_run(const gcap_graph_manager_t* manager, gcap_graph_slot_t* slo
   return gcap_graph_state_after(state, GCAP_GRAPH_STEP_BEGIN) == GCAP_GRAPH_CAPTURING;
 }
 
-// Sends an id whose capture failed into its back-off.
-static void cool_down(const gcap_graph_manager_t* manager, gcap_graph_slot_t* slot, gcap_status_t failure) {
-  uint32_t doublings =
-      slot->failures_in_a_row < MAX_BACKOFF_DOUBLINGS ? slot->failures_in_a_row : MAX_BACKOFF_DOUBLINGS;
-  slot->cooling_runs = (uint64_t)manager->options.backoff_runs << doublings;
-  ++slot->failures_in_a_row;
-  ++slot->info.failures;
-  slot->info.state = gcap_graph_state_after(slot->info.state, GCAP_GRAPH_STEP_FAILURE);
-  gcap_status_free(slot->last_failure);
-  slot->last_failure = gcap_status_clone(failure);
-  slot->why_eager = GCAP_EAGER_CAPTURE_FAILED;
-}
-
 // A run on buffers that may move is rehearsed, as far as earlier ones were not.
 static gcap_status_t take_rehearsed(gcap_graph_open_run_t* run, gcap_graph_slot_t* slot) {
   if (run->moving == NULL) return NULL;
@@ -287,7 +271,7 @@ static gcap_status_t begin_capture(gcap_graph_manager_t* manager, gcap_graph_slo
   manager->scope_open = false;
   slot->info.state = before;
   if (!is_refused) return status;
-  cool_down(manager, slot, status);
+  gcap_graph_slot_cool_down(manager, slot, GCAP_GRAPH_STEP_FAILURE, status);
   if (run->capture_only) return status;
   run->why_eager = GCAP_EAGER_REFUSED;
   gcap_status_free(status);
@@ -475,6 +459,7 @@ gcap_status_t gcap_graph_begin(gcap_graph_manager_t* manager, const gcap_run_t* 
   GCAP_RETURN_IF_ERROR(gcap_graph_refuse_in_work(manager));
   GCAP_RETURN_IF_ERROR(gcap_graph_check_id(run));
   GCAP_RETURN_IF_ERROR(gcap_run_check_capture_only(run));
+  GCAP_RETURN_IF_ERROR(gcap_run_refuse_verify(run, "a begin"));
   GCAP_RETURN_IF_ERROR(gcap_graph_bindings_check(run->bindings, run->num_bindings));
   gcap_graph_moving_t* moving = NULL;
   if (run->buffers != NULL) {
@@ -619,7 +604,7 @@ static gcap_status_t finish_capture(gcap_graph_manager_t* manager, gcap_status_t
     return gcap_status_join(status, commit(manager, slot, &build, out_evicted));
   }
   status = gcap_status_annotate(status, failure_code(run, status), "graph id %d", run->id);
-  cool_down(manager, slot, status);
+  gcap_graph_slot_cool_down(manager, slot, GCAP_GRAPH_STEP_FAILURE, status);
   return status;
 }
 
@@ -679,7 +664,7 @@ static gcap_status_t finish_rehearsal(gcap_graph_manager_t* manager, gcap_status
   pthread_mutex_lock(&manager->mutex);
   if (status != NULL && is_last) {
     status = gcap_status_annotate(status, failure_code(run, status), "graph id %d, in its rehearsal", run->id);
-    cool_down(manager, slot, status);
+    gcap_graph_slot_cool_down(manager, slot, GCAP_GRAPH_STEP_FAILURE, status);
     return status;
   }
   if (status != NULL) run->moving->needs_memory = true;
@@ -701,7 +686,7 @@ static gcap_status_t fail_lost_capture(gcap_graph_manager_t* manager) {
   const int id = manager->run.id;
   gcap_status_t status =
       GCAP_STATUS(GCAP_CAPTURE_INVALIDATED, "the capture of graph id %d was ended behind the manager's back", id);
-  cool_down(manager, gcap_graph_find_slot(manager, id), status);
+  gcap_graph_slot_cool_down(manager, gcap_graph_find_slot(manager, id), GCAP_GRAPH_STEP_FAILURE, status);
   return status;
 }
 
@@ -770,7 +755,7 @@ static void fail_capture_on_unwind(gcap_graph_manager_t** ending) {
   pthread_mutex_lock(&manager->mutex);
   gcap_status_t left =
       GCAP_STATUS(GCAP_CAPTURE_INVALIDATED, "the function of a guard of graph id %d did not return", manager->run.id);
-  cool_down(manager, gcap_graph_find_slot(manager, manager->run.id), left);
+  gcap_graph_slot_cool_down(manager, gcap_graph_find_slot(manager, manager->run.id), GCAP_GRAPH_STEP_FAILURE, left);
   gcap_status_ignore(left);  // the exception tells
   forget_run(&manager->run);
   gcap_graph_let_go_locked(manager);

@@ -12,6 +12,9 @@
 #include "lib/graph/manager.h"
 #include "lib/internal/cache_line.h"
 
+// A failure doubles the back-off at most this often: 1,024 times the first.
+#define MAX_BACKOFF_DOUBLINGS 10u
+
 gcap_status_t gcap_graph_not_captured(int id, gcap_graph_state_t state) {
   return GCAP_STATUS(GCAP_NOT_FOUND, "graph id %d is not captured: it is %s", id, gcap_graph_state_name(state));
 }
@@ -55,6 +58,21 @@ gcap_status_t gcap_graph_find(gcap_graph_manager_t* manager, int id, gcap_graph_
 
 gcap_status_t gcap_graph_find_replayable(gcap_graph_manager_t* manager, int id, gcap_graph_slot_t** out_slot) {
   return find_if(manager, id, /*must_replay=*/true, out_slot);
+}
+
+// --- Back-off -------------------------------------------------------------------------------------------------------
+
+void gcap_graph_slot_cool_down(const gcap_graph_manager_t* manager, gcap_graph_slot_t* slot, gcap_graph_step_t step,
+                               gcap_status_t failure) {
+  const uint32_t doublings =
+      slot->failures_in_a_row < MAX_BACKOFF_DOUBLINGS ? slot->failures_in_a_row : MAX_BACKOFF_DOUBLINGS;
+  slot->cooling_runs = (uint64_t)manager->options.backoff_runs << doublings;
+  ++slot->failures_in_a_row;
+  ++slot->info.failures;
+  slot->info.state = gcap_graph_state_after(slot->info.state, step);
+  gcap_status_free(slot->last_failure);
+  slot->last_failure = gcap_status_clone(failure);
+  slot->why_eager = GCAP_EAGER_CAPTURE_FAILED;
 }
 
 // --- Lists ----------------------------------------------------------------------------------------------------------

@@ -37,6 +37,7 @@ gcap_graph_state_t gcap_graph_state_after(gcap_graph_state_t state, gcap_graph_s
     case GCAP_GRAPH_STEP_RECAPTURE: return state == GCAP_GRAPH_CAPTURED ? GCAP_GRAPH_STALE : state;
     case GCAP_GRAPH_STEP_EVICT:
       return state == GCAP_GRAPH_CAPTURED || state == GCAP_GRAPH_STALE ? GCAP_GRAPH_READY : state;
+    case GCAP_GRAPH_STEP_DIFFERS: return state == GCAP_GRAPH_CAPTURED ? GCAP_GRAPH_COOLING : state;
     case GCAP_GRAPH_STEP_COUNT: break;
   }
   return state;

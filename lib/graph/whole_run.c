@@ -17,6 +17,7 @@ typedef struct whole_run {
   const gcap_run_t* run;  // in the library's layout
   void** addresses;       // [run->buffers->count + num_values]; NULL: without buffers
   bool is_held;
+  bool is_verified;  // the work that is issued is waited for
 } whole_run_t;
 
 static gcap_status_t replay_step(void* self, gcap_run_result_t* result, bool* out_replayed) {
@@ -44,13 +45,19 @@ static gcap_status_t call_work(const gcap_graph_manager_t* manager, const gcap_r
   return run->work(run->user, resources);
 }
 
+static void hold(whole_run_t* whole) {
+  if (!whole->is_held) gcap_graph_manager_hold(whole->manager);
+  whole->is_held = true;
+}
+
 static gcap_status_t issue_step(void* self, int id, gcap_run_result_t* result, gcap_graph_run_kind_t* out_kind) {
   whole_run_t* whole = self;
   gcap_graph_manager_t* manager = whole->manager;
-  if (!whole->is_held) gcap_graph_manager_hold(manager);
-  whole->is_held = true;
+  hold(whole);
   gcap_run_t run = *whole->run;
   gcap_run_as_step(&run, id);
+  run.verify = NULL;
+  run.synchronize |= whole->is_verified;
   gcap_run_result_init(result);
   GCAP_RETURN_IF_ERROR(gcap_graph_begin(manager, &run, out_kind, whole->addresses));
   GCAP_AT_SCOPE_END(end_run_on_unwind) gcap_graph_manager_t* unfinished = manager;
@@ -62,6 +69,13 @@ static gcap_status_t issue_step(void* self, int id, gcap_run_result_t* result, g
   return gcap_graph_end(manager, run.synchronize, status, result);
 }
 
+static gcap_status_t work_step(void* self, gcap_run_result_t* result) {
+  whole_run_t* whole = self;
+  gcap_graph_run_kind_t kind = GCAP_GRAPH_RUN_EAGER;
+  whole->is_verified = true;
+  return issue_step(whole, GCAP_GRAPH_ID_NONE, result, &kind);
+}
+
 static void end(whole_run_t* whole) {
   if (whole->is_held) gcap_graph_manager_let_go(whole->manager);
   free(whole->addresses);
@@ -71,11 +85,16 @@ static gcap_status_t run_known(gcap_graph_manager_t* manager, const gcap_run_t* 
   // The work may not return.
   GCAP_AT_SCOPE_END(end) whole_run_t whole = {.manager = manager, .run = run};
   if (run->buffers != NULL) GCAP_RETURN_IF_ERROR(gcap_graph_buffers_copy_addresses(run->buffers, &whole.addresses));
+  const bool may_verify = run->verify != NULL && !run->capture_only;
+  if (may_verify) hold(&whole);
   const gcap_run_steps_t steps = {.self = &whole,
                                   .replay = replay_step,
                                   .issue = issue_step,
                                   .id = gcap_run_step_id(run),
-                                  .reruns_failed_capture = manager->options.rerun_failed_capture && !run->capture_only};
+                                  .reruns_failed_capture = manager->options.rerun_failed_capture && !run->capture_only,
+                                  .verified = may_verify ? run : NULL,
+                                  .manager = manager,
+                                  .work = work_step};
   return gcap_run_by_steps(&steps, result);
 }
 

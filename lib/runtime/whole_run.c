@@ -21,6 +21,7 @@ typedef struct whole_run {
   void** addresses;            // [buffers->count]; NULL: without buffers
   gcap_graph_manager_t* held;  // of gcap's own: used after the work and the log sink, so neither may destroy it
   bool is_inside;              // the same of the runtime
+  bool is_verified;            // the work that is issued is waited for
 } whole_run_t;
 
 // `runtime`: its run's work is being called; NULL: the work returned.
@@ -114,9 +115,31 @@ static gcap_status_t issue_step(void* self, int id, gcap_run_result_t* result, g
   gcap_run_t run = whole->run;
   gcap_run_as_step(&run, id);
   run.result = result;
+  run.synchronize |= whole->is_verified;
   gcap_status_t status = gcap_runtime_run_once(whole->runtime, &run, &whole->resources, out_kind);
   if (whole->runtime->own == NULL && result->outcome == GCAP_RUN_NOT_DONE) complete(result, *out_kind, status);
   return status;
+}
+
+static gcap_status_t work_step(void* self, gcap_run_result_t* result) {
+  whole_run_t* whole = self;
+  gcap_graph_run_kind_t kind = GCAP_GRAPH_RUN_EAGER;
+  whole->is_verified = true;
+  return issue_step(whole, GCAP_GRAPH_ID_NONE, result, &kind);
+}
+
+// Has a run compare its replays. Another runtime than gcap's own has no graph that could be looked at.
+static gcap_status_t verify(whole_run_t* whole, const gcap_run_t* run, gcap_run_steps_t* steps) {
+  whole->run.verify = NULL;  // the steps have it
+  if (run->verify == NULL || run->capture_only) return NULL;
+  if (whole->runtime->own == NULL) {
+    return GCAP_STATUS(GCAP_UNIMPLEMENTED, "the run has `verify`, and the runtime is not gcap's own");
+  }
+  GCAP_RETURN_IF_ERROR(get_resources(whole));
+  steps->verified = run;
+  steps->manager = whole->held;
+  steps->work = work_step;
+  return NULL;
 }
 
 // --- The whole ------------------------------------------------------------------------------------------------------
@@ -144,11 +167,12 @@ static gcap_status_t run_in_turn(gcap_runtime_t* runtime, const gcap_run_t* run,
   GCAP_AT_SCOPE_END(end) whole_run_t whole = {.runtime = runtime, .run = *run};
   if (run->buffers != NULL) GCAP_RETURN_IF_ERROR(gcap_graph_buffers_copy_addresses(run->buffers, &whole.addresses));
   const bool reruns = runtime->own == NULL || runtime->own->options.graph.rerun_failed_capture;
-  const gcap_run_steps_t steps = {.self = &whole,
-                                  .replay = replay_step,
-                                  .issue = issue_step,
-                                  .id = gcap_run_step_id(run),
-                                  .reruns_failed_capture = reruns && !run->capture_only};
+  gcap_run_steps_t steps = {.self = &whole,
+                            .replay = replay_step,
+                            .issue = issue_step,
+                            .id = gcap_run_step_id(run),
+                            .reruns_failed_capture = reruns && !run->capture_only};
+  GCAP_RETURN_IF_ERROR(verify(&whole, run, &steps));
   return gcap_run_by_steps(&steps, result);
 }
 

@@ -15,6 +15,7 @@
 #include "gcap/log.h"
 #include "lib/contents/inner.h"
 #include "lib/internal/cuda_guard.h"
+#include "lib/internal/synchronize.h"
 
 // Between two areas of a slot, so that each begins as aligned as an allocation.
 #define ALIGNMENT ((size_t)256)
@@ -150,7 +151,8 @@ static gcap_status_t free_slots(gcap_verify_state_t* state) {
 
 gcap_status_t gcap_verify_state_destroy(gcap_verify_state_t* state) {
   if (state == NULL) return NULL;
-  gcap_status_t status = free_slots(state);
+  gcap_status_t status = state->is_copying ? gcap_synchronize_stream(state->stream) : NULL;
+  status = gcap_status_join(status, free_slots(state));
   free(state->blocks);
   free(state->areas);
   free(state->offsets);
@@ -160,18 +162,22 @@ gcap_status_t gcap_verify_state_destroy(gcap_verify_state_t* state) {
   return status;
 }
 
-gcap_status_t gcap_verify_state_save(gcap_verify_state_t* state, size_t slot, cudaStream_t stream) {
+// Copies all areas into a slot, or back.
+static gcap_status_t copy(gcap_verify_state_t* state, size_t slot, bool is_back, cudaStream_t stream) {
+  state->is_copying = true;
+  state->stream = stream;
   for (size_t i = 0; i < state->num_areas; ++i) {
-    GCAP_RETURN_IF_ERROR(GCAP_CUDA(cudaMemcpyAsync(state->slots[slot].memory + state->offsets[i], state->areas[i].begin,
-                                                   state->areas[i].bytes, cudaMemcpyDefault, stream)));
+    char *here = state->areas[i].begin, *kept = state->slots[slot].memory + state->offsets[i];
+    GCAP_RETURN_IF_ERROR(GCAP_CUDA(cudaMemcpyAsync(is_back ? here : kept, is_back ? kept : here, state->areas[i].bytes,
+                                                   cudaMemcpyDefault, stream)));
   }
   return NULL;
 }
 
+gcap_status_t gcap_verify_state_save(gcap_verify_state_t* state, size_t slot, cudaStream_t stream) {
+  return copy(state, slot, /*is_back=*/false, stream);
+}
+
 gcap_status_t gcap_verify_state_restore(gcap_verify_state_t* state, size_t slot, cudaStream_t stream) {
-  for (size_t i = 0; i < state->num_areas; ++i) {
-    GCAP_RETURN_IF_ERROR(GCAP_CUDA(cudaMemcpyAsync(state->areas[i].begin, state->slots[slot].memory + state->offsets[i],
-                                                   state->areas[i].bytes, cudaMemcpyDefault, stream)));
-  }
-  return NULL;
+  return copy(state, slot, /*is_back=*/true, stream);
 }

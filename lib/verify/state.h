@@ -25,6 +25,8 @@ struct gcap_verify_state {
   size_t num_slots;
   unsigned char* chunks;  // two
   int device_id;
+  bool is_copying;  // on `stream`
+  cudaStream_t stream;
 };
 
 #endif  // GCAP_LIB_VERIFY_STATE_H_

@@ -21,7 +21,7 @@ namespace {
 
 constexpr int kStates = GCAP_GRAPH_STALE + 1;
 constexpr const char* kSteps[] = {"first run", "warm",      "begin",  "commit", "failure",
-                                  "give up",   "recapture", "cooled", "evict"};
+                                  "give up",   "recapture", "cooled", "evict",  "differs"};
 
 gcap_graph_step_t StepOf(const std::string& name) {
   const std::map<std::string, gcap_graph_step_t> steps = {
@@ -29,7 +29,7 @@ gcap_graph_step_t StepOf(const std::string& name) {
       {"begin", GCAP_GRAPH_STEP_BEGIN},         {"commit", GCAP_GRAPH_STEP_COMMIT},
       {"failure", GCAP_GRAPH_STEP_FAILURE},     {"give up", GCAP_GRAPH_STEP_GIVE_UP},
       {"cooled", GCAP_GRAPH_STEP_COOLED},       {"evict", GCAP_GRAPH_STEP_EVICT},
-      {"recapture", GCAP_GRAPH_STEP_RECAPTURE}};
+      {"recapture", GCAP_GRAPH_STEP_RECAPTURE}, {"differs", GCAP_GRAPH_STEP_DIFFERS}};
   const auto entry = steps.find(name);
   if (entry != steps.end()) return entry->second;
   ADD_FAILURE() << "the header names an unknown step: " << name;
