@@ -11,7 +11,6 @@
 
 #include <string.h>
 
-#include "lib/capture/capture_internal.h"
 #include "lib/internal/text.h"
 
 void gcap_capture_calls_init(gcap_capture_calls_t* calls, gcap_capture_call_record_t* ring, uint32_t capacity) {

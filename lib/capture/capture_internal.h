@@ -13,8 +13,6 @@
 #include "lib/capture/members.h"
 #include "lib/capture/steps.h"
 
-// The text of a call that has none.
-#define GCAP_CAPTURE_UNNAMED "an unnamed call"
 // In place of the call, in the failure that the runtime still had at the end of the scope.
 #define GCAP_CAPTURE_UNREPORTED "an unreported call"
 
@@ -54,15 +52,5 @@ void gcap_capture_latch_unreported(gcap_capture_t* capture);
 // Why the capture failed, in one status: what failed, which call broke it, the rule and the remedy. NULL when it did
 // not. Takes `end_status`, the driver's answer to the end, and the cause.
 gcap_status_t gcap_capture_verdict(gcap_capture_t* capture, gcap_status_t end_status);
-
-// Adds the step of a noted call. A question that fails sets the latch.
-void gcap_capture_steps_add(gcap_capture_steps_t* steps, cudaStream_t origin, const char* operation,
-                            cudaStream_t stream, const char* file, int line);
-// A segment has ended in this graph: by the hole of that name, or, NULL, by the end of the capture.
-//   CUDA_ERROR  the runtime does not say how many nodes it has
-gcap_status_t gcap_capture_steps_end_segment(gcap_capture_steps_t* steps, cudaGraph_t graph, cudaStream_t origin,
-                                             const char* hole) GCAP_NODISCARD;
-// The thread's scope has ended: its observer hears again, if it has one.
-void gcap_observe_again(void);
 
 #endif  // GCAP_LIB_CAPTURE_CAPTURE_INTERNAL_H_

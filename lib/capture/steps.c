@@ -12,8 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "gcap/status.h"
 #include "lib/base/capture_hooks.h"
-#include "lib/capture/capture_internal.h"
 #include "lib/internal/grow.h"
 #include "lib/internal/text.h"
 

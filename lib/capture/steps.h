@@ -11,6 +11,7 @@
 #include <stddef.h>
 
 #include "gcap/capture.h"
+#include "gcap/status.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -86,6 +87,18 @@ gcap_step_observer_t* gcap_observe_steps(gcap_step_observer_t* observer);
 #define GCAP_CAPTURE_HOLE_STEP "hole '%s'"
 // Tells the observer, if there is one, of a hole whose function has returned in an eager run.
 void gcap_observe_hole(const char* name, cudaStream_t stream);
+
+// --- For the scope --------------------------------------------------------------------------------------------------
+
+// Adds the step of a noted call. A question that fails sets the latch.
+void gcap_capture_steps_add(gcap_capture_steps_t* steps, cudaStream_t origin, const char* operation,
+                            cudaStream_t stream, const char* file, int line);
+// A segment has ended in this graph: by the hole of that name, or, NULL, by the end of the capture.
+//   CUDA_ERROR  the runtime does not say how many nodes it has
+gcap_status_t gcap_capture_steps_end_segment(gcap_capture_steps_t* steps, cudaGraph_t graph, cudaStream_t origin,
+                                             const char* hole) GCAP_NODISCARD;
+// The thread's scope has ended: its observer hears again, if it has one.
+void gcap_observe_again(void);
 
 #ifdef __cplusplus
 }  // extern "C"

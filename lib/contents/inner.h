@@ -322,6 +322,13 @@ bool gcap_relocation_needs_mode(const gcap_relocation_t* relocation);
 gcap_status_t gcap_relocation_move(gcap_relocation_t* relocation, const cudaGraphExec_t* execs, uintptr_t* addresses,
                                    gcap_value_bytes_t* values, bool* out_torn);
 
+// Sets the arguments as they are now in an executable that was made from a clone of graph number `graph`, of which the
+// nodes from number `end` of the contents on were removed.
+//   FAILED_PRECONDITION  a node that reads a buffer or a value is in a child graph; the message names the node
+//   CUDA_ERROR           the driver refused a node
+gcap_status_t gcap_relocation_set_clone(gcap_relocation_t* relocation, size_t graph, size_t end, cudaGraph_t clone,
+                                        cudaGraphExec_t exec);
+
 // --- Whose memory ---------------------------------------------------------------------------------------------------
 
 // The application's allocator.

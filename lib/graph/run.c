@@ -51,6 +51,9 @@ static gcap_status_t open_scope(gcap_graph_manager_t* manager, const gcap_graph_
   label_scope(slot, manager->run.is_rehearsal, *out_capture);
   gcap_capture_set_work(*out_capture, gcap_graph_key_of(manager->run.id), manager->run.is_rehearsal);
   gcap_capture_set_owner(*out_capture, &manager->run.stated);
+  if (manager->run.keeps_steps && !manager->run.is_rehearsal) {
+    gcap_capture_keep_steps(*out_capture, &manager->run.steps);
+  }
   gcap_status_t status = gcap_capture_on_close(*out_capture, note_scope_closed, manager);
   if (status == NULL) return NULL;
   gcap_capture_abort(*out_capture);
@@ -68,6 +71,7 @@ static void forget_run(gcap_graph_open_run_t* run) {
   gcap_life_release(run->stream_life);
   free(run->signature);
   gcap_graph_stated_free(&run->stated);
+  gcap_capture_steps_free(&run->steps);
   gcap_status_ignore(gcap_graph_moving_destroy(run->moving));  // its stand-ins are gone already
   *run = (gcap_graph_open_run_t){0};
 }
@@ -361,6 +365,7 @@ static gcap_status_t begin_run_locked(gcap_graph_manager_t* manager, const gcap_
   run->moving = moving;
   run->capture_only = given->capture_only;
   run->pinned = given->pinned;
+  run->keeps_steps = manager->keeps_steps;
   gcap_graph_slot_t* slot = NULL;
   bool captures = false;
   const bool has_id = id != GCAP_GRAPH_ID_NONE || given->key != NULL;

@@ -17,7 +17,7 @@ void gcap_graph_enter_holes(gcap_graph_manager_t* manager, gcap_graph_captured_t
   gcap_graph_hold_locked(manager);
 }
 
-static void leave_holes(gcap_graph_manager_t* manager) {
+void gcap_graph_leave_holes(gcap_graph_manager_t* manager) {
   manager->in_hole = NULL;
   gcap_graph_let_go_locked(manager);
 }
@@ -51,7 +51,7 @@ static void leave_on_unwind(unfinished_t* call) {
   if (manager == NULL) return;
   pthread_mutex_lock(&manager->mutex);
   gcap_status_ignore(gcap_graph_order_back(manager->in_hole, call->stream));  // the exception tells
-  leave_holes(manager);
+  gcap_graph_leave_holes(manager);
   pthread_mutex_unlock(&manager->mutex);
 }
 
@@ -101,21 +101,28 @@ static gcap_status_t launch_segment(const gcap_graph_captured_t* captured, size_
   return answer == cudaSuccess ? NULL : name_launch(captured, index, answer);
 }
 
-gcap_status_t gcap_graph_launch_entered(gcap_graph_manager_t* manager, gcap_graph_slot_t* slot, cudaStream_t stream) {
-  gcap_graph_captured_t* captured = slot->graph;
+gcap_status_t gcap_graph_launch_first(gcap_graph_manager_t* manager, gcap_graph_captured_t* captured, size_t count,
+                                      cudaStream_t stream, uint64_t* launches) {
   gcap_run_resources_t resources;
   gcap_run_resources_init(&resources);
   resources.cuda_stream = stream;
   place(captured, &resources);
-  const size_t count = captured->holes->list.count;
-  gcap_status_t status = launch_segment(captured, 0, stream);
-  if (status == NULL) ++slot->info.replays;
+  gcap_status_t status = NULL;
   for (size_t i = 0; status == NULL && i < count; ++i) {
-    status = call(manager, captured, i, &resources);
+    status = launch_segment(captured, i, stream);
+    if (status == NULL && i == 0) ++*launches;
+    if (status == NULL) status = call(manager, captured, i, &resources);
     if (status == NULL && manager->audits_replays) status = gcap_graph_check_memory(captured);
-    if (status == NULL) status = launch_segment(captured, i + 1, stream);
   }
-  leave_holes(manager);
+  return status;
+}
+
+gcap_status_t gcap_graph_launch_entered(gcap_graph_manager_t* manager, gcap_graph_slot_t* slot, cudaStream_t stream) {
+  gcap_graph_captured_t* captured = slot->graph;
+  const size_t count = captured->holes->list.count;
+  gcap_status_t status = gcap_graph_launch_first(manager, captured, count, stream, &slot->info.replays);
+  if (status == NULL) status = launch_segment(captured, count, stream);
+  gcap_graph_leave_holes(manager);
   return status;
 }
 
