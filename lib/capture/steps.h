@@ -46,6 +46,9 @@ typedef struct gcap_capture_step {
   size_t first_node, num_nodes;
 } gcap_capture_step_t;
 
+// Writes the texts of a step, as each step has them.
+void gcap_capture_step_write(gcap_capture_step_t* step, const char* operation, const char* file);
+
 // All zeros: no steps. Thread: one at a time.
 typedef struct gcap_capture_steps {
   gcap_capture_step_t* items;
