@@ -65,7 +65,7 @@ static inline void gcap_graph_hole_init(gcap_graph_hole_t* hole) {
 // scratch, which is one reservation for all segments. A function takes the addresses of buffers from its resources; a
 // buffer that functions alone use is one that `may_be_unused`. Forked streams are joined before a hole, and forked
 // again behind it. Guards are looked at before the first launch alone. A segment without work is not launched. An id
-// with holes is not updated in place. While a function runs between two launches, the manager refuses each run and each
+// with holes is not updated in place. From the first function to the last launch the manager refuses each run and each
 // replay, and a bind or a release of this id, on any thread.
 //
 // A failure here fails the capture, whatever the work makes of it.

@@ -17,9 +17,9 @@
 // What is copied and put back:
 //   - the buffers of the run (gcap_run_t.buffers), and those of `buffers` below. They may share bytes, as outputs that
 //     overlap inputs do: each byte is copied once, and each buffer is compared as it says;
-//   - the scratch that the graph keeps, and its values in memory. Both are the replay's alone, and not compared;
+//   - the scratch that the graph keeps (scratch.h). It is the replay's alone, and not compared: the eager run has other;
 //   - what `save` and `restore` care for.
-// What is not:
+// Both get the same values (gcap_graph_buffers_t.values). What is not put back:
 //   - memory that nobody named. If the work changes such memory, as an accumulator, the run changes it twice, and the
 //     comparison may blame the graph for that;
 //   - effects on the host: host functions and functions of holes are called twice, by the replay and by the eager run,

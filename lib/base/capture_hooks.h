@@ -19,12 +19,17 @@ extern "C" {
 
 struct gcap_status;  // gcap_status_t points to it; status.c stands on this file
 
+// Calls `visit` with each piece of device memory that a retained entry keeps. `visit` calls nothing of gcap.
+typedef void (*gcap_retained_list_t)(void* user, void (*visit)(void* context, void* address, size_t bytes),
+                                     void* context);
+
 // What the scope that this thread has open wants to hear of.
 typedef struct gcap_capture_hooks {
   // Sets the latch. Called by itself for every status made on this thread whose code means that device work was lost.
   void (*fail)(struct gcap_status* cause);
-  // gcap_capture_retain and gcap_capture_on_close of the scope.
-  struct gcap_status* (*retain)(void (*release)(void* user), size_t (*bytes)(void* user), void* user);
+  // gcap_capture_retain_memory and gcap_capture_on_close of the scope.
+  struct gcap_status* (*retain)(void (*release)(void* user), size_t (*bytes)(void* user), gcap_retained_list_t list,
+                                void* user);
   struct gcap_status* (*on_close)(void (*close)(void* user, bool committed), void* user);
   // Whether the stream is in the scope's capture: its origin is, and a forked stream as long as the capture is intact.
   //   CUDA_ERROR  the runtime does not say

@@ -54,8 +54,9 @@ static void note_in_current(const char* operation, cudaError_t answer, cudaStrea
                          stream, file != NULL ? file : "", line);
 }
 
-static gcap_status_t retain_in_current(void (*release)(void* user), size_t (*bytes)(void* user), void* user) {
-  return gcap_capture_retain(current_scope, release, bytes, user);
+static gcap_status_t retain_in_current(void (*release)(void* user), size_t (*bytes)(void* user),
+                                       gcap_retained_list_t list, void* user) {
+  return gcap_capture_retain_memory(current_scope, release, bytes, list, user);
 }
 
 static gcap_status_t on_close_of_current(void (*close)(void* user, bool committed), void* user) {
@@ -409,10 +410,15 @@ gcap_status_t gcap_capture_on_close(gcap_capture_t* capture, void (*close)(void*
   return gcap_capture_entries_push(&capture->steps, step, "a close step");
 }
 
-gcap_status_t gcap_capture_retain(gcap_capture_t* capture, void (*release)(void* user), size_t (*bytes)(void* user),
-                                  void* user) {
+gcap_status_t gcap_capture_retain_memory(gcap_capture_t* capture, void (*release)(void* user),
+                                         size_t (*bytes)(void* user), gcap_retained_list_t list, void* user) {
   GCAP_RETURN_IF_ERROR(check_open(capture, "gcap_capture_retain"));
   GCAP_RETURN_IF_NULL(release);
-  const gcap_capture_entry_t entry = {.release = release, .bytes = bytes, .user = user};
+  const gcap_capture_entry_t entry = {.release = release, .bytes = bytes, .list = list, .user = user};
   return gcap_capture_entries_push(&capture->retained, entry, "a retained entry");
+}
+
+gcap_status_t gcap_capture_retain(gcap_capture_t* capture, void (*release)(void* user), size_t (*bytes)(void* user),
+                                  void* user) {
+  return gcap_capture_retain_memory(capture, release, bytes, /*list=*/NULL, user);
 }

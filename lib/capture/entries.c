@@ -54,6 +54,14 @@ size_t gcap_retained_bytes(const gcap_retained_t* retained) {
   return bytes;
 }
 
+void gcap_retained_list(const gcap_retained_t* retained, void (*visit)(void* context, void* address, size_t bytes),
+                        void* context) {
+  const gcap_capture_entry_t* entry = retained == NULL ? NULL : retained->newest;
+  for (; entry != NULL; entry = entry->older) {
+    if (entry->list != NULL) entry->list(entry->user, visit, context);
+  }
+}
+
 void gcap_retained_release(gcap_retained_t* retained) {
   if (retained == NULL) return;
   if (atomic_fetch_sub_explicit(&retained->owners, 1, memory_order_acq_rel) > 1) return;

@@ -7,6 +7,7 @@
 #include <stdatomic.h>
 
 #include "gcap/capture.h"
+#include "lib/base/capture_hooks.h"
 
 typedef struct gcap_capture_entry {
   union {
@@ -14,6 +15,7 @@ typedef struct gcap_capture_entry {
     void (*release)(void* user);
   };
   size_t (*bytes)(void* user);  // NULL for what counts nothing
+  gcap_retained_list_t list;    // NULL for what lists no memory
   void* user;
   struct gcap_capture_entry* older;
 } gcap_capture_entry_t;

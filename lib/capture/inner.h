@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "gcap/capture.h"
+#include "lib/base/capture_hooks.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -32,6 +33,14 @@ size_t gcap_retained_bytes(const gcap_retained_t* retained);
 
 // Calls `visit` with the `user` of each entry. NULL has none.
 void gcap_retained_each(const gcap_retained_t* retained, void (*visit)(void* context, const void* user), void* context);
+
+// As gcap_capture_retain, of device memory. `list`: NULL for what lists none.
+gcap_status_t gcap_capture_retain_memory(gcap_capture_t* capture, void (*release)(void* user),
+                                         size_t (*bytes)(void* user), gcap_retained_list_t list,
+                                         void* user) GCAP_NODISCARD;
+// Calls `visit` with each piece of device memory that an entry lists. NULL has none.
+void gcap_retained_list(const gcap_retained_t* retained, void (*visit)(void* context, void* address, size_t bytes),
+                        void* context);
 
 // The scope captures `work`, which is not 0; a rehearsal is followed by another scope of the same work and stream,
 // whose scratch is to lie where this one's does.

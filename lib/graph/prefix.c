@@ -292,6 +292,7 @@ gcap_status_t gcap_graph_launch_prefix(gcap_graph_manager_t* manager, const gcap
   pthread_mutex_lock(&manager->mutex);
   gcap_status_t status = launch_steps(&prefix, run, num_steps);
   pthread_mutex_unlock(&manager->mutex);
+  status = gcap_status_join(status, gcap_graph_clean_up(manager, /*evicted=*/NULL));
   if (status == NULL) *out_how = prefix.how;
-  return gcap_status_join(status, gcap_graph_clean_up(manager, /*evicted=*/NULL));
+  return status;
 }

@@ -154,6 +154,27 @@ static gcap_status_t list_buffers(verification_t* v) {
   return NULL;
 }
 
+// A walk over the graph's scratch.
+typedef struct walk {
+  verification_t* v;
+  gcap_status_t status;
+} walk_t;
+
+static void add_scratch(void* context, void* address, size_t bytes) {
+  walk_t* walk = context;
+  if (walk->status != NULL) return;
+  const gcap_verify_block_t block = {
+      .name = "scratch of the graph", .address = address, .bytes = bytes, .type = GCAP_DTYPE_BOOL};
+  walk->status = add(walk->v, block);
+}
+
+static gcap_status_t list_blocks(verification_t* v) {
+  GCAP_RETURN_IF_ERROR(list_buffers(v));
+  walk_t walk = {.v = v};
+  gcap_retained_list(v->retained, add_scratch, &walk);
+  return walk.status;
+}
+
 // --- The steps ------------------------------------------------------------------------------------------------------
 
 static gcap_status_t call(gcap_status_t (*function)(void* user, cudaStream_t stream), const verification_t* v,
@@ -179,7 +200,7 @@ static gcap_status_t check_may_run(const verification_t* v) {
 static gcap_status_t save(verification_t* v) {
   GCAP_RETURN_IF_ERROR(check_may_run(v));
   if (v->captured != v->stream) GCAP_RETURN_IF_ERROR(gcap_synchronize_stream(v->captured));
-  GCAP_RETURN_IF_ERROR(list_buffers(v));
+  GCAP_RETURN_IF_ERROR(list_blocks(v));
   const size_t num_slots = v->steps->verified->verify->bisect ? NUM_SLOTS : WORK;
   GCAP_RETURN_IF_ERROR(gcap_verify_state_create(v->blocks, v->num_blocks, num_slots, v->stream, &v->state));
   GCAP_RETURN_IF_ERROR(gcap_verify_state_save(v->state, BEFORE, v->stream));

@@ -18,8 +18,9 @@ gcap_status_t gcap_refuse_forked(const char* operation) {
 
 static void ignore_failure(gcap_status_t cause) { (void)cause; }
 
-static gcap_status_t refuse_retain(void (*release)(void* user), size_t (*bytes)(void* user), void* user) {
-  (void)release, (void)bytes, (void)user;
+static gcap_status_t refuse_retain(void (*release)(void* user), size_t (*bytes)(void* user), gcap_retained_list_t list,
+                                   void* user) {
+  (void)release, (void)bytes, (void)list, (void)user;
   return gcap_refuse_forked("gcap_capture_retain");
 }
 

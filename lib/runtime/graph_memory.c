@@ -16,6 +16,7 @@
 
 #include "gcap/log.h"
 #include "lib/base/capture_hooks.h"
+#include "lib/capture/inner.h"
 #include "lib/scratch/inner.h"
 
 // A reservation and the graphs that have it.
@@ -133,6 +134,10 @@ static size_t reservation_bytes(void* user) {
   return gcap_scratch_reservation_bytes(reservation->scratch) / num_graphs;
 }
 
+static void list_reservation(void* user, void (*visit)(void* context, void* address, size_t bytes), void* context) {
+  gcap_scratch_reservation_list(((graph_reservation_t*)user)->scratch, visit, context);
+}
+
 // --- Around a capture -----------------------------------------------------------------------------------------------
 
 // Opens the shared reservation, if there is one, since the free memory of an open reservation counts.
@@ -171,7 +176,7 @@ gcap_status_t gcap_graph_memory_reserve(gcap_graph_memory_t* memory, gcap_stream
   char label[32];
   snprintf(label, sizeof(label), "graph %d", graph_id);
   gcap_scratch_reservation_set_label(reservation->scratch, label);
-  status = gcap_capture_retain(capture, release_reservation, reservation_bytes, reservation);
+  status = gcap_capture_retain_memory(capture, release_reservation, reservation_bytes, list_reservation, reservation);
   if (status != NULL) {
     close_reservation(reservation, /*committed=*/false);
     release_reservation(reservation);

@@ -21,7 +21,6 @@ typedef struct whole_run {
   void** addresses;            // [buffers->count]; NULL: without buffers
   gcap_graph_manager_t* held;  // of gcap's own: used after the work and the log sink, so neither may destroy it
   bool is_inside;              // the same of the runtime
-  bool is_verified;            // the work that is issued is waited for
 } whole_run_t;
 
 // `runtime`: its run's work is being called; NULL: the work returned.
@@ -115,16 +114,17 @@ static gcap_status_t issue_step(void* self, int id, gcap_run_result_t* result, g
   gcap_run_t run = whole->run;
   gcap_run_as_step(&run, id);
   run.result = result;
-  run.synchronize |= whole->is_verified;
   gcap_status_t status = gcap_runtime_run_once(whole->runtime, &run, &whole->resources, out_kind);
   if (whole->runtime->own == NULL && result->outcome == GCAP_RUN_NOT_DONE) complete(result, *out_kind, status);
   return status;
 }
 
+// Work goes to the thread's stream. Whoever calls this step waits around it.
 static gcap_status_t work_step(void* self, gcap_run_result_t* result) {
   whole_run_t* whole = self;
   gcap_graph_run_kind_t kind = GCAP_GRAPH_RUN_EAGER;
-  whole->is_verified = true;
+  whole->run.stream = GCAP_RUN_OWN_STREAM;
+  whole->run.synchronize = true;
   return issue_step(whole, GCAP_GRAPH_ID_NONE, result, &kind);
 }
 

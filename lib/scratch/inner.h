@@ -56,6 +56,10 @@ void gcap_scratch_reservation_set_label(gcap_scratch_reservation_t* reservation,
 // The bytes that the reservation keeps now.
 size_t gcap_scratch_reservation_bytes(const gcap_scratch_reservation_t* reservation);
 
+// Calls `visit_block` with each block that the reservation keeps, or has a share of. The arena is locked meanwhile.
+void gcap_scratch_reservation_list(gcap_scratch_reservation_t* reservation,
+                                   void (*visit_block)(void* context, void* address, size_t bytes), void* context);
+
 // What of a stream is still in use.
 typedef enum gcap_scratch_hold {
   GCAP_SCRATCH_HOLD_NONE = 0,

@@ -257,6 +257,29 @@ void gcap_scratch_reservation_set_label(gcap_scratch_reservation_t* reservation,
   gcap_scratch_unlock_arena(reservation->scratch);
 }
 
+// --- Memory ---------------------------------------------------------------------------------------------------------
+
+// Whether the block is the reservation's, or one's that it has a share of.
+static bool has_block(const gcap_scratch_reservation_t* reservation, const gcap_scratch_block_t* block) {
+  const gcap_scratch_reservation_t* owner = gcap_scratch_block_reservation(block);
+  if (owner == reservation) return true;
+  const gcap_scratch_kept_t* kept = owner != NULL ? reservation->kept : NULL;
+  while (kept != NULL && kept->reservation != owner) kept = kept->next;
+  return kept != NULL;
+}
+
+void gcap_scratch_reservation_list(gcap_scratch_reservation_t* reservation,
+                                   void (*visit_block)(void* context, void* address, size_t bytes), void* context) {
+  gcap_scratch_t* scratch = reservation->scratch;
+  gcap_scratch_lock_arena(scratch);
+  for (size_t i = 0; i < scratch->store.num_regions; ++i) {
+    for (const gcap_scratch_block_t* block = scratch->store.regions[i]->first; block != NULL; block = block->upper) {
+      if (has_block(reservation, block)) visit_block(context, gcap_scratch_block_base(block), block->bytes);
+    }
+  }
+  gcap_scratch_unlock_arena(scratch);
+}
+
 // --- The end --------------------------------------------------------------------------------------------------------
 
 // Live blocks become ordinary ones of the arena, whose owner frees them some day.
@@ -385,12 +408,15 @@ static void close_with_scope(void* user, bool committed) {
 
 static void release_with_graph(void* user) { gcap_scratch_reservation_release(user); }
 static size_t bytes_of_graph(void* user) { return gcap_scratch_reservation_bytes(user); }
+static void list_of_graph(void* user, void (*visit_block)(void* context, void* address, size_t bytes), void* context) {
+  gcap_scratch_reservation_list(user, visit_block, context);
+}
 
 gcap_status_t gcap_scratch_reservation_open_for_scope(gcap_scratch_t* scratch, gcap_scratch_stream_state_t* state) {
   const gcap_capture_hooks_t* scope = gcap_thread_capture_hooks;
   gcap_scratch_reservation_t* reservation = NULL;
   GCAP_RETURN_IF_ERROR(begin(scratch, state, &reservation));
-  gcap_status_t status = scope->retain(release_with_graph, bytes_of_graph, reservation);
+  gcap_status_t status = scope->retain(release_with_graph, bytes_of_graph, list_of_graph, reservation);
   if (status != NULL) {
     free_ended(release_locked(reservation));
     return status;

@@ -32,7 +32,7 @@ gcap_status_t gcap_stream_defer(gcap_stream_t* stream, void (*release)(void* use
   }
   bool in_own_scope = false;
   GCAP_RETURN_IF_ERROR(is_in_own_scope(stream, &in_own_scope));
-  if (in_own_scope) return gcap_thread_capture_hooks->retain(release, /*bytes=*/NULL, user);
+  if (in_own_scope) return gcap_thread_capture_hooks->retain(release, /*bytes=*/NULL, /*list=*/NULL, user);
   GCAP_RETURN_IF_ERROR(gcap_stream_check_not_capturing(stream, "gcap_stream_defer"));
   gcap_stream_deferred_release_t* entry = malloc(sizeof(*entry));
   if (entry == NULL) return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory to defer a release");

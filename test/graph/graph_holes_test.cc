@@ -4,6 +4,7 @@
 
 #include <pthread.h>
 
+#include <atomic>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -556,6 +557,37 @@ TEST_F(GraphHoles, NothingElseOfTheManagerRunsInAHole) {
   x_.Fill(0);
   ExpectRun(AroundHole(), GCAP_RUN_CAPTURED);  // also in the first launch
   EXPECT_EQ(x_.value(), 3);
+}
+
+// Segments behind the first one are launched without the manager's mutex.
+TEST_F(GraphHoles, AnotherThreadAsksAndIsRefusedWhileSegmentsAreLaunched) {
+  CaptureAroundHole();
+  const WorkWith plain = [this](const gcap_run_resources_t* resources) { return Add(resources, y_.get(), 1); };
+  ExpectRun(plain, GCAP_RUN_CAPTURED, 4);
+  x_.Fill(0);
+  y_.Fill(0);
+  constexpr int kReplays = 100;
+  std::atomic<bool> is_done(false);
+  int others = 0;
+  std::thread other([&] {
+    while (!is_done) {
+      EXPECT_EQ(Info(kId).holes, 1u);
+      const Outcome replayed(Replay(manager_, 4, /*synchronize=*/false));
+      EXPECT_TRUE(replayed.ok() || replayed.Names("graph id 3 is being launched, and is in a hole"))
+          << replayed.message;
+      others += replayed.ok();
+    }
+  });
+  for (int i = 0; i < kReplays; ++i) {
+    const Outcome replayed = ReplayId();
+    EXPECT_TRUE(replayed.ok()) << replayed.message;
+  }
+  is_done = true;
+  other.join();
+  stream_->Synchronize();
+  EXPECT_EQ(x_.value(), 3 * kReplays);
+  EXPECT_EQ(y_.value(), others);
+  EXPECT_EQ(Info(kId).replays, kReplays + 1u);
 }
 
 TEST_F(GraphHoles, AReplayWaitsForNoRunOfAnotherThread) {
