@@ -306,6 +306,17 @@ static void read_whole(reader_t* reader, gcap_doctor_fields_t* fields) {
   exec->whole_ns += ns;
 }
 
+static void read_difference(reader_t* reader, gcap_doctor_fields_t* fields) {
+  gcap_doctor_recording_t* recording = reader->recording;
+  const char* text = gcap_doctor_fields_needed_text(fields, "text");
+  const char* fault = gcap_doctor_fields_text(fields, "fault");
+  const uint32_t call = gcap_doctor_fields_id(fields, "call");
+  if (fields->reason != NULL) return;
+  GCAP_DOCTOR_GROW(recording, differences, num_differences, difference_capacity);
+  recording->differences[recording->num_differences++] = (gcap_doctor_event_difference_t){
+      .call = call, .fault = keep(reader, fault != NULL ? fault : ""), .text = keep(reader, text)};
+}
+
 static void read_note(reader_t* reader, gcap_doctor_fields_t* fields) {
   gcap_doctor_recording_t* recording = reader->recording;
   const char* text = gcap_doctor_fields_needed_text(fields, "text");
@@ -323,11 +334,15 @@ static const struct {
   const char* kind;
   void (*read)(reader_t* reader, gcap_doctor_fields_t* fields);
 } kinds[] = {
-    {"call", read_call},     {"node", read_node},   {"edge", read_edge},       {"frame", read_frame},
-    {"stack", read_stack},   {"clone", read_clone}, {"time", read_time},       {"pyframe", read_python_frame},
-    {"stream", read_stream}, {"exec", read_exec},   {"replays", read_replays}, {"whole", read_whole},
-    {"thread", read_thread}, {"note", read_note},   {"system", read_system},   {"gcap-events", read_first},
-    {"end", read_end},
+    {"call", read_call},       {"node", read_node},
+    {"edge", read_edge},       {"frame", read_frame},
+    {"stack", read_stack},     {"clone", read_clone},
+    {"time", read_time},       {"pyframe", read_python_frame},
+    {"stream", read_stream},   {"exec", read_exec},
+    {"replays", read_replays}, {"whole", read_whole},
+    {"thread", read_thread},   {"note", read_note},
+    {"system", read_system},   {"gcap-events", read_first},
+    {"end", read_end},         {"difference", read_difference},
 };
 
 // --- The file --------------------------------------------------------------------------------------------------------

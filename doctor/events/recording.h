@@ -117,6 +117,13 @@ typedef struct gcap_doctor_event_time {
   uint64_t node, count, ns;
 } gcap_doctor_event_time_t;
 
+// A replay that left something else than its work did, and the first step of the work where that shows.
+typedef struct gcap_doctor_event_difference {
+  uint32_t call;      // index into `calls` of the step's call; GCAP_DOCTOR_NONE
+  const char* fault;  // "stale_pointer"; "" if the writer does not say
+  const char* text;   // a sentence
+} gcap_doctor_event_difference_t;
+
 // How a file was read.
 typedef struct gcap_doctor_event_damage {
   uint64_t lines;      // that could not be read
@@ -144,11 +151,12 @@ typedef struct gcap_doctor_recording {
   gcap_doctor_event_exec_t* execs;
   gcap_doctor_event_clone_t* clones;
   gcap_doctor_event_time_t* times;
+  gcap_doctor_event_difference_t* differences;
   const char** notes;
   size_t num_threads, num_frames, num_stacks, num_streams, num_calls, num_nodes, num_edges, num_execs, num_clones;
-  size_t num_times, num_notes;
+  size_t num_times, num_differences, num_notes;
   size_t thread_capacity, frame_capacity, stack_capacity, stream_capacity, call_capacity, node_capacity, edge_capacity;
-  size_t exec_capacity, clone_capacity, time_capacity, note_capacity;
+  size_t exec_capacity, clone_capacity, time_capacity, difference_capacity, note_capacity;
   gcap_doctor_event_damage_t damage;
 } gcap_doctor_recording_t;
 
