@@ -15,6 +15,7 @@
 #include "gcap/log.h"
 #include "kit/session/policy.h"
 #include "kit/session/run.h"
+#include "kit/session/run_holes.h"
 #include "kit/session/run_options.h"
 #include "kit/session/tensors.h"
 #include "kit/session/user_stream.h"
@@ -72,6 +73,7 @@ typedef struct call {
   gcap_run_t run;             // of the main EP
   gcap_run_moving_t* moving;  // the run's buffers; NULL: none
   bool has_no_graph;          // a replay was asked for, and there is none
+  bool is_rehearsed;          // for a plan, in a scope of a graph manager's
 } call_t;
 
 // The run is as one of a session that captures. Field by field: compilers clear a whole struct in a slower way.
@@ -83,6 +85,7 @@ static inline void init_call(call_t* c, gcap_session_t* session, const gcap_run_
   c->outputs = outputs;
   c->moving = NULL;
   c->has_no_graph = false;
+  c->is_rehearsed = false;
   gcap_run_init(&c->run);
   c->run.id = options->graph_id;
   if (options->user_stream != NULL) c->run.stream = (cudaStream_t)options->user_stream;
@@ -137,11 +140,29 @@ static void leave(gcap_session_t** inside) { atomic_fetch_sub(&(*inside)->num_in
 static __attribute__((noinline)) gcap_status_t run_by_steps(const call_t* c, const gcap_shapes_use_t* use) {
   GCAP_AT_SCOPE_END(leave) gcap_session_t* inside = c->session;
   atomic_fetch_add(&inside->num_inside, 1);
-  steps_t self = {c, use};
+  gcap_shapes_use_t with_holes = *use;
+  GCAP_RETURN_IF_ERROR(gcap_run_holes_create(&c->session->parts, use->plan, &with_holes.holes));
+  GCAP_AT_SCOPE_END(gcap_run_holes_let_go) gcap_run_holes_t* holes = with_holes.holes;
+  (void)holes;
+  steps_t self = {c, &with_holes};
   const bool reruns = c->options->rerun_failed_capture && !c->run.capture_only;
   const gcap_run_steps_t steps = {.self = &self, .issue = issue_step, .id = c->run.id, .reruns_failed_capture = reruns};
   gcap_run_result_t result = {.struct_size = sizeof(result)};
   return gcap_run_by_steps(&steps, &result);
+}
+
+// Replays on the session's stream, which the holes' kernels work on, and in the order of a user's. As a run that calls
+// kernels, which may try to end the session, or not return.
+static __attribute__((noinline)) gcap_status_t replay_with_holes(const call_t* c, bool* out_replayed) {
+  GCAP_AT_SCOPE_END(leave) gcap_session_t* inside = c->session;
+  atomic_fetch_add(&inside->num_inside, 1);
+  const gcap_session_parts_t* parts = &c->session->parts;
+  gcap_run_t run = c->run;
+  run.stream = GCAP_RUN_OWN_STREAM;
+  const bool is_ordered = c->run.stream != GCAP_RUN_OWN_STREAM && gcap_runtime_has_graph(parts->main_runtime, &run);
+  if (is_ordered) GCAP_RETURN_IF_ERROR(gcap_session_run_after(parts, c->run.stream));
+  gcap_status_t status = gcap_runtime_replay(parts->main_runtime, &run, out_replayed);
+  return is_ordered ? gcap_status_join(status, gcap_session_run_before(parts, c->run.stream)) : status;
 }
 
 // Replays if there is a graph, else runs. The replay comes before the engine: it is the way that costs.
@@ -151,7 +172,9 @@ static gcap_status_t replay_or_run(const call_t* c, const gcap_shapes_use_t* use
   }
   if (c->run.id == GCAP_GRAPH_ID_NONE || c->has_no_graph) return run_by_steps(c, use);
   bool replayed = false;
-  gcap_status_t status = gcap_runtime_replay(c->session->parts.main_runtime, &c->run, &replayed);
+  gcap_status_t status = use->plan->holes.count > 0
+                             ? replay_with_holes(c, &replayed)
+                             : gcap_runtime_replay(c->session->parts.main_runtime, &c->run, &replayed);
   return replayed || status != NULL ? status : run_by_steps(c, use);
 }
 
@@ -205,8 +228,8 @@ static gcap_status_t run_moving(call_t* c, const gcap_shapes_use_t* use) {
   }
   GCAP_AT_SCOPE_END(gcap_run_moving_deinit) gcap_run_moving_t moving;
   moving.heap = NULL;
-  GCAP_RETURN_IF_ERROR(gcap_run_moving_init(&c->session->parts, &use->plan->model, c->inputs, c->outputs,
-                                            c->options->bindings, &moving));
+  GCAP_RETURN_IF_ERROR(
+      gcap_run_moving_init(&c->session->parts, use->plan, c->inputs, c->outputs, c->options->bindings, &moving));
   c->moving = &moving;
   c->run.buffers = &moving.buffers;
   return run_as_asked(c, use);
@@ -220,11 +243,24 @@ static gcap_status_t check_still_open(const gcap_capture_t* capture) {
   return GCAP_STATUS(GCAP_FAILED_PRECONDITION, "the caller's capture scope was ended inside the run");
 }
 
+// A caller's graph has no holes of a session: whoever replays it takes no turn of the EPs.
+static gcap_status_t check_policy(const gcap_session_parts_t* parts, const gcap_shape_plan_t* plan) {
+  GCAP_RETURN_IF_ERROR(gcap_policy_check(&parts->model, parts->eps, parts->ep_of, &parts->program, parts->main_ep,
+                                         GCAP_GRAPH_ALLOW_CPU_FOR_SHAPES));
+  return gcap_policy_check_kernels(&parts->model, parts->eps, parts->ep_of, &parts->program, parts->main_ep,
+                                   GCAP_GRAPH_ALLOW_CPU_FOR_SHAPES, plan->kernels);
+}
+
 static gcap_status_t join_capture(const call_t* c, const gcap_shapes_use_t* use, gcap_capture_t* capture) {
   gcap_session_t* session = c->session;
-  GCAP_RETURN_IF_ERROR(gcap_policy_check(&session->parts.model, session->parts.eps, session->parts.ep_of,
-                                         &session->parts.program, session->parts.main_ep,
-                                         GCAP_GRAPH_ALLOW_CPU_FOR_SHAPES));
+  GCAP_AT_SCOPE_END(gcap_run_holes_let_go) gcap_run_holes_t* holes = NULL;
+  if (c->is_rehearsed) {
+    GCAP_RETURN_IF_ERROR(gcap_run_holes_create(&session->parts, use->plan, &holes));
+  } else {
+    GCAP_RETURN_IF_ERROR(check_policy(&session->parts, use->plan));
+  }
+  gcap_shapes_use_t with_holes = *use;
+  with_holes.holes = holes;
   gcap_run_resources_t resources;
   GCAP_RETURN_IF_ERROR(gcap_session_get_resources(&session->parts, session->parts.main_ep, &resources));
   const cudaStream_t stream = gcap_stream_handle(resources.stream);
@@ -234,7 +270,8 @@ static gcap_status_t join_capture(const call_t* c, const gcap_shapes_use_t* use,
   atomic_fetch_add(&inside->num_inside, 1);
   gcap_run_t eager;
   gcap_run_init(&eager);
-  gcap_status_t status = gcap_session_run_once(&session->parts, use, &eager, /*moving=*/NULL, c->inputs, c->outputs);
+  gcap_status_t status =
+      gcap_session_run_once(&session->parts, &with_holes, &eager, /*moving=*/NULL, c->inputs, c->outputs);
   gcap_status_t open = check_still_open(capture);
   if (is_origin || open != NULL) return gcap_status_join(status, open);
   return gcap_status_join(status, gcap_capture_join(capture, &stream, 1));
@@ -251,7 +288,14 @@ static gcap_status_t run_in_capture(const call_t* c, const gcap_shapes_use_t* us
 
 // --- The whole ------------------------------------------------------------------------------------------------------
 
+gcap_status_t gcap_session_check_plan(const gcap_shape_plan_t* plan) {
+  if (plan == NULL || !plan->is_eager) return NULL;
+  return GCAP_STATUS(GCAP_FAILED_PRECONDITION,
+                     "there will be no graph: the model runs eagerly, since a kernel of it cannot be captured");
+}
+
 gcap_status_t gcap_session_check_graph(const gcap_session_t* session, int graph_id) {
+  GCAP_RETURN_IF_ERROR(gcap_session_check_plan(session->fixed));
   if (session->parts.captures && graph_id != GCAP_GRAPH_ID_NONE) return NULL;
   return GCAP_STATUS(GCAP_FAILED_PRECONDITION, "there will be no graph: %s",
                      graph_id == GCAP_GRAPH_ID_NONE ? "the graph id is -1, which is never captured"
@@ -287,6 +331,7 @@ static inline bool is_plain(const gcap_run_options_t* o) {
 }
 
 static gcap_status_t run_use(call_t* c, const gcap_shapes_use_t* use) {
+  if (use->plan->is_eager) c->run.id = GCAP_GRAPH_ID_NONE;
   if (gcap_thread_captures()) return run_in_capture(c, use);
   return is_plain(c->options) && !c->options->capture_in_run ? replay_or_run(c, use) : run_specially(c, use);
 }
@@ -304,6 +349,7 @@ static gcap_status_t run_in_turn(call_t* c, gcap_run_holds_t held) {
   const int id = gcap_thread_is_capturing() ? GCAP_GRAPH_ID_NONE : c->run.id;
   GCAP_RETURN_IF_ERROR(gcap_shapes_begin_use(session->shapes, &session->parts, id, c->inputs, &use));
   use.held = held;
+  if (must_capture) GCAP_RETURN_IF_ERROR(gcap_session_check_plan(use.plan));
   const gcap_model_t* model = &use.plan->model;
   GCAP_RETURN_IF_ERROR(gcap_tensors_check(model, "output", model->outputs, model->num_outputs, c->outputs));
   return run_use(c, &use);
@@ -315,6 +361,14 @@ gcap_status_t gcap_session_run_held_in_turn(gcap_session_t* session, const gcap_
   call_t c;
   init_call(&c, session, options, inputs, outputs);
   return run_in_turn(&c, held);
+}
+
+gcap_status_t gcap_session_rehearse_in_turn(gcap_session_t* session, const gcap_run_options_t* options,
+                                            const gcap_tensor_t* inputs, const gcap_tensor_t* outputs) {
+  call_t c;
+  init_call(&c, session, options, inputs, outputs);
+  c.is_rehearsed = true;
+  return run_in_turn(&c, (gcap_run_holds_t){0});
 }
 
 gcap_status_t gcap_session_run_in_turn(gcap_session_t* session, const gcap_run_options_t* options,

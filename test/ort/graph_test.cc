@@ -369,6 +369,26 @@ TEST_F(GraphTest, KernelThatFailsInTheCaptureLeavesNoPartOfAGraph) {
   EXPECT_EQ(plugin().computes, computes) << "once nothing fails there is a graph";
 }
 
+// ONNX Runtime's runs have no holes: such a session runs, and has no graph.
+TEST_F(GraphTest, KernelThatIsNotCapturableIsInNoGraph) {
+  plugin().not_capturable = true;
+  plugin().failing_node = "relu";
+  SumsRun sums(this, {1, 1, 1, 1});
+  ASSERT_EQ(sums.session.error(), "");
+  for (int i = 0; i < 20; ++i) {
+    const float x = static_cast<float>(i);
+    sums.a.Set({x, x, x, x});
+    const int computes = plugin().computes;
+    EXPECT_EQ(sums.session.Run(), "");
+    EXPECT_EQ(sums.c.Get(), (Floats{x + 2, x + 4, x + 6, x + 8}));
+    EXPECT_GE(plugin().computes, computes + 3) << "no replay";
+  }
+  EXPECT_GT(plugin().captured_computes, 0) << "of the node before";
+  std::string error;
+  for (int i = 0; i < 20 && error.empty(); ++i) error = sums.session.Run({{"rerun_failed_capture", "0"}});
+  EXPECT_NE(error.find("node 'relu': the kernel is not_capturable"), std::string::npos) << error;
+}
+
 TEST_F(GraphTest, FailedCaptureIsToldIfNotRerun) {
   SumsRun sums(this, {1, 1, 1, 1}, {{"enable_cuda_graph", "1"}, {"graph.rerun_failed_capture", "0"}});
   ASSERT_EQ(sums.session.error(), "");
