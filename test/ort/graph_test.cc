@@ -202,6 +202,7 @@ TEST_F(GraphTest, OptionsOfARunThatNoReplayCanKeepAreRefusedByName) {
               {"capture_in_run", "2", "capture_in_run"},
               {"user_compute_stream", "4096", "user_compute_stream is 0x1000"},
               {"capture_only", "1", "capture_only is '1'"},
+              {"verify", "4096", "verify is 0x1000"},
               {"external_device_graph_capture", "1", "external_device_graph_capture"}};
   for (const auto& row : rows) {
     SumsRun sums(this, {1, 1, 1, 1});
