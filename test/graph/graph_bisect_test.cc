@@ -7,44 +7,22 @@
 #include <string>
 #include <vector>
 
-#include "gcap/graph_verify.h"
-#include "gcap/log.h"
 #include "gtest/gtest.h"
-#include "test/graph/holes_test.h"
+#include "test/graph/verify_test.h"
 #include "test/support/log_catcher.h"
 
 namespace gcap {
 namespace testing {
 namespace {
 
-class GraphBisect : public HolesTest {
+class GraphBisect : public VerifyTest {
  protected:
   void SetUp() override {
-    HolesTest::SetUp();
+    VerifyTest::SetUp();
     if (IsSkipped() || HasFatalFailure()) return;
-    gcap_graph_verify_init(&verify_);
-    verify_.each = 1;
     verify_.bisect = true;
-    verify_.report = &report_;
-    gcap_graph_verify_report_init(&report_);
   }
-
-  void Name(const char* name, const Floats& floats) {
-    gcap_graph_verify_buffer_t buffer = {};
-    buffer.name = name;
-    buffer.address = floats.get();
-    buffer.bytes = kFloatsBytes;
-    buffer.type = GCAP_DTYPE_F32;
-    buffers_.push_back(buffer);
-  }
-  gcap_run_t VerifiedRun() {
-    verify_.buffers = buffers_.data();
-    verify_.num_buffers = buffers_.size();
-    gcap_run_t run = RunBy();
-    run.verify = &verify_;
-    return run;
-  }
-  Outcome RunVerified(const WorkWith& work) { return RunHoled(VerifiedRun(), work); }
+  void Name(const char* name, const Floats& floats) { named_.push_back(Named(name, floats)); }
   void Capture(const WorkWith& work) {
     CreateManager();
     const Outcome run = RunVerified(work);
@@ -63,9 +41,6 @@ class GraphBisect : public HolesTest {
     return run;
   }
 
-  gcap_graph_verify_t verify_;
-  gcap_graph_verify_report_t report_;
-  std::vector<gcap_graph_verify_buffer_t> buffers_;
   const Floats x_{1}, y_, z_;
   Hole hole_;
   const Floats* in_hole_ = nullptr;
