@@ -173,6 +173,7 @@ static gcap_capture_t* scope_new(cudaStream_t stream, int device_id, const gcap_
 }
 
 static void scope_free(gcap_capture_t* capture) {
+  if (capture->attempt != NULL) capture->attempt->is_over = true;
   pthread_mutex_destroy(&capture->latch_mutex);
   gcap_capture_members_deinit(&capture->members);
   free(capture);
@@ -183,6 +184,10 @@ gcap_status_t gcap_capture_begin(cudaStream_t stream, const gcap_capture_options
   GCAP_RETURN_IF_NULL(out_capture);
   *out_capture = NULL;
   GCAP_RETURN_IF_ERROR(gcap_check_not_forked(__func__));
+  if (gcap_capture_is_in_attempt()) {
+    return GCAP_STATUS(GCAP_FAILED_PRECONDITION,
+                       "gcap_capture_begin: called by the function of a hole, which is being captured");
+  }
   abort_open_scope("gcap_capture_begin");
   gcap_capture_options_t known;
   GCAP_RETURN_IF_ERROR(gcap_capture_options_read(given_options, &known));

@@ -36,6 +36,7 @@ struct gcap_capture {
   gcap_status_t cause;                // the first failure
   uint64_t later_failures;            // reported after it
   bool is_left;                       // gcap_capture_is_left
+  gcap_capture_attempt_t* attempt;    // that is open; NULL: none
   bool has_ended;                     // the stream captures no more
   cudaError_t end_answer;             // what the driver said to that
   gcap_capture_call_record_t ring[];  // of the ledger
@@ -48,6 +49,13 @@ void gcap_capture_attach(const gcap_capture_t* capture);
 void gcap_capture_detach(void);
 // Sets the latch for a failed call of the thread whose result nobody looked at. Nobody hears of calls afterwards.
 void gcap_capture_latch_unreported(gcap_capture_t* capture);
+
+// The scope's first failure so far: what the latch, the thread's last error and the ledger have. NULL: there is none.
+// `name`: of the hole that asks.
+gcap_status_t gcap_capture_check_intact(gcap_capture_t* capture, const char* name) GCAP_NODISCARD;
+// Writes the streams that gcap_capture_find_unjoined found, each with its last call, and returns how many there are.
+// `only_new`: not those that were unjoined before the attempt.
+size_t gcap_capture_write_unjoined(const gcap_capture_t* capture, bool only_new, char* chars, size_t capacity);
 
 // Why the capture failed, in one status: what failed, which call broke it, the rule and the remedy. NULL when it did
 // not. Takes `end_status`, the driver's answer to the end, and the cause.

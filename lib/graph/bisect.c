@@ -213,6 +213,7 @@ static gcap_status_t read_graph(gcap_bisection_t* b) {
     status = gcap_contents_copy(&slot->graph->contents, &b->now);
     b->device_id = slot->graph->device_id;
     if (status == NULL) status = gcap_capture_steps_copy(&slot->graph->steps, &b->steps.captured);
+    b->refused = gcap_graph_refused_retain(slot->refused);
   }
   pthread_mutex_unlock(&manager->mutex);
   return status;
@@ -258,6 +259,7 @@ static gcap_status_t capture_afresh(gcap_bisection_t* b) {
   if (buffers != NULL) GCAP_RETURN_IF_ERROR(gcap_graph_buffers_copy_addresses(buffers, &addresses));
   if (buffers != NULL) place_values(b, buffers, addresses);
   GCAP_AT_SCOPE_END(free_recording) struct gcap_graph_recording recording = {.keeps_steps = true};
+  recording.stated.holes.refused = gcap_graph_refused_retain(b->refused);
   GCAP_RETURN_IF_ERROR(put_back(subject));
   gcap_status_t status = subject->run->record(subject->run->self, addresses, &recording);
   if (status == NULL) status = read_recording(b, &recording);
@@ -395,6 +397,7 @@ static void report_found(gcap_bisection_t* b, const found_t* found, const gcap_b
 
 static void end(gcap_bisection_t* b) {
   gcap_bisect_steps_free(&b->steps);
+  gcap_graph_refused_release(b->refused);
   gcap_contents_free(&b->now);
   gcap_contents_free(&b->fresh);
   free(b->writes);

@@ -40,8 +40,9 @@ typedef struct gcap_bisection {
   gcap_bisect_subject_t subject;
   int device_id;
   gcap_bisect_steps_t steps;
-  gcap_contents_t now, fresh;  // of the graph, and of a fresh capture; `fresh` has no nodes: there is none
-  bool* writes;                // [eager.count][num_buffers]: the step changes the buffer; NULL: nobody looked yet
+  gcap_graph_refused_t* refused;  // steps that are holes of the graph; NULL: none
+  gcap_contents_t now, fresh;     // of the graph, and of a fresh capture; `fresh` has no nodes: there is none
+  bool* writes;                   // [eager.count][num_buffers]: the step changes the buffer; NULL: nobody looked yet
   gcap_graph_verify_report_t* report;
 } gcap_bisection_t;
 

@@ -320,7 +320,7 @@ gcap_status_t gcap_bisect_find_cause(gcap_bisection_t* b, size_t step, gcap_bise
     blame_extra(b, extra, cause);
     return NULL;
   }
-  if (!is_end && b->steps.eager.items[step].kind == GCAP_CAPTURE_STEP_HOLE) {
+  if (!is_end && b->steps.captured.items[captured].kind == GCAP_CAPTURE_STEP_HOLE) {
     // The segment before a hole ends with the hole's step.
     GCAP_RETURN_IF_ERROR(look_at_nodes(b, captured, cause));
     if (cause->fault == GCAP_GRAPH_FAULT_UNKNOWN) blame_hole(b, step, cause);

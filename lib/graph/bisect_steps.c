@@ -14,8 +14,7 @@
 #define MOST_LEFT_OUT 500
 
 bool gcap_bisect_are_alike(const gcap_capture_step_t* a, const gcap_capture_step_t* b) {
-  return a->kind == b->kind && a->line == b->line && strcmp(a->operation, b->operation) == 0 &&
-         strcmp(a->file, b->file) == 0;
+  return a->line == b->line && strcmp(a->operation, b->operation) == 0 && strcmp(a->file, b->file) == 0;
 }
 
 // The steps of two lists that are alike, by the fewest that are left out (Myers, "An O(ND) Difference Algorithm and Its

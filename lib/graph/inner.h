@@ -134,6 +134,7 @@ typedef struct gcap_run_steps {
   gcap_status_t (*issue)(void* self, int id, gcap_run_result_t* result, gcap_graph_run_kind_t* out_kind);
   int id;                      // gcap_run_step_id
   bool reruns_failed_capture;  // else the failure of a capture is the run's
+  bool captures_only;          // but that of a step with break_where_refused: then the run is captured again
   // The run whose replays are compared with its work (gcap_run_t.verify), in the library's layout; NULL: none is. The
   // manager replays it, and is not destroyed meanwhile. `work` issues the work eagerly, and waits for it.
   const gcap_run_t* verified;

@@ -104,8 +104,9 @@ typedef struct gcap_graph_open_run {
   gcap_capture_steps_t steps;
   bool keeps_steps;
   bool is_rehearsal;
-  bool is_undecided;  // the guards or the holes of its captures differ
-  bool is_left;       // gcap_capture_is_left
+  bool is_undecided;              // the guards or the holes of its captures differ
+  bool is_left;                   // gcap_capture_is_left
+  gcap_graph_refused_t* learned;  // with a step more than the id's; NULL: no step failed the capture
   gcap_why_eager_t why_eager;
   bool tells_of_fixed;  // the first run that is eager because the id's graph cannot be moved
   bool capture_only;

@@ -117,23 +117,54 @@ static void drop_recording(struct gcap_graph_recording* recording) {
   gcap_status_ignore(gcap_graph_recording_free(recording));
 }
 
-gcap_status_t gcap_graph_rehearse(const gcap_run_t* run, const gcap_run_resources_t* resources,
-                                  const gcap_capture_options_t* options, gcap_retained_t** out_retained,
-                                  gcap_graph_plan_t* plan) {
+static void release_refused(gcap_graph_refused_t** refused) { gcap_graph_refused_release(*refused); }
+
+// Adds the step that a capture refused, if one was, to those that are holes. Whether there is one more.
+static bool learn(const gcap_graph_hole_list_t* holes, gcap_graph_refused_t** refused) {
+  if (!holes->is_refused) return false;
+  gcap_graph_refused_t* more = gcap_graph_refused_with(holes->refused, &holes->tried);
+  if (more == NULL) return false;
+  gcap_graph_refused_release(*refused);
+  *refused = more;
+  return true;
+}
+
+// `*refused`: the steps that are holes. `*out_has_more`: the capture refused another one, which it has now.
+static gcap_status_t rehearse(const gcap_run_t* run, const gcap_run_resources_t* resources,
+                              const gcap_capture_options_t* options, gcap_graph_refused_t** refused,
+                              gcap_retained_t** out_retained, gcap_graph_plan_t* plan, bool* out_has_more) {
   GCAP_AT_SCOPE_END(drop_recording) struct gcap_graph_recording recording = {0};
-  gcap_graph_plan_t more = *plan;
+  gcap_graph_hole_list_t* holes = &recording.stated.holes;
+  holes->refused = gcap_graph_refused_retain(*refused);
   gcap_status_t status = gcap_graph_record(run, resources, options, &recording);
-  if (status == NULL) status = add_segments(resources->cuda_stream, recording.last, &recording.stated.holes, &more);
+  *out_has_more = status != NULL && learn(holes, refused);
+  if (status != NULL) return status;
+  gcap_graph_plan_t more = *plan;
+  status = add_segments(resources->cuda_stream, recording.last, holes, &more);
   gcap_retained_t* retained = recording.retained;
-  if (status == NULL) recording.retained = NULL;
-  const bool is_planned = status == NULL;
+  recording.retained = NULL;
   status = gcap_status_join(status, gcap_graph_recording_free(&recording));
   if (status == NULL) {
     *plan = more;
     *out_retained = retained;
     return NULL;
   }
-  if (is_planned) gcap_retained_release(retained);
+  gcap_retained_release(retained);
+  return status;
+}
+
+gcap_status_t gcap_graph_rehearse(const gcap_run_t* run, const gcap_run_resources_t* resources,
+                                  const gcap_capture_options_t* options, gcap_retained_t** out_retained,
+                                  gcap_graph_plan_t* plan) {
+  const gcap_graph_plan_t before = *plan;
+  GCAP_AT_SCOPE_END(release_refused) gcap_graph_refused_t* refused = NULL;  // the work may not return
+  gcap_status_t status = NULL;
+  bool has_more = false;
+  do {
+    gcap_status_free(status);
+    *plan = before;  // the work of a runtime adds to the plan
+    status = rehearse(run, resources, options, &refused, out_retained, plan, &has_more);
+  } while (has_more);
   return gcap_status_annotate(status, gcap_status_code(status), "the rehearsal of graph id %d", run->id);
 }
 

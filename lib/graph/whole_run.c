@@ -98,6 +98,7 @@ static gcap_status_t run_known(gcap_graph_manager_t* manager, const gcap_run_t* 
                                   .replay = replay_step,
                                   .issue = issue_step,
                                   .id = gcap_run_step_id(run),
+                                  .captures_only = run->capture_only,
                                   .reruns_failed_capture = manager->options.rerun_failed_capture && !run->capture_only,
                                   .verified = may_verify ? run : NULL,
                                   .manager = manager,

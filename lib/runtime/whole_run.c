@@ -197,6 +197,7 @@ static gcap_status_t run_in_turn(gcap_runtime_t* runtime, const gcap_run_t* run,
                             .replay = replay_step,
                             .issue = issue_step,
                             .id = gcap_run_step_id(run),
+                            .captures_only = run->capture_only,
                             .reruns_failed_capture = reruns && !run->capture_only};
   GCAP_RETURN_IF_ERROR(verify(&whole, run, &steps));
   return gcap_run_by_steps(&steps, result);

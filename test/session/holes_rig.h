@@ -80,6 +80,7 @@ class HolesRig {
     x->Set(Counted(seed));
     y->Set(Floats(6, 77.0f));
     GCAP_ASSERT_OK(Run(x->get(), y->get(), options));
+    if (!options.synchronize) GCAP_ASSERT_OK(gcap_runtime_synchronize(device->runtime()));
     EXPECT_EQ(y->Get(), Rotated(Rotated(Negated(Rotated(Counted(seed))))));
   }
 

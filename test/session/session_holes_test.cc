@@ -390,6 +390,40 @@ TEST_F(SessionHoles, RunsThatNobodyWaitsForAreRight) {
   EXPECT_GE(rig.device->Info(1).replays, 3u);
 }
 
+// The first node is on the host and reads what the caller bound there: no copy makes it wait for the replay before,
+// whose copy to the device reads the same memory.
+TEST_F(SessionHoles, TheHostDoesNotOverwriteWhatAnEarlierReplayStillCopies) {
+  ModelBuilder m;
+  const int x = m.Value("x", {6}), a = m.Value("a", {6}), y = m.Value("y", {6});
+  m.inputs = {x};
+  m.outputs = {y};
+  m.Node("Negate", "first", {x}, {a});
+  m.Node("Rotate", "rotate", {a}, {y});
+  HolesRig rig(std::move(m));
+  rig.config.counts_runs = rig.config.copies_late = true;
+  GCAP_ASSERT_OK(rig.Create());
+  gcap_run_resources_t resources;
+  GCAP_ASSERT_OK(gcap_runtime_get_resources(rig.device->runtime(), &resources));
+  constexpr int kRuns = 8;
+  Floats in(6);
+  DeviceFloats out(Floats(6));
+  std::vector<std::unique_ptr<DeviceFloats>> kept;
+  for (int run = 0; run < kRuns; ++run) kept.push_back(std::make_unique<DeviceFloats>(Floats(6)));
+  for (int run = 0; run < kRuns; ++run) {
+    const Floats content = Counted(static_cast<float>(10 * run));
+    std::copy(content.begin(), content.end(), in.begin());
+    GCAP_ASSERT_OK(rig.Run(in.data(), out.get(), RunOptions(0, /*synchronize=*/false)));
+    ASSERT_EQ(
+        cudaMemcpyAsync(kept[run]->get(), out.get(), out.Bytes(), cudaMemcpyDeviceToDevice, resources.cuda_stream),
+        cudaSuccess);
+  }
+  GCAP_ASSERT_OK(gcap_runtime_synchronize(rig.device->runtime()));
+  for (int run = 0; run < kRuns; ++run) {
+    EXPECT_EQ(kept[run]->Get(), Rotated(Negated(Counted(static_cast<float>(10 * run)))));
+  }
+  EXPECT_GE(rig.device->Info(0).replays, 6u);
+}
+
 TEST_F(SessionHoles, TensorsMayBeElsewhereAtEachReplay) {
   for (const gcap_bindings_t bindings : {GCAP_BINDINGS_COPY, GCAP_BINDINGS_RELOCATE}) {
     SCOPED_TRACE(bindings);

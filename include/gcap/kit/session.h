@@ -138,7 +138,7 @@ GCAP_API gcap_memory_t gcap_session_output_memory(const gcap_session_t* session,
 //                        graphs, or the id is GCAP_GRAPH_ID_NONE; in a capture: the shapes are new, or the model cannot
 //                        be captured
 //   CAPTURE_INVALIDATED  the capture failed, and rerun_failed_capture is false, or capture_only is true
-//   REPLAY_DIFFERS       verify: a replay left other results than the work (gcap/graph_verify.h), also errors named there
+//   REPLAY_DIFFERS       verify: a replay left other results than the work (gcap/graph_verify.h)
 //   UNAVAILABLE          capture_in_run: not captured after GCAP_WARM_UP_MAX_RUNS runs (gcap/graph.h), each of which
 //                        succeeded; the message has the reason. A later run may still capture
 //   RESOURCE_EXHAUSTED   no host memory, or no scratch memory (gcap_scratch_alloc)
