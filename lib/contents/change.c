@@ -31,8 +31,9 @@ static void write_pointer(uintptr_t address, const gcap_memory_t* memory, char* 
   snprintf(text, capacity, "0x%" PRIxPTR ", in %s", address, behind);
 }
 
+// That of the fresh capture has gone back to the arena, which may have given it back.
 static bool are_scratch_of_two(const gcap_memory_t* now, const gcap_memory_t* fresh) {
-  return now->has_claim && now->claim.keeper != 0 && fresh->has_claim;
+  return now->has_claim && now->claim.keeper != 0 && (fresh->has_claim || fresh->type == 0);
 }
 
 static void note_place(const search_t* search, const gcap_contents_word_t* word) {
@@ -67,7 +68,7 @@ static gcap_status_t is_scratch(const search_t* search, size_t offset, bool* out
   *out_is = false;
   const gcap_contents_node_t* node = &search->now->nodes[search->node];
   const size_t at = offset / sizeof(uintptr_t) * sizeof(uintptr_t);
-  if (node->type != cudaGraphNodeTypeKernel || at + sizeof(uintptr_t) > node->bytes) return NULL;
+  if (at + sizeof(uintptr_t) > node->bytes) return NULL;
   uintptr_t now, fresh;
   memcpy(&now, bytes_of(search->now, search->node) + at, sizeof(now));
   memcpy(&fresh, bytes_of(search->fresh, search->fresh_node) + at, sizeof(fresh));

@@ -133,6 +133,7 @@ typedef struct past {
 static gcap_status_t make_past(const gcap_contents_t* contents, past_t* past) {
   const size_t count = contents->count + 1;
   *past = (past_t){.contents = contents,
+                   .node = GCAP_CONTENTS_TOP,
                    .before = calloc(count, sizeof(*past->before)),
                    .before_top = calloc(count, sizeof(*past->before_top)),
                    .stack = calloc(count, sizeof(*past->stack))};
@@ -176,30 +177,31 @@ static bool conflict(const touch_t* earlier, const touch_t* later) {
   return is_written && earlier->counts && later->counts && overlap(earlier, later);
 }
 
-// The last earlier node that conflicts with the touch.
-static bool find_earlier(const touches_t* touches, const past_t* past, const touch_t* later,
-                         gcap_unordered_nodes_t* out) {
-  bool found = false;
+// Takes the last earlier node that conflicts with the touch, if it comes behind the one that was found.
+static void find_earlier(const touches_t* touches, const past_t* past, const touch_t* later,
+                         gcap_unordered_nodes_t* out, bool* found) {
   for (size_t i = 0; i < touches->count && touches->items[i].node < later->node; ++i) {
     const touch_t* earlier = &touches->items[i];
     if (!conflict(earlier, later) || is_ordered(past, earlier->node)) continue;
-    if (found && earlier->node <= out->earlier) continue;
+    if (*found && earlier->node <= out->earlier) continue;
     out->earlier = earlier->node;
     out->later = later->node;
     write_memory(touches->subject, later, out->memory, sizeof(out->memory));
-    found = true;
+    *found = true;
   }
-  return found;
 }
 
+// Touches of one node lie together.
 static bool find_pair(const touches_t* touches, past_t* past, size_t later, gcap_unordered_nodes_t* out) {
+  bool found = false;
   for (size_t i = 0; i < touches->count; ++i) {
     const touch_t* touch = &touches->items[i];
     if (later != GCAP_CONTENTS_TOP && touch->node != later) continue;
-    if (i == 0 || touches->items[i - 1].node != touch->node || later != GCAP_CONTENTS_TOP) look_back(past, touch->node);
-    if (find_earlier(touches, past, touch, out)) return true;
+    if (found && touch->node != out->later) return true;
+    if (past->node != touch->node) look_back(past, touch->node);
+    find_earlier(touches, past, touch, out, &found);
   }
-  return false;
+  return found;
 }
 
 gcap_status_t gcap_contents_find_unordered(const gcap_touches_subject_t* subject, size_t later,

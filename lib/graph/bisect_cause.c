@@ -287,12 +287,21 @@ static gcap_status_t look_at_nodes(gcap_bisection_t* b, size_t captured, gcap_bi
   return find_unordered(b, range, cause);
 }
 
-// Whether the graph lacks a call like this one. Of calls that are alike, as those of a loop are, nobody knows which one
-// was dropped: it is the one where the two part.
-static bool lacks_one_alike(const gcap_bisection_t* b, size_t step) {
-  const gcap_capture_step_t* items = b->steps.eager.items;
-  for (size_t i = 0; i < b->steps.eager.count; ++i) {
-    if (b->steps.in_graph[i] == GCAP_BISECT_NONE && gcap_bisect_are_alike(&items[i], &items[step])) return true;
+// Of calls that are alike, as those of a loop are, nobody knows which one the other side lacks: it is the one where the
+// two part. Nor is one node of such calls the same as that of a fresh capture.
+static bool check_calls_alike(const gcap_bisection_t* b, size_t step, gcap_bisect_cause_t* cause) {
+  const gcap_capture_step_t* of = &b->steps.eager.items[step];
+  for (size_t i = step + 1; i < b->steps.eager.count; ++i) {
+    if (b->steps.in_graph[i] != GCAP_BISECT_NONE || !gcap_bisect_are_alike(&b->steps.eager.items[i], of)) continue;
+    blame_dropped_call(b, step, cause);
+    return true;
+  }
+  for (size_t i = b->steps.in_graph[step] + 1; i < b->steps.captured.count; ++i) {
+    const gcap_capture_step_t* extra = &b->steps.captured.items[i];
+    const bool is_extra = extra->num_nodes != 0 && eager_of(b, i) == GCAP_BISECT_NONE;
+    if (!is_extra || !gcap_bisect_are_alike(extra, of)) continue;
+    blame_extra(b, b->steps.in_graph[step], cause);
+    return true;
   }
   return false;
 }
@@ -317,11 +326,9 @@ gcap_status_t gcap_bisect_find_cause(gcap_bisection_t* b, size_t step, gcap_bise
     if (cause->fault == GCAP_GRAPH_FAULT_UNKNOWN) blame_hole(b, step, cause);
     return NULL;
   }
+  if (!is_end && check_calls_alike(b, step, cause)) return NULL;
   if (!is_end) GCAP_RETURN_IF_ERROR(check_is_outside(b, step, cause));
-  if (cause->fault == GCAP_GRAPH_FAULT_UNKNOWN) GCAP_RETURN_IF_ERROR(look_at_nodes(b, captured, cause));
-  if (cause->fault == GCAP_GRAPH_FAULT_UNKNOWN && !is_end && lacks_one_alike(b, step))
-    blame_dropped_call(b, step, cause);
-  return NULL;
+  return cause->fault != GCAP_GRAPH_FAULT_UNKNOWN ? NULL : look_at_nodes(b, captured, cause);
 }
 
 gcap_status_t gcap_bisect_find_missing_join(gcap_bisection_t* b, size_t step, gcap_bisect_cause_t* cause) {

@@ -7,44 +7,24 @@
 #include <string>
 #include <vector>
 
-#include "gcap/graph_verify.h"
-#include "gcap/log.h"
+#include "gcap/graph_guards.h"
+#include "gcap/graph_values.h"
 #include "gtest/gtest.h"
-#include "test/graph/holes_test.h"
+#include "test/graph/verify_test.h"
 #include "test/support/log_catcher.h"
 
 namespace gcap {
 namespace testing {
 namespace {
 
-class GraphBisect : public HolesTest {
+class GraphBisect : public VerifyTest {
  protected:
   void SetUp() override {
-    HolesTest::SetUp();
+    VerifyTest::SetUp();
     if (IsSkipped() || HasFatalFailure()) return;
-    gcap_graph_verify_init(&verify_);
-    verify_.each = 1;
     verify_.bisect = true;
-    verify_.report = &report_;
-    gcap_graph_verify_report_init(&report_);
   }
-
-  void Name(const char* name, const Floats& floats) {
-    gcap_graph_verify_buffer_t buffer = {};
-    buffer.name = name;
-    buffer.address = floats.get();
-    buffer.bytes = kFloatsBytes;
-    buffer.type = GCAP_DTYPE_F32;
-    buffers_.push_back(buffer);
-  }
-  gcap_run_t VerifiedRun() {
-    verify_.buffers = buffers_.data();
-    verify_.num_buffers = buffers_.size();
-    gcap_run_t run = RunBy();
-    run.verify = &verify_;
-    return run;
-  }
-  Outcome RunVerified(const WorkWith& work) { return RunHoled(VerifiedRun(), work); }
+  void Name(const char* name, const Floats& floats) { named_.push_back(Named(name, floats)); }
   void Capture(const WorkWith& work) {
     CreateManager();
     const Outcome run = RunVerified(work);
@@ -63,9 +43,6 @@ class GraphBisect : public HolesTest {
     return run;
   }
 
-  gcap_graph_verify_t verify_;
-  gcap_graph_verify_report_t report_;
-  std::vector<gcap_graph_verify_buffer_t> buffers_;
   const Floats x_{1}, y_, z_;
   Hole hole_;
   const Floats* in_hole_ = nullptr;
@@ -177,6 +154,141 @@ TEST_F(GraphBisect, AnUninitializedReadIsFound) {
   Capture(work);
   const Outcome run = ExpectFound(work, 1, GCAP_GRAPH_FAULT_UNINITIALIZED);
   EXPECT_TRUE(run.Names("argument 0 leads to memory")) << run.message;
+}
+
+// What is wrong is in memory that nobody named, and shows steps later.
+TEST_F(GraphBisect, TheCauseMayComeBeforeTheStep) {
+  Name("x", x_);
+  Name("y", y_);
+  const Floats old(10), fresh(20), hidden;
+  const Floats* workspace = &old;
+  const WorkWith work = [&](const gcap_run_resources_t* r) -> gcap_status_t {
+    GCAP_RETURN_IF_ERROR(Add(r, x_.get(), 1));
+    GCAP_RETURN_IF_ERROR(AddTo(r->cuda_stream, workspace->get(), hidden.get(), 1));
+    GCAP_RETURN_IF_ERROR(Add(r, x_.get(), 2));
+    return AddTo(r->cuda_stream, hidden.get(), y_.get(), 3);
+  };
+  Capture(work);
+  workspace = &fresh;
+  const Outcome run = ExpectFound(work, 3, GCAP_GRAPH_FAULT_STALE_POINTER);
+  EXPECT_EQ(report_.node, 1u) << run.message;
+  EXPECT_FALSE(report_.is_linear);
+  EXPECT_EQ(y_.value(), 24);
+}
+
+// The difference goes, and comes again from memory that nobody named: halving finds where it comes again.
+TEST_F(GraphBisect, WhatLaterWorkOverwritesIsLookedForStepByStep) {
+  for (const char* name : {"x", "y", "z"}) Name(name, name[0] == 'x' ? x_ : name[0] == 'y' ? y_ : z_);
+  const Floats of_graph(3), of_work(4), hidden;
+  const WorkWith work = [&](const gcap_run_resources_t* r) -> gcap_status_t {
+    const Floats& scratch = gcap_thread_is_capturing() ? of_graph : of_work;
+    GCAP_RETURN_IF_ERROR(AddTo(r->cuda_stream, scratch.get(), y_.get(), 1));
+    GCAP_RETURN_IF_ERROR(AddTo(r->cuda_stream, y_.get(), hidden.get(), 1));
+    GCAP_RETURN_IF_ERROR(AddTo(r->cuda_stream, x_.get(), y_.get(), 1));
+    GCAP_RETURN_IF_ERROR(Add(r, x_.get(), 1));
+    return AddTo(r->cuda_stream, hidden.get(), z_.get(), 1);
+  };
+  Capture(work);
+  const Outcome run = ExpectFound(work, 0, GCAP_GRAPH_FAULT_UNINITIALIZED);
+  EXPECT_TRUE(report_.is_linear);
+  EXPECT_TRUE(run.Names("a place at a time")) << run.message;
+  EXPECT_EQ(report_.step_buffer, 1u);
+  EXPECT_EQ(report_.step_replayed, 4);
+  EXPECT_EQ(report_.step_eager, 5);
+}
+
+// A loop makes the same call again and again, and its capture makes one less.
+TEST_F(GraphBisect, OfCallsThatAreAlikeTheDroppedOneIsFound) {
+  Name("x", x_);
+  Name("y", y_);
+  const WorkWith work = [&](const gcap_run_resources_t* r) -> gcap_status_t {
+    for (uint64_t i = 0; i < 9; ++i) {
+      if (i == 4 && gcap_thread_is_capturing()) continue;
+      GCAP_RETURN_IF_ERROR(Add(r, y_.get(), i + 1));
+    }
+    return nullptr;
+  };
+  Capture(work);
+  ExpectFound(work, 4, GCAP_GRAPH_FAULT_DROPPED_CALL);
+}
+
+TEST_F(GraphBisect, WorkOutsideOfTheCaptureIsFound) {
+  Name("x", x_);
+  Name("y", y_);
+  const RawStream outside;
+  const WorkWith work = [&](const gcap_run_resources_t* r) -> gcap_status_t {
+    GCAP_RETURN_IF_ERROR(Add(r, x_.get(), 1));
+    GCAP_RETURN_IF_ERROR(AddTo(outside.get(), z_.get(), y_.get(), 5));
+    if (!gcap_thread_is_capturing()) outside.Synchronize();
+    return Add(r, x_.get(), 2);
+  };
+  Capture(work);
+  outside.Synchronize();
+  y_.Fill(0);
+  const Outcome run = ExpectFound(work, 1, GCAP_GRAPH_FAULT_OUTSIDE_OF_CAPTURE);
+  EXPECT_EQ(y_.value(), 5);
+}
+
+// Of a graph that is older than the first run with `bisect` no step is known, and its arguments are.
+TEST_F(GraphBisect, OfAGraphWithoutStepsTheCauseIsLookedFor) {
+  options_.keep_source = true;
+  Name("x", x_);
+  uint64_t position = 3;
+  const WorkWith work = [&](const gcap_run_resources_t* r) { return Add(r, x_.get(), position); };
+  CreateManager();
+  ExpectRun(work, GCAP_RUN_CAPTURED);
+  position = 4;
+  const Outcome run = ExpectFound(work, SIZE_MAX, GCAP_GRAPH_FAULT_FROZEN_VALUE);
+  EXPECT_TRUE(run.Names("captured without all of its steps")) << run.message;
+  EXPECT_EQ(report_.node, 0u);
+  EXPECT_EQ(x_.value(), 1 + 3 + 4);
+}
+
+TEST_F(GraphBisect, AGraphWithGuardsAndValuesInMemoryIsSearched) {
+  Name("x", x_);
+  int batch = 4;
+  uint64_t position = 3;
+  uint64_t table = 6;
+  gcap_graph_value_t value = {};
+  value.name = "table";
+  value.data = &table;
+  value.bytes = sizeof(table);
+  value.in_memory = true;
+  gcap_graph_buffers_t buffers;
+  gcap_graph_buffers_init(&buffers);
+  buffers.values = &value;
+  buffers.num_values = 1;
+  const Floats seen;
+  const WorkWith work = [&](const gcap_run_resources_t* r) -> gcap_status_t {
+    gcap_graph_guard_t guard;
+    gcap_graph_guard_init(&guard);
+    guard.name = "batch";
+    guard.kind = GCAP_GRAPH_GUARD_INTEGER;
+    guard.address = &batch;
+    guard.bytes = sizeof(batch);
+    guard.low = guard.high = batch;
+    GCAP_RETURN_IF_ERROR(gcap_graph_guard_state(&guard, __FILE__, __LINE__));
+    GCAP_RETURN_IF_ERROR(
+        GCAP_CUDA(cudaMemcpyAsync(seen.get(), r->values[0], sizeof(table), cudaMemcpyDeviceToDevice, r->cuda_stream)));
+    return Add(r, x_.get(), position);
+  };
+  const auto run_with = [&](bool is_wrong) {
+    gcap_run_t run = VerifiedRun();
+    run.buffers = &buffers;
+    const Outcome outcome = RunHoled(run, work);
+    EXPECT_EQ(outcome.ok(), !is_wrong) << outcome.message;
+    return outcome;
+  };
+  CreateManager();
+  run_with(false);
+  ASSERT_EQ(result_.outcome, GCAP_RUN_CAPTURED);
+  table = 7;
+  run_with(false);
+  EXPECT_TRUE(report_.is_verified);
+  position = 4;
+  const Outcome run = run_with(true);
+  EXPECT_EQ(report_.step, 1u) << run.message;
+  EXPECT_EQ(report_.fault, GCAP_GRAPH_FAULT_FROZEN_VALUE) << run.message;
 }
 
 // A graph that is right is not blamed, and nothing is searched.
