@@ -35,6 +35,41 @@ TABLES = {
             ("ledger_on_ratio", "over bare", "<= 1.25 at 1,000 nodes"),
         ],
     },
+    "BM_Holes": {
+        "title": "Holes of nothing, host time of one replay",
+        "columns": [
+            ("bare_ns", "bare launches of the segments, ns", None),
+            ("launch_ns", "a launch, ns", None),
+            ("holes_ns", "replay with holes, ns", None),
+            ("holes_ratio", "over bare", "<= 1.02"),
+            ("added_ns", "added, ns a segment", None),
+            ("one_graph_ns", "replay of one graph, ns", None),
+            ("eager_ns", "eager, ns", None),
+            ("bare_done_ns", "bare until done, ns", None),
+            ("holes_done_ns", "with holes until done, ns", None),
+            ("one_graph_done_ns", "one graph until done, ns", None),
+            ("eager_done_ns", "eager until done, ns", None),
+        ],
+    },
+    "BM_Digits": {
+        "title": "The digits network with holes between its nodes, host time of one run",
+        "columns": [
+            ("eager_ns", "eager, ns", None),
+            ("bare_graph_ns", "bare launch of one graph, ns", None),
+            ("one_graph_ns", "replay of one graph, ns", None),
+            ("one_graph_ratio", "over bare", "<= 1.02"),
+            ("bare_nothing_ns", "bare launches of 7 segments, ns", None),
+            ("nothing_ns", "replay with 6 holes of nothing, ns", None),
+            ("nothing_ratio", "over bare", "<= 1.02"),
+            ("bare_pool_ns", "bare launches of 2 segments, MaxPool eager between, ns", None),
+            ("pool_ns", "replay with MaxPool in a hole, ns", None),
+            ("pool_ratio", "over bare", "<= 1.02"),
+            ("eager_done_ns", "eager until done, ns", None),
+            ("one_graph_done_ns", "one graph until done, ns", None),
+            ("nothing_done_ns", "6 holes of nothing until done, ns", None),
+            ("pool_done_ns", "MaxPool in a hole until done, ns", None),
+        ],
+    },
 }
 
 # The benchmarks of allocators are called KIND/ALLOCATOR/ARGUMENTS. These are the columns, in this order.

@@ -10,7 +10,7 @@ shift
 jsons=
 for benchmark in "$@"; do
   json=$TEST_TMPDIR/$(basename "$benchmark").json
-  "$benchmark" --benchmark_filter='nodes:10*/(ids:1/)?iterations' --benchmark_repetitions=2 --benchmark_out="$json" \
+  "$benchmark" --benchmark_filter='(nodes:10*/(ids:1/)?|holes:2/|batch:1/)iterations' --benchmark_repetitions=2 --benchmark_out="$json" \
     --benchmark_out_format=json >/dev/null 2>&1
   jsons="$jsons $json"
 done
@@ -34,6 +34,10 @@ expect '^### Replay'
 expect '^\| 10 \| 1 (\| [0-9,.]+ \([0-9,.]+ \.\. [0-9,.]+\) ){5}\|$'
 expect '^### Capture'
 expect '^\| 100 (\| [0-9,.]+ \([0-9,.]+ \.\. [0-9,.]+\) ){5}\|$'
+expect '^### Holes of nothing'
+expect '^\| 2 (\| -?[0-9,.]+ \(-?[0-9,.]+ \.\. -?[0-9,.]+\) ){11}\|$'
+expect '^### The digits network with holes'
+expect '^\| 1 (\| [0-9,.]+ \([0-9,.]+ \.\. [0-9,.]+\) ){14}\|$'
 
 # --- Allocators: made-up figures, of which every cell can be worked out by hand ---------------------------------------
 run() { # NAME MEASURED
@@ -73,4 +77,4 @@ if "$report" "$TEST_TMPDIR/other" 2>"$TEST_TMPDIR/sentence"; then
   echo "a file without a known benchmark is accepted"
   exit 1
 fi
-grep -q "none of BM_Replay, BM_Capture, BM_Mixed, BM_Pair, BM_Threads, BM_Trace is in it" "$TEST_TMPDIR/sentence"
+grep -q "none of BM_Replay, BM_Capture, BM_Holes, BM_Digits, BM_Mixed, BM_Pair, BM_Threads, BM_Trace is in it" "$TEST_TMPDIR/sentence"

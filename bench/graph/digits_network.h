@@ -20,7 +20,8 @@ namespace bench {
 // The network without its trained weights, whose values nobody reads here.
 class DigitsNetwork {
  public:
-  DigitsNetwork() {
+  // Without a batch each run brings its own.
+  explicit DigitsNetwork(int64_t batch = GCAP_DIM_SYMBOL(0)) {
     static const size_t kFloats[DIGITS_NUM_WEIGHTS] = {
         REFERENCE_CONV1_CHANNELS * 9,
         REFERENCE_CONV1_CHANNELS,
@@ -32,7 +33,7 @@ class DigitsNetwork {
         REFERENCE_CLASSES,
     };
     for (size_t i = 0; i < DIGITS_NUM_WEIGHTS; ++i) digits_.weights[i].data = std::calloc(kFloats[i], sizeof(float));
-    made_ = digits_model_create(&digits_, GCAP_DIM_SYMBOL(0));
+    made_ = digits_model_create(&digits_, batch);
     model_ = *digits_model_get(made_);
     model_.symbols = symbols_;
     model_.num_symbols = 1;

@@ -1,17 +1,21 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
-// Host time of a replay with holes whose functions do nothing: of `holes` + 1 segments of one tiny kernel each, beside
-// as many bare cudaGraphLaunch calls, one graph of all kernels through the manager, and the work issued eagerly. All
-// are timed in turn in each iteration, and the stream is drained between, outside of the timed region.
+// What a replay with holes costs. First, of holes whose functions do nothing: `holes` + 1 segments of one tiny kernel
+// each, beside as many bare cudaGraphLaunch calls, one graph of all kernels through the manager, and the work issued
+// eagerly. Then the digits network: with a hole of nothing between each two of its nodes, and with one node issued in a
+// hole; each beside the bare launches of the same segments, one graph, and the eager work.
 //
-// A repetition reports the medians of its iterations, less the clock's own cost, and the ratio to the bare launches,
-// which is to be 1.02 at most. On the simulator the numbers measure the simulator.
+// All ways are timed in turn in each iteration (paired.h). The most launches of a way are 65, each of an executable of
+// its own and with the stream idle before: whether the driver holds up any shows in `launch_ns`, which must not grow
+// with the holes. A repetition reports the medians of its iterations, less the clock's own cost, and ratios to the bare
+// launches, which are to be 1.02 at most. On the simulator the numbers measure the simulator.
 
 #include <benchmark/benchmark.h>
 #include <cuda_runtime_api.h>
 
 #include <vector>
 
+#include "bench/graph/holed_digits.h"
 #include "bench/graph/paired.h"
 #include "gcap/graph.h"
 #include "gcap/graph_holes.h"
@@ -19,13 +23,21 @@
 
 namespace {
 
+using gcap::bench::BareDigits;
 using gcap::bench::Check;
 using gcap::bench::CheckCuda;
+using gcap::bench::DigitsAroundNode;
+using gcap::bench::DigitsAroundNothing;
+using gcap::bench::DigitsNodes;
 using gcap::bench::HasDevice;
-using gcap::bench::Samples;
+using gcap::bench::HoledDigits;
+using gcap::bench::Ways;
+using gcap::bench::WholeDigits;
 using gcap::bench::Work;
 
 enum Ids { kWithHoles = 0, kWithoutHoles };
+enum DigitsIds { kWhole = 0, kAroundNothing, kAroundPool };
+constexpr int kPool = 2;  // the node between the convolutions and the products
 
 gcap_status_t DoNothing(void*, const gcap_run_resources_t*) { return nullptr; }
 
@@ -129,28 +141,51 @@ void BM_Holes(benchmark::State& state) {
     CheckCuda(cudaStreamSynchronize(work.stream()));
     const Graphs graphs(&steps);
     const BareSegments bare(work, steps.holes + 1);
-    Samples bare_ns, holes_ns, one_graph_ns, eager_ns;
-    const auto time = [&](Samples* samples, auto way) {
-      samples->Time(way);
-      CheckCuda(cudaStreamSynchronize(work.stream()));
-    };
-    for (auto _ : state) {
-      time(&bare_ns, [&] { bare.Launch(); });
-      time(&holes_ns, [&] { graphs.Replay(kWithHoles); });
-      time(&one_graph_ns, [&] { graphs.Replay(kWithoutHoles); });
-      time(&eager_ns, [&] { Check(IssueAll(&steps, nullptr)); });
-    }
-    state.counters["bare_ns"] = bare_ns.Median();
-    state.counters["holes_ns"] = holes_ns.Median();
-    state.counters["one_graph_ns"] = one_graph_ns.Median();
-    state.counters["eager_ns"] = eager_ns.Median();
-    state.counters["holes_ratio"] = holes_ns.Median() / bare_ns.Median();
+    Ways ways(work.stream());
+    ways.Add("bare", [&] { bare.Launch(); });
+    ways.Add("holes", [&] { graphs.Replay(kWithHoles); });
+    ways.Add("one_graph", [&] { graphs.Replay(kWithoutHoles); });
+    ways.Add("eager", [&] { Check(IssueAll(&steps, nullptr)); });
+    for (auto _ : state) ways.TimeEach();
+    ways.Report(&state);
+    const double bare_ns = ways.IssuedNanoseconds("bare"), holes_ns = ways.IssuedNanoseconds("holes");
+    state.counters["holes_ratio"] = holes_ns / bare_ns;
+    state.counters["launch_ns"] = bare_ns / (steps.holes + 1);
+    state.counters["added_ns"] = (holes_ns - bare_ns) / (steps.holes + 1);
   }
   Check(gcap_stream_destroy(stream));
 }
 
+// The argument is the batch.
+void BM_Digits(benchmark::State& state) {
+  if (!HasDevice(state)) return;
+  DigitsNodes nodes(state.range(0));
+  const auto around_nothing = DigitsAroundNothing(nodes), around_pool = DigitsAroundNode(nodes, kPool);
+  const HoledDigits one_graph(&nodes, kWhole, WholeDigits(nodes)), nothing(&nodes, kAroundNothing, around_nothing),
+      pool(&nodes, kAroundPool, around_pool);
+  const BareDigits bare_graph(nodes, WholeDigits(nodes)), bare_nothing(nodes, around_nothing),
+      bare_pool(nodes, around_pool);
+  Ways ways(nodes.stream());
+  ways.Add("eager", [&] { Check(nodes.Issue(nodes.resources(), 0, nodes.count())); });
+  ways.Add("bare_graph", [&] { bare_graph.Launch(); });
+  ways.Add("one_graph", [&] { one_graph.Replay(); });
+  ways.Add("bare_nothing", [&] { bare_nothing.Launch(); });
+  ways.Add("nothing", [&] { nothing.Replay(); });
+  ways.Add("bare_pool", [&] { bare_pool.Launch(); });
+  ways.Add("pool", [&] { pool.Replay(); });
+  for (auto _ : state) ways.TimeEach();
+  ways.Report(&state);
+  const auto ratio = [&](const char* way, const char* bare) {
+    return ways.IssuedNanoseconds(way) / ways.IssuedNanoseconds(bare);
+  };
+  state.counters["one_graph_ratio"] = ratio("one_graph", "bare_graph");
+  state.counters["nothing_ratio"] = ratio("nothing", "bare_nothing");
+  state.counters["pool_ratio"] = ratio("pool", "bare_pool");
+}
+
 // Iterations are fixed, as in replay_bench.
-BENCHMARK(BM_Holes)->ArgName("holes")->Arg(2)->Arg(4)->Arg(16)->Arg(64)->Iterations(100);
+BENCHMARK(BM_Holes)->ArgName("holes")->Arg(2)->Arg(4)->Arg(16)->Arg(64)->Iterations(200);
+BENCHMARK(BM_Digits)->ArgName("batch")->Arg(1)->Arg(64)->Iterations(100);
 
 }  // namespace
 

@@ -12,6 +12,9 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <functional>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "gcap/kit/ops/elementwise.h"
@@ -87,6 +90,52 @@ class Samples {
 
   std::vector<double> samples_ns_;
   std::vector<double> clock_ns_;
+};
+
+// Ways of doing one thing on a stream, timed in turn: forward in one round, backward in the next, so that none profits
+// from what comes before. Each is timed until it is issued, and until it is done. The stream is drained between, so no
+// launch waits for an earlier round's.
+class Ways {
+ public:
+  explicit Ways(cudaStream_t stream) : stream_(stream) {}
+  void Add(const char* name, std::function<void()> issue) { ways_.push_back({name, std::move(issue), {}, {}}); }
+  void TimeEach() {
+    for (Way& way : ways_) Time(&way);
+    std::reverse(ways_.begin(), ways_.end());
+  }
+  double IssuedNanoseconds(const char* name) const {
+    for (const Way& way : ways_) {
+      if (way.name == name) return way.issued.Median();
+    }
+    std::fprintf(stderr, "benchmark: no way is called %s\n", name);
+    std::exit(1);
+  }
+  // The medians, as counters.
+  void Report(benchmark::State* state) const {
+    for (const Way& way : ways_) {
+      state->counters[way.name + "_ns"] = way.issued.Median();
+      state->counters[way.name + "_done_ns"] = way.done.Median();
+    }
+  }
+
+ private:
+  struct Way {
+    std::string name;
+    std::function<void()> issue;
+    Samples issued, done;
+  };
+
+  void Time(Way* way) {
+    way->issued.Time(way->issue);
+    CheckCuda(cudaStreamSynchronize(stream_));
+    way->done.Time([&] {
+      way->issue();
+      CheckCuda(cudaStreamSynchronize(stream_));
+    });
+  }
+
+  const cudaStream_t stream_;
+  std::vector<Way> ways_;
 };
 
 // Some device memory, and the work to capture on a stream: `nodes` tiny kernels in a row. Kernels, since the driver

@@ -1,9 +1,10 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
 // decoder: decodes sequences with a small transformer, by graphs that are captured once for each bucket, and prints one
-// JSON object: the tokens of each sequence, and what the runs were. The same options with --eager give the same tokens.
-// docs/serving.md is its page. step.c is what an engine needs of gcap; begin there. batch.c says who is decoded,
-// cache.c where keys and values are, model.c what a pass is, kernels.h what is launched, serve.c what a thread does.
+// JSON object: the tokens of each sequence, and what the runs were. The same options with --eager, or with --holes,
+// give the same tokens. docs/serving.md is its page. step.c is what an engine needs of gcap; begin there. batch.c says
+// who is decoded, cache.c where keys and values are, model.c what a pass is, kernels.h what is launched, serve.c what a
+// thread does.
 //
 // Exit codes: 0, all well; 1, something failed; 2, wrong options.
 
@@ -48,6 +49,7 @@ static number_t numbers[NUM_NUMBERS] = {
 static int print_help(void) {
   printf("decoder decodes sequences with a small transformer, and prints their tokens as JSON.\n");
   printf("  --eager         capture nothing\n");
+  printf("  --holes         attention is in holes: a function launches it, between the segments of a graph\n");
   for (int i = 0; i < NUM_NUMBERS; ++i) {
     const number_t* number = &numbers[i];
     printf("  %-11s N   %s (%ld..%ld, default %ld)\n", number->name, number->explanation, number->least, number->most,
@@ -77,12 +79,12 @@ static number_t* find_number(const char* name) {
   return NULL;
 }
 
-static bool parse(int argc, char** argv, bool* out_is_eager) {
+static bool parse(int argc, char** argv, bool* out_is_eager, bool* out_has_holes) {
   for (int i = 1; i < argc; ++i) {
-    if (strcmp(argv[i], "--eager") == 0) {
-      *out_is_eager = true;
-      continue;
-    }
+    const bool is_eager = strcmp(argv[i], "--eager") == 0, has_holes = strcmp(argv[i], "--holes") == 0;
+    *out_is_eager |= is_eager;
+    *out_has_holes |= has_holes;
+    if (is_eager || has_holes) continue;
     number_t* number = find_number(argv[i]);
     if (number == NULL) {
       fprintf(stderr, "decoder: unknown option '%s', allowed are those of --help\n", argv[i]);
@@ -107,21 +109,23 @@ static void print(const serve_report_t* report, const sequence_t* sequences, int
   printf("{\"tokens\": [\n");
   for (int i = 0; i < count; ++i) print_sequence(&sequences[i], i == count - 1);
   printf("], \"num_tokens\": %d, \"tokens_per_second\": %.0f,\n", num_tokens, num_tokens / report->seconds);
-  printf("\"steps\": %d, \"eager_runs\": %d, \"captures\": %d, \"replays\": %d, \"evictions\": %d,\n", report->steps,
-         report->runs.eager, report->runs.captured, report->runs.replayed, report->runs.evicted);
+  const step_counts_t* runs = &report->runs;
+  printf("\"steps\": %d, \"eager_runs\": %d, \"captures\": %d, \"replays\": %d, \"evictions\": %d, \"holes\": %d,\n",
+         report->steps, runs->eager, runs->captured, runs->replayed, runs->evicted, runs->holes);
   printf("\"pool_growths\": %d, \"pool_moves\": %d, \"page_moves\": %d, \"memory_bytes\": %zu}\n",
          report->cache.growths, report->cache.pool_moves, report->cache.page_moves, report->memory_bytes);
 }
 
 int main(int argc, char** argv) {
   if (argc == 2 && strcmp(argv[1], "--help") == 0) return print_help();
-  bool is_eager = false;
-  if (!parse(argc, argv, &is_eager)) return USAGE_ERROR;
+  bool is_eager = false, has_holes = false;
+  if (!parse(argc, argv, &is_eager, &has_holes)) return USAGE_ERROR;
   const serve_options_t options = {
       .num_sequences = (int)numbers[SEQUENCES].value,
       .num_steps = (int)numbers[STEPS].value,
       .num_threads = (int)numbers[THREADS].value,
       .is_eager = is_eager,
+      .attends_in_holes = has_holes,
       .seed = (uint32_t)numbers[SEED].value,
       .steps_between_moves = (int)numbers[MOVE].value,
       .max_graphs = (size_t)numbers[GRAPHS].value,

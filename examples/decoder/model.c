@@ -138,19 +138,21 @@ gcap_runtime_t* model_runtime(const model_t* model) { return model->runtime; }
 
 // --- A pass ---------------------------------------------------------------------------------------------------------
 
-// The activations of a pass, one behind the other in one block of scratch.
+// The activations of a pass, one behind the other in one block of scratch. Scratch is elsewhere in each graph. So what
+// crosses a hole is not there: the function of the hole is the same in all graphs.
 typedef struct activations {
-  float *x, *y, *qkv, *gate_and_up, *hidden, *logits;
+  float *x, *qkv, *y, *gate_and_up, *hidden, *logits;
 } activations_t;
 
-#define NUM_ACTIVATIONS (2 * DECODER_WIDTH + 3 * DECODER_WIDTH + 3 * DECODER_HIDDEN + DECODER_WORDS)  // of a row
+#define NUM_ACTIVATIONS (DECODER_WIDTH + MODEL_CROSSING_FLOATS + 3 * DECODER_HIDDEN + DECODER_WORDS)  // of a row
 
-static activations_t cut(float* scratch, size_t rows) {
+static activations_t cut(float* scratch, size_t rows, float* crossing) {
   activations_t a;
   a.x = scratch;
-  a.y = a.x + rows * DECODER_WIDTH;
-  a.qkv = a.y + rows * DECODER_WIDTH;
-  a.gate_and_up = a.qkv + rows * 3 * DECODER_WIDTH;
+  float* own = a.x + rows * DECODER_WIDTH;
+  a.qkv = crossing != NULL ? crossing : own;
+  a.y = a.qkv + rows * 3 * DECODER_WIDTH;
+  a.gate_and_up = own + rows * MODEL_CROSSING_FLOATS;
   a.hidden = a.gate_and_up + rows * 2 * DECODER_HIDDEN;
   a.logits = a.hidden + rows * DECODER_HIDDEN;
   return a;
@@ -160,13 +162,13 @@ static activations_t cut(float* scratch, size_t rows) {
 typedef struct issue {
   const model_t* model;
   const model_pass_t* pass;
-  gcap_stream_t* stream;
+  const gcap_run_resources_t* run;
 } issue_t;
 
 static gcap_status_t launch(const issue_t* issue, const void* kernel, unsigned heads, unsigned threads, void* params) {
   void* args[] = {params};
   const dim3 grid = {(unsigned)issue->pass->rows, heads, 1}, block = {threads, 1, 1};
-  return GCAP_CUDA(cudaLaunchKernel(kernel, grid, block, args, /*sharedMem=*/0, gcap_stream_handle(issue->stream)));
+  return GCAP_CUDA(cudaLaunchKernel(kernel, grid, block, args, /*sharedMem=*/0, issue->run->cuda_stream));
 }
 
 static gcap_status_t norm(const issue_t* issue, const float* x, const float* scale, float* y) {
@@ -176,13 +178,23 @@ static gcap_status_t norm(const issue_t* issue, const float* x, const float* sca
 
 static gcap_status_t multiply(const issue_t* issue, int product, const float* x, const float* weights, float* y) {
   const gcap_matmul_t* plan = issue->model->products[product][issue->pass->rows];
-  return gcap_matmul_run(plan, issue->stream, x, weights, /*bias=*/NULL, kProducts[product].adds ? y : NULL, y,
+  return gcap_matmul_run(plan, issue->run->stream, x, weights, /*bias=*/NULL, kProducts[product].adds ? y : NULL, y,
                          /*workspace=*/NULL);
 }
 
 static gcap_status_t embed(const issue_t* issue, const activations_t* a) {
   embed_params_t params = {issue->pass->values, issue->pass->chosen, issue->model->table, a->x};
   return launch(issue, (const void*)embed_kernel, 1, DECODER_WIDTH, &params);
+}
+
+static gcap_status_t attend(const issue_t* issue, const float* qkv, float* y, int layer) {
+  attend_params_t params = {issue->pass->values, qkv, issue->pass->pages, y, layer};
+  return launch(issue, (const void*)attend_kernel, DECODER_HEADS, DECODER_MAX_POSITIONS, &params);
+}
+
+gcap_status_t model_attend(const model_pass_t* pass, int layer, const gcap_run_resources_t* run) {
+  const issue_t issue = {NULL, pass, run};
+  return attend(&issue, pass->crossing, pass->crossing + pass->rows * 3 * DECODER_WIDTH, layer);
 }
 
 static gcap_status_t heads(const issue_t* issue, const activations_t* a, int number) {
@@ -192,8 +204,8 @@ static gcap_status_t heads(const issue_t* issue, const activations_t* a, int num
   GCAP_RETURN_IF_ERROR(multiply(issue, TO_QKV, a->y, layer->to_qkv, a->qkv));
   rotate_params_t rotate = {pass->values, a->qkv, pass->pages, number};
   GCAP_RETURN_IF_ERROR(launch(issue, (const void*)rotate_kernel, 1, DECODER_WIDTH, &rotate));
-  attend_params_t attend = {pass->values, a->qkv, pass->pages, a->y, number};
-  GCAP_RETURN_IF_ERROR(launch(issue, (const void*)attend_kernel, DECODER_HEADS, DECODER_MAX_POSITIONS, &attend));
+  GCAP_RETURN_IF_ERROR(pass->attention != NULL ? gcap_graph_hole_issue(issue->run, &pass->attention[number])
+                                               : attend(issue, a->qkv, a->y, number));
   return multiply(issue, FROM_HEADS, a->y, layer->from_heads, a->x);
 }
 
@@ -217,11 +229,11 @@ static gcap_status_t choose(const issue_t* issue, const activations_t* a) {
 
 // A failure leaves the scratch to the run's end.
 gcap_status_t model_issue(const model_t* model, const model_pass_t* pass, const gcap_run_resources_t* run) {
-  const issue_t issue = {model, pass, run->stream};
+  const issue_t issue = {model, pass, run};
   float* scratch = NULL;
   GCAP_RETURN_IF_ERROR(
       gcap_scratch_alloc(run->scratch, pass->rows * NUM_ACTIVATIONS * sizeof(float), run->stream, (void**)&scratch));
-  const activations_t a = cut(scratch, pass->rows);
+  const activations_t a = cut(scratch, pass->rows, pass->crossing);
   GCAP_RETURN_IF_ERROR(embed(&issue, &a));
   for (int i = 0; i < DECODER_LAYERS; ++i) {
     GCAP_RETURN_IF_ERROR(heads(&issue, &a, i));

@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "examples/decoder/kernels.h"
+#include "gcap/graph_holes.h"
 #include "gcap/runtime.h"
 
 #ifdef __cplusplus
@@ -36,10 +37,18 @@ typedef struct model_pass {
   int32_t* chosen;
   decoder_page_t* pages;
   int32_t* tokens;
+  // Attention of each layer, in a hole: [DECODER_LAYERS]. NULL: it is launched as all else.
+  const gcap_graph_hole_t* attention;
+  // With holes: what attention reads and writes beside the pages, [rows, MODEL_CROSSING_FLOATS] in device memory.
+  float* crossing;
 } model_pass_t;
+
+enum { MODEL_CROSSING_FLOATS = 4 * DECODER_WIDTH };  // of a row: query, key and value, and what attention makes of them
 
 // Issues one pass: each row of the bucket gets its next token. The intermediates are scratch of the run.
 gcap_status_t model_issue(const model_t* model, const model_pass_t* pass, const gcap_run_resources_t* run);
+// What the hole of a layer is to call: issues its attention.
+gcap_status_t model_attend(const model_pass_t* pass, int layer, const gcap_run_resources_t* run);
 
 #ifdef __cplusplus
 }  // extern "C"

@@ -72,7 +72,7 @@ static gcap_status_t decode(worker_t* worker) {
 
 static gcap_status_t work(worker_t* worker) {
   worker->batch.max_pages = CACHE_MAX_PAGES;
-  gcap_status_t status = step_create(worker->model, &worker->step);
+  gcap_status_t status = step_create(worker->model, worker->options->attends_in_holes, &worker->step);
   if (status == NULL) {
     status = cache_create(&worker->step.resources, &worker->cache);
     if (status == NULL) status = decode(worker);
@@ -121,6 +121,7 @@ static void add(serve_report_t* report, const worker_t* worker) {
   report->runs.captured += runs->captured;
   report->runs.replayed += runs->replayed;
   report->runs.evicted += runs->evicted;
+  report->runs.holes += runs->holes;
   report->cache.growths += worker->cache.counts.growths;
   report->cache.pool_moves += worker->cache.counts.pool_moves;
   report->cache.page_moves += worker->cache.counts.page_moves;

@@ -19,6 +19,7 @@ typedef struct serve_options {
   int num_steps;    // of each thread, at most
   int num_threads;  // 1..SERVE_MAX_THREADS; sequence i is decoded by thread i modulo this
   bool is_eager;    // captures nothing
+  bool attends_in_holes;
   uint32_t seed;
   int steps_between_moves;    // after so many steps a thread moves its pool elsewhere; 0: never
   size_t max_graphs;          // of each thread; 0: no limit

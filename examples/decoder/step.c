@@ -8,6 +8,7 @@
 //   buffers  the pool and the tokens' place on the host are elsewhere in some steps: they are buffers of the run
 //   values   what changes with each step, as positions, pages and seeds, is a value of the run that the kernels read in
 //            device memory
+//   holes    attention may be left to a function, which each replay calls between two segments of the graph
 //
 // Two steps are in flight: a lane is what one of them owns on the host. Its tokens are read before the lane's next step
 // is issued. A step belongs to one thread.
@@ -91,11 +92,6 @@ static decoder_values_t find_values(const gcap_run_resources_t* run) {
 
 // --- The run --------------------------------------------------------------------------------------------------------
 
-typedef struct work {
-  const step_t* step;
-  model_pass_t pass;  // without buffers and values
-} work_t;
-
 // Whether tokens are drawn, which the work decides by what the batch is. A graph has the kernel of its capture.
 static gcap_status_t decide_draws(const step_t* step, bool* out_draws) {
   gcap_graph_guard_t guard;
@@ -109,14 +105,42 @@ static gcap_status_t decide_draws(const step_t* step, bool* out_draws) {
 }
 
 // In the rehearsals before the capture the buffers are addresses with no memory behind.
-static gcap_status_t issue(void* user, const gcap_run_resources_t* run) {
-  const work_t* work = user;
-  model_pass_t pass = work->pass;
-  GCAP_RETURN_IF_ERROR(decide_draws(work->step, &pass.draws));
-  pass.values = find_values(run);
+static model_pass_t pass_of(const step_t* step, const gcap_run_resources_t* run) {
+  model_pass_t pass = {
+      .rows = run->num_values / NUM_ROW_VALUES,
+      .values = find_values(run),
+      .chosen = step->chosen,
+      .crossing = step->crossing,
+  };
   pass.pages = run->addresses[POOL];
   pass.tokens = run->addresses[TOKENS];
-  return model_issue(work->step->model, &pass, run);
+  return pass;
+}
+
+// The function of a hole. Each replay calls it, with what the replay brings.
+static gcap_status_t attend(void* user, const gcap_run_resources_t* run) {
+  const step_layer_t* layer = user;
+  const model_pass_t pass = pass_of(layer->step, run);
+  return model_attend(&pass, layer->number, run);
+}
+
+static gcap_graph_hole_t hole_of(step_layer_t* layer) {
+  gcap_graph_hole_t hole;
+  gcap_graph_hole_init(&hole);
+  hole.name = "attention";
+  hole.work = attend;
+  hole.user = layer;  // lives longer than the graphs
+  return hole;
+}
+
+static gcap_status_t issue(void* user, const gcap_run_resources_t* run) {
+  step_t* step = user;
+  model_pass_t pass = pass_of(step, run);
+  GCAP_RETURN_IF_ERROR(decide_draws(step, &pass.draws));
+  gcap_graph_hole_t attention[DECODER_LAYERS];  // copied, unlike the data of the holes
+  for (int i = 0; i < DECODER_LAYERS; ++i) attention[i] = hole_of(&step->layers[i]);
+  if (step->crossing != NULL) pass.attention = attention;
+  return model_issue(step->model, &pass, run);
 }
 
 static void count(step_counts_t* counts, gcap_run_outcome_t outcome) {
@@ -141,10 +165,6 @@ static gcap_status_t run_work(step_t* step, const step_lane_t* lane, const batch
   buffers.num_values = (size_t)decided.rows * NUM_ROW_VALUES;
   const gcap_graph_key_t key = {&decided, sizeof(decided), "decode"};
   step->draws = batch_draws(batch);
-  work_t work = {
-      .step = step,
-      .pass = {.rows = (size_t)decided.rows, .chosen = step->chosen},
-  };
   gcap_run_result_t result;
   gcap_run_result_init(&result);
   // Put back, and not compared: nothing has written the pages that no sequence has had yet, nor the free slots.
@@ -161,7 +181,7 @@ static gcap_status_t run_work(step_t* step, const step_lane_t* lane, const batch
   run.key = &key;
   run.verify = &verify;
   run.work = issue;
-  run.user = &work;
+  run.user = step;
   run.buffers = &buffers;
   run.result = &result;
   gcap_status_t status = gcap_runtime_run(model_runtime(step->model), &run);
@@ -218,7 +238,13 @@ static gcap_status_t create_lane(const step_t* step, step_lane_t* lane) {
   return gcap_notification_create(step->resources.stream, &lane->done);
 }
 
-gcap_status_t step_create(const model_t* model, step_t* out_step) {
+static gcap_status_t create_layers(step_t* step) {
+  for (int i = 0; i < DECODER_LAYERS; ++i) step->layers[i] = (step_layer_t){step, i};
+  const size_t bytes = DECODER_MAX_ROWS * MODEL_CROSSING_FLOATS * sizeof(*step->crossing);
+  return gcap_scratch_alloc(step->resources.scratch, bytes, step->resources.stream, (void**)&step->crossing);
+}
+
+gcap_status_t step_create(const model_t* model, bool attends_in_holes, step_t* out_step) {
   gcap_runtime_t* runtime = model_runtime(model);
   memset(out_step, 0, sizeof(*out_step));
   out_step->model = model;
@@ -228,6 +254,7 @@ gcap_status_t step_create(const model_t* model, step_t* out_step) {
   gcap_stream_t* stream = out_step->resources.stream;
   GCAP_RETURN_IF_ERROR(
       gcap_scratch_alloc(scratch, DECODER_MAX_ROWS * sizeof(*out_step->chosen), stream, (void**)&out_step->chosen));
+  if (attends_in_holes) GCAP_RETURN_IF_ERROR(create_layers(out_step));
   for (int i = 0; i < STEP_IN_FLIGHT; ++i) GCAP_RETURN_IF_ERROR(create_lane(out_step, &out_step->lanes[i]));
   return NULL;
 }
@@ -239,6 +266,7 @@ static gcap_status_t release_graphs(step_t* step) {
   gcap_graph_info_t info;
   gcap_graph_manager_get_info(graphs, GCAP_GRAPH_ID_NONE, &info);
   step->counts.evicted = (int)info.evictions;
+  step->counts.holes = (int)info.holes;
   return gcap_graph_manager_release_all(graphs);
 }
 
@@ -251,5 +279,6 @@ gcap_status_t step_destroy(step_t* step) {
     status = gcap_status_join(status, gcap_allocator_free(step->pinned, step->lanes[i].tokens));
   }
   if (step->resources.scratch == NULL) return status;
+  status = gcap_status_join(status, gcap_scratch_free(step->resources.scratch, step->crossing));
   return gcap_status_join(status, gcap_scratch_free(step->resources.scratch, step->chosen));
 }

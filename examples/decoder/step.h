@@ -24,6 +24,7 @@ typedef struct step_counts {
   int captured;
   int replayed;
   int evicted;
+  int holes;  // of the graphs that there were at the end
 } step_counts_t;
 
 // What belongs to a step from its start until its tokens are collected.
@@ -34,12 +35,20 @@ typedef struct step_lane {
   sequence_t* rows[DECODER_MAX_ROWS];  // who gets the token of a row; NULL: nobody
 } step_lane_t;
 
+// What the function of a hole gets.
+typedef struct step_layer {
+  const struct step* step;
+  int number;
+} step_layer_t;
+
 // The steps of one thread.
 typedef struct step {
   const model_t* model;
   gcap_run_resources_t resources;
   gcap_allocator_t* pinned;
   int32_t* chosen;  // in device memory: [DECODER_MAX_ROWS], by slot
+  float* crossing;  // in device memory: model_pass_t.crossing; NULL: attention is in no hole
+  step_layer_t layers[DECODER_LAYERS];
   step_lane_t lanes[STEP_IN_FLIGHT];
   int32_t draws;    // a sequence of the next step's batch does
   unsigned number;  // of the next step
@@ -47,7 +56,7 @@ typedef struct step {
 } step_t;
 
 // For the calling thread, which makes all calls. To be destroyed also after a failure.
-gcap_status_t step_create(const model_t* model, step_t* out_step);
+gcap_status_t step_create(const model_t* model, bool attends_in_holes, step_t* out_step);
 // Waits for the thread's work, and releases its graphs.
 gcap_status_t step_destroy(step_t* step);
 

@@ -28,7 +28,8 @@ typedef struct gcap_graph_manager gcap_graph_manager_t;  // graph.h
 //   READY      --failure-->        COOLING    the driver would not begin a capture
 //   CAPTURING  --commit-->         CAPTURED
 //   CAPTURING  --failure-->        COOLING    some runs stay eager
-//   CAPTURING  --give up-->        READY      never ended, cancelled, or a rehearsal
+//   CAPTURING  --give up-->        READY      never ended, cancelled, a rehearsal, or failed at a step that is a hole
+//                                             from then on (graph_holes.h)
 //   COOLING    --cooled-->         READY      after those runs, or for a run with capture_only
 //   CAPTURED   --recapture-->      STALE
 //   CAPTURED   --evict-->          READY
@@ -85,6 +86,7 @@ typedef struct gcap_graph_info {
   size_t graphs;  // of GCAP_GRAPH_ID_NONE: how many graphs there are; else how many of the id, one for each variant
   char name[GCAP_GRAPH_NAME_BYTES];  // of the id's key (gcap_graph_key_t); empty: it has none
   size_t holes;                      // of the id's graphs (graph_holes.h); each graph has one segment more than holes
+  size_t refused_steps;              // of these, steps that a capture refused (gcap_graph_hole_t.break_where_refused)
 } gcap_graph_info_t;
 
 // --- Questions to a manager ------------------------------------------------------------------------------------------

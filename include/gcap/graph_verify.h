@@ -60,6 +60,19 @@ typedef struct gcap_graph_verify_buffer {
   bool is_state;  // copied and put back, and not compared: a cache, the state of a generator
 } gcap_graph_verify_buffer_t;
 
+// What is wrong with the graph, where a verification with `bisect` differs.
+typedef enum gcap_graph_fault {
+  GCAP_GRAPH_FAULT_UNKNOWN = 0,         // none of these is seen
+  GCAP_GRAPH_FAULT_STALE_POINTER,       // an argument leads to other memory than a fresh capture's, or to nobody's
+  GCAP_GRAPH_FAULT_FROZEN_VALUE,        // an argument, a grid or a kernel that is another one in a fresh capture
+  GCAP_GRAPH_FAULT_DROPPED_CALL,        // the work makes the call, and its capture did not
+  GCAP_GRAPH_FAULT_HOST_DECISION,       // the capture made a call that the work does not make now
+  GCAP_GRAPH_FAULT_MISSING_JOIN,        // two nodes work on the same memory, one writes, and no path orders them
+  GCAP_GRAPH_FAULT_OUTSIDE_OF_CAPTURE,  // the capture made the call, and the graph has no node of it
+  GCAP_GRAPH_FAULT_HOLE,                // the function of a hole left something else in a replay than in the work
+  GCAP_GRAPH_FAULT_UNINITIALIZED,       // a node reads memory without a name that nothing in the run wrote before
+} gcap_graph_fault_t;
+
 // What a verification found.
 // Thread:   plain data, which the call of the run writes before it returns.
 // Capture:  as of gcap_run_t.
@@ -77,11 +90,26 @@ typedef struct gcap_graph_verify_report {
   double largest_difference;  // of two numbers, among those
   size_t nan_buffer;          // the first buffer with a NaN of the replay where the work has none; SIZE_MAX: none
   size_t nan_element;         // the first such element
+  // With `bisect`, of a difference. The first call of the work that is noted (capture.h) behind which the replay and
+  // the work differ, counted from 0; a hole counts as one, and what comes behind the last call as one more. SIZE_MAX:
+  // none was found, or nobody looked. The message of the failure names the call, its file and line, node, argument and
+  // memory.
+  size_t step;
+  gcap_graph_fault_t fault;
+  size_t node;         // as in gcap_graph_difference_t, of the graph; SIZE_MAX: no node is known
+  size_t earlier;      // of a MISSING_JOIN: an edge from this node to `node` is missing; else SIZE_MAX
+  size_t step_buffer;  // the first buffer that differs behind the step, as `buffer`; SIZE_MAX without a step
+  size_t step_element;
+  double step_replayed, step_eager;
+  uint64_t replays;  // of beginnings of the graph, to find the step
+  bool is_linear;    // the steps were looked at one by one, since the first find had no cause
 } gcap_graph_verify_report_t;
 
 // Says how large the struct is, and that nothing was verified. Every run that has the report does so too.
 static inline void gcap_graph_verify_report_init(gcap_graph_verify_report_t* report) {
-  const gcap_graph_verify_report_t nothing = {sizeof(*report), false, 0, SIZE_MAX, 0, 0, 0, 0, 0, SIZE_MAX, 0};
+  const gcap_graph_verify_report_t nothing = {
+      sizeof(*report),          false,    0,        SIZE_MAX, 0, 0, 0, 0, 0,    SIZE_MAX, 0, SIZE_MAX,
+      GCAP_GRAPH_FAULT_UNKNOWN, SIZE_MAX, SIZE_MAX, SIZE_MAX, 0, 0, 0, 0, false};
   *report = nothing;
 }
 
@@ -119,11 +147,24 @@ typedef struct gcap_graph_verify {
   // And the first n since the graph was captured, and since a run moved its buffers. Default 0.
   uint64_t first;
   gcap_graph_verify_report_t* report;  // default NULL: nobody asks
+  // Looks for the first step where a difference shows, and for its cause. Default false. The steps are those of
+  // captures that the manager made since its first run with this: each of their calls costs a few questions to the
+  // driver, and 300 bytes of the host's memory. Of an older graph the cause alone is looked for.
+  //
+  // The beginning of the graph is replayed, and the work issued eagerly, for at most log2(n) + 2 of n calls, each time
+  // from the memory of before; and the work is captured once more, into a graph that is thrown away. So functions on
+  // the host are called as often. If the place that is found has no cause, all places before it are tried, one by one.
+  // The buffers have what the work left, whatever is found. A search that fails says so behind the message of the
+  // difference. The search waits for the whole device, while no other thread captures through gcap.
+  bool bisect;
+  // A difference is also written to this file, which is made or emptied, as events (docs/doctor_events.md), for
+  // gcap-doctor explain. Default NULL: no file. That a file cannot be written is logged.
+  const char* events;
 } gcap_graph_verify_t;
 
 // Fills in the defaults: nothing is verified.
 static inline void gcap_graph_verify_init(gcap_graph_verify_t* verify) {
-  const gcap_graph_verify_t defaults = {sizeof(*verify), NULL, 0, NULL, NULL, NULL, 0, 0, NULL};
+  const gcap_graph_verify_t defaults = {sizeof(*verify), NULL, 0, NULL, NULL, NULL, 0, 0, NULL, false, NULL};
   *verify = defaults;
 }
 

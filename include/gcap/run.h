@@ -158,6 +158,9 @@ typedef enum gcap_why_eager {
   GCAP_EAGER_REFUSED,         // the driver did not begin a capture
   GCAP_EAGER_CAPTURE_FAILED,  // this run's capture failed, and its work was issued once more
   GCAP_EAGER_GUARD,           // the function of a guard gave no answer: GCAP_GRAPH_WHY_OTHER_VARIANT
+  // This run's capture failed at a step that is a hole in the next one (gcap_graph_hole_t.break_where_refused), and its
+  // work was issued once more. The next run may be captured. Of a run that is NOT_DONE: begin it again.
+  GCAP_EAGER_STEP_REFUSED,
 } gcap_why_eager_t;
 
 // What a run answers besides its status.

@@ -174,6 +174,20 @@ static gcap_status_t work_step(void* self, gcap_run_result_t* result) {
   return issue_step(steps, GCAP_GRAPH_ID_NONE, result, &kind);
 }
 
+// The run once more, in the scope that records it.
+static gcap_status_t run_in_scope(void* user) {
+  const call_t* c = user;
+  gcap_run_options_t options = *c->options;
+  options.verify = NULL;
+  return gcap_session_rehearse_in_turn(c->session, &options, c->inputs, c->outputs);
+}
+
+static gcap_status_t record_step(void* self, void** addresses, struct gcap_graph_recording* recording) {
+  (void)addresses;  // a session's tensors are where the call says
+  call_t c = *((const steps_t*)self)->call;
+  return gcap_runtime_record(c.session->parts.main_runtime, c.run.id, run_in_scope, &c, recording);
+}
+
 static bool verifies(const call_t* c) {
   return c->options->verify != NULL && c->run.id != GCAP_GRAPH_ID_NONE && !c->run.capture_only;
 }
@@ -184,6 +198,7 @@ static gcap_status_t verify(const call_t* c, const gcap_shapes_use_t* use, gcap_
                                               c->options->verify, verified));
   steps->replay = replay_step;
   steps->work = work_step;
+  steps->record = record_step;
   steps->verified = &verified->run;
   steps->manager = verified->manager;
   return NULL;

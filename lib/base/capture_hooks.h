@@ -3,8 +3,8 @@
 // capture_hooks.h: what the modules below the capture scope must know of it, without depending on it.
 //
 // The capture module alone sets the hooks. Readers are gcap_status_make, which reports failures to the scope's latch;
-// GCAP_CUDA, which reports calls to its ledger; whoever skips or refuses what is illegal in a capture without asking
-// the driver (lib/internal/capture_check.h); and modules that give the scope, or its graph, something to end.
+// GCAP_CUDA, which reports calls to who hears of them; whoever skips or refuses what is illegal in a capture without
+// asking the driver (lib/internal/capture_check.h); and modules that give the scope, or its graph, something to end.
 #ifndef GCAP_LIB_BASE_CAPTURE_HOOKS_H_
 #define GCAP_LIB_BASE_CAPTURE_HOOKS_H_
 
@@ -27,9 +27,6 @@ typedef void (*gcap_retained_list_t)(void* user, void (*visit)(void* context, vo
 typedef struct gcap_capture_hooks {
   // Sets the latch. Called by itself for every status made on this thread whose code means that device work was lost.
   void (*fail)(struct gcap_status* cause);
-  // Notes an operation after it was done, and what it answered, as far as that is known (else cudaSuccess); NULL when
-  // the ledger is off. `operation` is copied. `stream` may be NULL: that of the scope.
-  void (*note)(const char* operation, cudaError_t answer, cudaStream_t stream, const char* file, int line);
   // gcap_capture_retain_memory and gcap_capture_on_close of the scope.
   struct gcap_status* (*retain)(void (*release)(void* user), size_t (*bytes)(void* user), gcap_retained_list_t list,
                                 void* user);
@@ -46,6 +43,20 @@ typedef struct gcap_capture_hooks {
 
 // NULL unless this thread has a scope open.
 extern GCAP_THREAD_LOCAL const gcap_capture_hooks_t* gcap_thread_capture_hooks;
+
+// Notes an operation after it was done, and what it answered, as far as that is known (else cudaSuccess). `operation`
+// is copied. `stream` may be NULL: the call does not say.
+typedef void (*gcap_note_fn)(const char* operation, cudaError_t answer, cudaStream_t stream, const char* file,
+                             int line);
+
+// Who hears of this thread's calls: the ledger or the steps of its scope, or the observer of an eager run
+// (lib/capture/steps.h); NULL: nobody.
+extern GCAP_THREAD_LOCAL gcap_note_fn gcap_thread_note;
+
+static inline void gcap_note(const char* operation, cudaError_t answer, cudaStream_t stream, const char* file,
+                             int line) {
+  if (gcap_thread_note != NULL) gcap_thread_note(operation, answer, stream, file, line);
+}
 
 static inline bool gcap_thread_captures(void) { return gcap_thread_capture_hooks != NULL; }
 

@@ -165,9 +165,7 @@ static __attribute__((noinline)) gcap_status_t describe_cuda_failure(cudaError_t
 gcap_status_t gcap_status_from_cuda(cudaError_t error, const char* call, const char* file, int line) {
   gcap_status_t status = error == cudaSuccess ? NULL : describe_cuda_failure(error, call, file, line);
   // Afterwards: the ledger asks the driver, which may fail too.
-  if (gcap_thread_captures() && gcap_thread_capture_hooks->note != NULL) {
-    gcap_thread_capture_hooks->note(call, error, NULL, file, line);
-  }
+  gcap_note(call, error, NULL, file, line);
   return status;
 }
 

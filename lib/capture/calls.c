@@ -73,7 +73,7 @@ void gcap_capture_calls_add(gcap_capture_calls_t* calls, cudaStream_t origin, co
   gcap_capture_call_record_t* record = &calls->ring[calls->next++];
   if (calls->next == calls->capacity) calls->next = 0;
   ++calls->noted;
-  copy_text(record->operation, operation != NULL ? operation : "an unnamed call");
+  copy_text(record->operation, operation != NULL ? operation : GCAP_CAPTURE_UNNAMED);
   record->file = file;
   record->stream = stream;
   record->line = line;

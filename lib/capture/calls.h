@@ -12,6 +12,8 @@
 
 // A call's text beyond this is cut off, and ends in "...": enough for a function and its first arguments.
 #define GCAP_CAPTURE_CALL_TEXT_BYTES 104
+// The text of a call that has none.
+#define GCAP_CAPTURE_UNNAMED "an unnamed call"
 
 typedef struct gcap_capture_call_record {
   char operation[GCAP_CAPTURE_CALL_TEXT_BYTES];

@@ -45,8 +45,13 @@ static void fail_current(gcap_status_t cause) { gcap_capture_fail(current_scope,
 static void note_in_current(const char* operation, cudaError_t answer, cudaStream_t stream, const char* file,
                             int line) {
   gcap_capture_t* capture = current_scope;
-  gcap_capture_calls_add(&capture->calls, capture->stream, operation, answer, stream, file, line);
-  if (capture->calls.state == cudaStreamCaptureStatusActive) gcap_capture_look_for_escape(capture, operation, stream);
+  if (capture->calls.capacity != 0) {
+    gcap_capture_calls_add(&capture->calls, capture->stream, operation, answer, stream, file, line);
+    if (capture->calls.state == cudaStreamCaptureStatusActive) gcap_capture_look_for_escape(capture, operation, stream);
+  }
+  if (capture->work_steps == NULL) return;
+  gcap_capture_steps_add(capture->work_steps, capture->stream, operation != NULL ? operation : GCAP_CAPTURE_UNNAMED,
+                         stream, file != NULL ? file : "", line);
 }
 
 static gcap_status_t retain_in_current(void (*release)(void* user), size_t (*bytes)(void* user),
@@ -76,17 +81,30 @@ static uint64_t work_of_current(bool* out_is_rehearsal) {
   return current_scope->work;
 }
 
-// Both sets of hooks, but for the ledger.
-#define HOOKS_OF_ANY_SCOPE                                                                                          \
-  .fail = fail_current, .retain = retain_in_current, .on_close = on_close_of_current, .captures = current_captures, \
-  .work = work_of_current
+static const gcap_capture_hooks_t hooks_of_scope = {.fail = fail_current,
+                                                    .retain = retain_in_current,
+                                                    .on_close = on_close_of_current,
+                                                    .captures = current_captures,
+                                                    .work = work_of_current};
 
-static const gcap_capture_hooks_t hooks_without_ledger = {HOOKS_OF_ANY_SCOPE};
-static const gcap_capture_hooks_t hooks_with_ledger = {HOOKS_OF_ANY_SCOPE, .note = note_in_current};
+void gcap_capture_attach(const gcap_capture_t* capture) {
+  const bool hears = capture->calls.capacity != 0 || capture->work_steps != NULL;
+  gcap_thread_capture_hooks = &hooks_of_scope;
+  gcap_thread_note = hears ? note_in_current : NULL;
+}
+
+void gcap_capture_detach(void) {
+  gcap_thread_capture_hooks = NULL;
+  gcap_thread_note = NULL;
+}
+
+void gcap_capture_keep_steps(gcap_capture_t* capture, gcap_capture_steps_t* steps) {
+  capture->work_steps = steps;
+  gcap_capture_attach(capture);
+}
 
 void gcap_capture_note(const char* operation, cudaStream_t stream, const char* file, int line) {
-  const gcap_capture_hooks_t* hooks = gcap_thread_capture_hooks;
-  if (hooks != NULL && hooks->note != NULL) hooks->note(operation, cudaSuccess, stream, file, line);
+  gcap_note(operation, cudaSuccess, stream, file, line);
 }
 
 static gcap_status_t check_can_begin(cudaStream_t stream, int* out_device_id) {
@@ -141,7 +159,7 @@ void gcap_capture_latch_unreported(gcap_capture_t* capture) {
   cudaError_t unreported = cudaGetLastError();
   if (unreported == cudaSuccess || unreported == cudaErrorNotReady) return;
   gcap_capture_calls_look(&capture->calls, capture->stream);
-  gcap_thread_capture_hooks = &hooks_without_ledger;                                      // the status is no call
+  gcap_thread_note = NULL;                                                                // the status is no call
   gcap_status_ignore(gcap_status_from_cuda(unreported, GCAP_CAPTURE_UNREPORTED, "", 0));  // making it has set the latch
 }
 
@@ -155,6 +173,7 @@ static gcap_capture_t* scope_new(cudaStream_t stream, int device_id, const gcap_
 }
 
 static void scope_free(gcap_capture_t* capture) {
+  if (capture->attempt != NULL) capture->attempt->is_over = true;
   pthread_mutex_destroy(&capture->latch_mutex);
   gcap_capture_members_deinit(&capture->members);
   free(capture);
@@ -165,6 +184,10 @@ gcap_status_t gcap_capture_begin(cudaStream_t stream, const gcap_capture_options
   GCAP_RETURN_IF_NULL(out_capture);
   *out_capture = NULL;
   GCAP_RETURN_IF_ERROR(gcap_check_not_forked(__func__));
+  if (gcap_capture_is_in_attempt()) {
+    return GCAP_STATUS(GCAP_FAILED_PRECONDITION,
+                       "gcap_capture_begin: called by the function of a hole, which is being captured");
+  }
   abort_open_scope("gcap_capture_begin");
   gcap_capture_options_t known;
   GCAP_RETURN_IF_ERROR(gcap_capture_options_read(given_options, &known));
@@ -182,8 +205,10 @@ gcap_status_t gcap_capture_begin(cudaStream_t stream, const gcap_capture_options
   enum cudaStreamCaptureMode mode = cudaStreamCaptureModeThreadLocal;
   gcap_status_t status = gcap_capture_mode_to_cuda(options->mode, &mode);
   gcap_capture_gate_enter();
+  gcap_thread_note = NULL;  // an observer of the thread would find it capturing
   if (status == NULL) status = GCAP_CUDA(cudaStreamBeginCapture(stream, mode));
   if (status != NULL) {
+    gcap_observe_again();
     gcap_capture_gate_leave();
     scope_free(capture);
     return status;
@@ -191,7 +216,7 @@ gcap_status_t gcap_capture_begin(cudaStream_t stream, const gcap_capture_options
   current_scope = capture;
   // Without memory for the value only an exit inside the scope goes unnoticed.
   (void)pthread_setspecific(scope_key, capture);
-  gcap_thread_capture_hooks = options->ledger_calls == 0 ? &hooks_without_ledger : &hooks_with_ledger;
+  gcap_capture_attach(capture);
   *out_capture = capture;
   return NULL;
 }
@@ -297,7 +322,7 @@ static gcap_status_t close_scope(gcap_capture_t* capture, cudaGraph_t* out_graph
     }
   }
   gcap_capture_latch_unreported(capture);
-  gcap_thread_capture_hooks = NULL;  // what ends the scope is no part of it
+  gcap_capture_detach();  // what ends the scope is no part of it
   gcap_status_t looked = gcap_capture_find_unjoined(&capture->members, capture->stream);
   gcap_capture_fail(capture, looked);  // the same device answers the end: it is not to be trusted either
   gcap_status_free(looked);
@@ -305,6 +330,11 @@ static gcap_status_t close_scope(gcap_capture_t* capture, cudaGraph_t* out_graph
   gcap_status_t end_status = gcap_capture_end_stream(capture->stream, &graph);
   if (end_status == NULL && graph == NULL) {
     end_status = GCAP_STATUS(GCAP_INTERNAL, "cudaStreamEndCapture succeeded without a graph");
+  }
+  if (graph != NULL && capture->work_steps != NULL) {
+    gcap_status_t counted = gcap_capture_steps_end_segment(capture->work_steps, graph, capture->stream, /*hole=*/NULL);
+    gcap_capture_fail(capture, counted);
+    gcap_status_free(counted);
   }
   capture->has_ended = true;
   capture->end_answer = info_of(end_status).cuda_error;
@@ -316,6 +346,7 @@ static gcap_status_t close_scope(gcap_capture_t* capture, cudaGraph_t* out_graph
   // Before the callbacks, which may have a capture of their own.
   if (status != NULL && graph != NULL) status = gcap_status_join(status, GCAP_CUDA(cudaGraphDestroy(graph)));
   run_callbacks(capture, status == NULL);
+  gcap_observe_again();
   if (status == NULL) {
     if (retained != NULL) retained->newest = capture->retained;
     *out_retained = retained;

@@ -11,6 +11,7 @@
 #include "lib/capture/entries.h"
 #include "lib/capture/inner.h"
 #include "lib/capture/members.h"
+#include "lib/capture/steps.h"
 
 // In place of the call, in the failure that the runtime still had at the end of the scope.
 #define GCAP_CAPTURE_UNREPORTED "an unreported call"
@@ -28,12 +29,14 @@ struct gcap_capture {
   gcap_capture_entry_t* steps;     // newest first
   gcap_capture_entry_t* retained;  // newest first
   gcap_capture_calls_t calls;
+  gcap_capture_steps_t* work_steps;    // of the next graph's owner; NULL: nobody asked for them
   gcap_capture_call_record_t escaped;  // the first call whose work the graph would lack; its operation is "" for none
   pthread_mutex_t latch_mutex;
   bool is_decided;                    // the latch takes nothing more
   gcap_status_t cause;                // the first failure
   uint64_t later_failures;            // reported after it
   bool is_left;                       // gcap_capture_is_left
+  gcap_capture_attempt_t* attempt;    // that is open; NULL: none
   bool has_ended;                     // the stream captures no more
   cudaError_t end_answer;             // what the driver said to that
   gcap_capture_call_record_t ring[];  // of the ledger
@@ -41,8 +44,18 @@ struct gcap_capture {
 
 // Takes the stream out of capture mode, whatever state the capture is in, and gives the graph, or NULL.
 gcap_status_t gcap_capture_end_stream(cudaStream_t stream, cudaGraph_t* out_graph);
-// Sets the latch for a failed call of the thread whose result nobody looked at. The thread has no hooks afterwards.
+// Has the thread's hooks be those of the scope, with what hears of its calls; or none.
+void gcap_capture_attach(const gcap_capture_t* capture);
+void gcap_capture_detach(void);
+// Sets the latch for a failed call of the thread whose result nobody looked at. Nobody hears of calls afterwards.
 void gcap_capture_latch_unreported(gcap_capture_t* capture);
+
+// The scope's first failure so far: what the latch, the thread's last error and the ledger have. NULL: there is none.
+// `name`: of the hole that asks.
+gcap_status_t gcap_capture_check_intact(gcap_capture_t* capture, const char* name) GCAP_NODISCARD;
+// Writes the streams that gcap_capture_find_unjoined found, each with its last call, and returns how many there are.
+// `only_new`: not those that were unjoined before the attempt.
+size_t gcap_capture_write_unjoined(const gcap_capture_t* capture, bool only_new, char* chars, size_t capacity);
 
 // Why the capture failed, in one status: what failed, which call broke it, the rule and the remedy. NULL when it did
 // not. Takes `end_status`, the driver's answer to the end, and the cause.

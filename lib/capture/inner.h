@@ -63,6 +63,26 @@ void* gcap_capture_owner(const gcap_capture_t* capture);
 //   CUDA_ERROR           the driver refused the end, or the begin
 //   others               the capture had failed already: a copy of its first failure
 gcap_status_t gcap_capture_split(gcap_capture_t* capture, const char* name, cudaGraph_t* out_graph) GCAP_NODISCARD;
+// A part of the work that a capture may refuse, and that is looked at behind it. While one is open gcap_capture_begin
+// is refused on the scope's thread: it would abort the scope.
+typedef struct gcap_capture_attempt {
+  gcap_capture_t* capture;           // NULL: not begun
+  bool is_over;                      // the part closed the scope, which is gone
+  struct gcap_capture_steps* steps;  // of the scope: the part is one step, as where it is called between two graphs
+} gcap_capture_attempt_t;
+
+// Begins an attempt, which stays where it is until its end. `name`: of the hole, for messages.
+//   others  the capture had failed already: its first failure, and there is no attempt
+gcap_status_t gcap_capture_attempt_begin(gcap_capture_t* capture, const char* name,
+                                         gcap_capture_attempt_t* attempt) GCAP_NODISCARD;
+// Ends it. NULL: the capture goes on as it was before. Else what the part did to it:
+//   CAPTURE_INVALIDATED  the capture is broken, or closed; or work was given to a stream that is not in the capture
+//   FAILED_PRECONDITION  the part left work of a stream unjoined that was not before; the message names each
+//   others               the failure that the latch has
+gcap_status_t gcap_capture_attempt_end(gcap_capture_attempt_t* attempt, const char* name) GCAP_NODISCARD;
+// Whether this thread has one open.
+bool gcap_capture_is_in_attempt(void);
+
 // Whether a split left the stream without a capture. What was issued since ran at once, if anything was.
 bool gcap_capture_is_left(const gcap_capture_t* capture);
 

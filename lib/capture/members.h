@@ -10,9 +10,10 @@
 
 typedef struct gcap_capture_member {
   cudaStream_t stream;
-  int device_id;  // GCAP_CAPTURE_DEVICE_UNKNOWN unless this scope forked it
-  bool joined;    // since it was last forked or noted
-  bool unjoined;  // found by gcap_capture_find_unjoined
+  int device_id;      // GCAP_CAPTURE_DEVICE_UNKNOWN unless this scope forked it
+  bool joined;        // since it was last forked or noted
+  bool unjoined;      // found by gcap_capture_find_unjoined
+  bool was_unjoined;  // before the open attempt (attempt.c)
 } gcap_capture_member_t;
 
 #define GCAP_CAPTURE_DEVICE_UNKNOWN (-1)

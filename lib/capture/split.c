@@ -5,7 +5,6 @@
 // again. So nothing is ended that would fail, as far as the scope can tell: a scope that has failed goes on as it is,
 // and unjoined streams are looked for first. Locking: none, a scope belongs to its thread; the latch has its mutex.
 
-#include "lib/base/capture_hooks.h"
 #include "lib/capture/capture_internal.h"
 #include "lib/capture/inner.h"
 #include "lib/capture/options.h"
@@ -22,20 +21,24 @@ static const gcap_capture_call_record_t* find_call(const gcap_capture_calls_t* c
   return NULL;
 }
 
-static gcap_status_t check_joined(gcap_capture_t* capture, const char* name) {
-  GCAP_RETURN_IF_ERROR(gcap_capture_find_unjoined(&capture->members, capture->stream));
-  char chars[1024];
+size_t gcap_capture_write_unjoined(const gcap_capture_t* capture, bool only_new, char* chars, size_t capacity) {
   gcap_text_t text;
-  gcap_text_init(&text, chars, sizeof(chars));
+  gcap_text_init(&text, chars, capacity);
   size_t count = 0;
   for (size_t i = 0; i < capture->members.count; ++i) {
     const gcap_capture_member_t* member = &capture->members.items[i];
-    if (!member->unjoined) continue;
+    if (!member->unjoined || (only_new && member->was_unjoined)) continue;
     const gcap_capture_call_record_t* call = find_call(&capture->calls, member->stream);
     gcap_text_add(&text, "%sstream %p", count++ == 0 ? "" : ", ", (void*)member->stream);
     if (call != NULL) gcap_text_add(&text, " (its last call: %s at %s:%d)", call->operation, call->file, call->line);
   }
-  if (count == 0) return NULL;
+  return count;
+}
+
+static gcap_status_t check_joined(gcap_capture_t* capture, const char* name) {
+  GCAP_RETURN_IF_ERROR(gcap_capture_find_unjoined(&capture->members, capture->stream));
+  char chars[1024];
+  if (gcap_capture_write_unjoined(capture, /*only_new=*/false, chars, sizeof(chars)) == 0) return NULL;
   return GCAP_STATUS(GCAP_FAILED_PRECONDITION,
                      "hole '%s': work of other streams was not joined, and a segment ends here: %s; remedy: join them "
                      "before the hole (gcap_capture_join, gcap_runtime_join)",
@@ -62,30 +65,35 @@ static gcap_status_t exchange(gcap_capture_t* capture, cudaGraph_t* out_graph) {
   return gcap_status_join(status, begun);
 }
 
-gcap_status_t gcap_capture_split(gcap_capture_t* capture, const char* name, cudaGraph_t* out_graph) {
-  *out_graph = NULL;
-  const gcap_capture_hooks_t* hooks = gcap_thread_capture_hooks;
+gcap_status_t gcap_capture_check_intact(gcap_capture_t* capture, const char* name) {
   gcap_capture_latch_unreported(capture);
-  gcap_thread_capture_hooks = hooks;
+  gcap_capture_attach(capture);
   gcap_capture_calls_look(&capture->calls, capture->stream);
   GCAP_RETURN_IF_ERROR(copy_cause(capture));
-  if (gcap_capture_calls_saw_break(&capture->calls)) {
-    return GCAP_STATUS(GCAP_CAPTURE_INVALIDATED, "hole '%s': the capture broke before", name);
-  }
+  if (!gcap_capture_calls_saw_break(&capture->calls)) return NULL;
+  return GCAP_STATUS(GCAP_CAPTURE_INVALIDATED, "hole '%s': the capture broke before", name);
+}
+
+gcap_status_t gcap_capture_split(gcap_capture_t* capture, const char* name, cudaGraph_t* out_graph) {
+  *out_graph = NULL;
+  GCAP_RETURN_IF_ERROR(gcap_capture_check_intact(capture, name));
   gcap_status_t status = check_joined(capture, name);
   if (status == NULL) {
-    gcap_thread_capture_hooks = NULL;
+    gcap_capture_detach();
     status = exchange(capture, out_graph);
-    gcap_thread_capture_hooks = hooks;
+    if (status == NULL && capture->work_steps != NULL) {
+      status = gcap_capture_steps_end_segment(capture->work_steps, *out_graph, capture->stream, name);
+    }
+    gcap_capture_attach(capture);
     capture->members.count = 0;
     status = gcap_status_annotate(status, gcap_status_code(status), "hole '%s'", name);
   }
   if (status == NULL) return NULL;
   gcap_capture_fail_once(capture, status);
   if (*out_graph == NULL) return status;
-  gcap_thread_capture_hooks = NULL;
+  gcap_capture_detach();
   status = gcap_status_join(status, GCAP_CUDA(cudaGraphDestroy(*out_graph)));
-  gcap_thread_capture_hooks = hooks;
+  gcap_capture_attach(capture);
   *out_graph = NULL;
   return status;
 }

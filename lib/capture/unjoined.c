@@ -148,6 +148,7 @@ static bool all_joined(const gcap_capture_members_t* members) {
 }
 
 gcap_status_t gcap_capture_find_unjoined(gcap_capture_members_t* members, cudaStream_t origin) {
+  for (size_t i = 0; i < members->count; ++i) members->items[i].unjoined = false;
   if (all_joined(members)) return NULL;
   position_t origin_position;
   GCAP_RETURN_IF_ERROR(locate(origin, &origin_position));

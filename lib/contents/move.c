@@ -12,7 +12,8 @@
 
 // --- Moving ---------------------------------------------------------------------------------------------------------
 
-static gcap_status_t set_kernel(gcap_relocation_t* relocation, cudaGraphExec_t exec, const gcap_contents_node_t* node) {
+static gcap_status_t set_kernel(gcap_relocation_t* relocation, cudaGraphExec_t exec, const gcap_contents_node_t* node,
+                                cudaGraphNode_t handle) {
   unsigned char* bytes = gcap_contents_bytes_of(relocation->contents, node);
   const gcap_contents_part_t* parts = gcap_contents_parts_of(relocation->contents, node);
   gcap_driver_kernel_t kernel = {.function = node->function, .kernel = node->kernel, .context = node->context};
@@ -26,14 +27,14 @@ static gcap_status_t set_kernel(gcap_relocation_t* relocation, cudaGraphExec_t e
   kernel.extra = node->by_extra ? extra : NULL;
   gcap_driver_t driver;
   GCAP_RETURN_IF_ERROR(gcap_driver_get(&driver));
-  return GCAP_DRIVER("cuGraphExecKernelNodeSetParams", driver.set_kernel(exec, node->node, &kernel));
+  return GCAP_DRIVER("cuGraphExecKernelNodeSetParams", driver.set_kernel(exec, handle, &kernel));
 }
 
 // The driver sets a copy of several rows to what it is, and to nothing else. So gcap refuses such a copy itself: a copy
 // that is set as it is would pass for one that moves. Measured on an H200, driver 580.159.04:
 // probe.single.rows_in_an_executable.
 static gcap_status_t set_copy(const gcap_relocation_t* relocation, cudaGraphExec_t exec,
-                              const gcap_contents_node_t* node) {
+                              const gcap_contents_node_t* node, cudaGraphNode_t handle) {
   const struct cudaMemcpy3DParms copy = gcap_contents_copy_of(relocation->contents, node);
   if (copy.extent.height > 1 || copy.extent.depth > 1) {
     return GCAP_STATUS(GCAP_FAILED_PRECONDITION,
@@ -41,17 +42,22 @@ static gcap_status_t set_copy(const gcap_relocation_t* relocation, cudaGraphExec
                        "copies the rows, or a copy of each row; see docs/graphs.md",
                        copy.extent.height * copy.extent.depth, copy.extent.width);
   }
-  return GCAP_CUDA(cudaGraphExecMemcpyNodeSetParams(exec, node->node, &copy));
+  return GCAP_CUDA(cudaGraphExecMemcpyNodeSetParams(exec, handle, &copy));
+}
+
+// `handle` names the node in the graph that the executable was made from.
+static gcap_status_t set_in(gcap_relocation_t* relocation, cudaGraphExec_t exec, const gcap_contents_node_t* node,
+                            cudaGraphNode_t handle) {
+  if (node->type == cudaGraphNodeTypeKernel) return set_kernel(relocation, exec, node, handle);
+  if (node->type == cudaGraphNodeTypeMemcpy) return set_copy(relocation, exec, node, handle);
+  struct cudaMemsetParams fill;
+  memcpy(&fill, gcap_contents_bytes_of(relocation->contents, node), sizeof(fill));
+  return GCAP_CUDA(cudaGraphExecMemsetNodeSetParams(exec, handle, &fill));
 }
 
 static gcap_status_t set_node(gcap_relocation_t* relocation, const cudaGraphExec_t* execs, size_t index) {
   const gcap_contents_node_t* node = &relocation->contents->nodes[index];
-  const cudaGraphExec_t exec = execs[node->graph];
-  if (node->type == cudaGraphNodeTypeKernel) return set_kernel(relocation, exec, node);
-  if (node->type == cudaGraphNodeTypeMemcpy) return set_copy(relocation, exec, node);
-  struct cudaMemsetParams fill;
-  memcpy(&fill, gcap_contents_bytes_of(relocation->contents, node), sizeof(fill));
-  return GCAP_CUDA(cudaGraphExecMemsetNodeSetParams(exec, node->node, &fill));
+  return set_in(relocation, execs[node->graph], node, node->node);
 }
 
 // Puts the buffer's address into the arguments, and marks the nodes.
@@ -134,12 +140,17 @@ static cudaGraphExec_t last_of(const gcap_relocation_t* relocation, const cudaGr
   return execs[relocation->contents->num_graphs - 1];
 }
 
-gcap_status_t gcap_relocation_check_nodes(gcap_relocation_t* relocation, const cudaGraphExec_t* execs) {
-  GCAP_RETURN_IF_ERROR(make_context_current(last_of(relocation, execs)));
+// Marks each node that has a word.
+static void mark_all(gcap_relocation_t* relocation) {
   for (size_t i = 0; i < relocation->num_words; ++i) relocation->is_changed[relocation->words[i].node] = true;
   for (size_t i = 0; i < relocation->num_value_words; ++i) {
     relocation->is_changed[relocation->value_words[i].node] = true;
   }
+}
+
+gcap_status_t gcap_relocation_check_nodes(gcap_relocation_t* relocation, const cudaGraphExec_t* execs) {
+  GCAP_RETURN_IF_ERROR(make_context_current(last_of(relocation, execs)));
+  mark_all(relocation);
   gcap_status_t status = NULL;
   for (size_t i = 0; i < relocation->contents->count; ++i) {
     if (!relocation->is_changed[i]) continue;
@@ -151,6 +162,34 @@ gcap_status_t gcap_relocation_check_nodes(gcap_relocation_t* relocation, const c
     gcap_contents_write_node(relocation->contents, &relocation->contents->nodes[i], where, sizeof(where));
     status = gcap_status_annotate(status, GCAP_FAILED_PRECONDITION,
                                   "%s: the driver does not change this node in an executable", where);
+  }
+  return status;
+}
+
+static gcap_status_t set_twin(gcap_relocation_t* relocation, const gcap_contents_node_t* node, cudaGraph_t clone,
+                              cudaGraphExec_t exec) {
+  char where[256];
+  gcap_contents_write_node(relocation->contents, node, where, sizeof(where));
+  if (node->parent != GCAP_CONTENTS_TOP) {
+    return GCAP_STATUS(GCAP_FAILED_PRECONDITION, "%s: its arguments were moved, and a clone has those of the capture",
+                       where);
+  }
+  cudaGraphNode_t twin = NULL;
+  GCAP_RETURN_IF_ERROR(GCAP_CUDA(cudaGraphNodeFindInClone(&twin, node->node, clone)));
+  gcap_status_t status = set_in(relocation, exec, node, twin);
+  return status == NULL ? NULL : gcap_status_annotate(status, gcap_status_code(status), "%s", where);
+}
+
+gcap_status_t gcap_relocation_set_clone(gcap_relocation_t* relocation, size_t graph, size_t end, cudaGraph_t clone,
+                                        cudaGraphExec_t exec) {
+  GCAP_RETURN_IF_ERROR(make_context_current(exec));
+  mark_all(relocation);
+  gcap_status_t status = NULL;
+  for (size_t i = 0; i < relocation->contents->count; ++i) {
+    const gcap_contents_node_t* node = &relocation->contents->nodes[i];
+    const bool is_wanted = relocation->is_changed[i] && node->graph == graph && i < end;
+    relocation->is_changed[i] = false;
+    if (is_wanted && status == NULL) status = set_twin(relocation, node, clone, exec);
   }
   return status;
 }

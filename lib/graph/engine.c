@@ -77,6 +77,14 @@ static gcap_status_t replay(const gcap_run_steps_t* steps, gcap_run_result_t* re
   return steps->replay(steps->self, result, out_replayed);
 }
 
+// Whether the capture of a run that has no other way failed at a step which is a hole in the next one. Nothing was
+// executed, and the number of such steps is bounded.
+static bool take_refused_step(const gcap_run_steps_t* steps, const gcap_run_result_t* result, gcap_status_t status) {
+  if (!steps->captures_only || status == NULL || result->why_eager != GCAP_EAGER_STEP_REFUSED) return false;
+  gcap_status_free(status);
+  return true;
+}
+
 gcap_status_t gcap_run_by_steps(const gcap_run_steps_t* steps, gcap_run_result_t* result) {
   gcap_status_t status = NULL;
   do {
@@ -84,14 +92,15 @@ gcap_status_t gcap_run_by_steps(const gcap_run_steps_t* steps, gcap_run_result_t
     GCAP_RETURN_IF_ERROR(replay(steps, result, &replayed));
     if (replayed) return NULL;
     status = issue(steps, result);
-  } while (take_captured_meanwhile(steps, result, status));
+  } while (take_captured_meanwhile(steps, result, status) || take_refused_step(steps, result, status));
   // What the work of an eager run returns may have this code too.
   const bool may_rerun = steps->reruns_failed_capture && !result->was_issued;
   const int id = result->id;
+  const bool is_step = result->why_eager == GCAP_EAGER_STEP_REFUSED;
   if (!may_rerun || !gcap_run_take_failed_capture(id, status)) return status;
   gcap_graph_run_kind_t kind = GCAP_GRAPH_RUN_EAGER;
   status = steps->issue(steps->self, GCAP_GRAPH_ID_NONE, result, &kind);
-  result->why_eager = GCAP_EAGER_CAPTURE_FAILED;
+  result->why_eager = is_step ? GCAP_EAGER_STEP_REFUSED : GCAP_EAGER_CAPTURE_FAILED;
   result->id = id;
   return status;
 }

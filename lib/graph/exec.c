@@ -62,6 +62,7 @@ gcap_status_t gcap_graph_captured_destroy(gcap_graph_captured_t* captured) {
   gcap_graph_guards_release(captured->guards);
   gcap_life_release(captured->stream_life);
   gcap_graph_notes_destroy(captured->notes);
+  gcap_capture_steps_free(&captured->steps);
   status = gcap_status_join(status, gcap_graph_moving_destroy(captured->moving));
   gcap_contents_free(&captured->contents);
   free(captured->signature);
@@ -70,7 +71,7 @@ gcap_status_t gcap_graph_captured_destroy(gcap_graph_captured_t* captured) {
 }
 
 // Instantiates with parameters, the only form that names the node at fault.
-static gcap_status_t instantiate(cudaGraph_t graph, cudaGraphExec_t* out_exec) {
+gcap_status_t gcap_graph_instantiate(cudaGraph_t graph, cudaGraphExec_t* out_exec) {
   cudaGraphInstantiateParams params = {0};
   gcap_status_t status = GCAP_CUDA(cudaGraphInstantiateWithParams(out_exec, graph, &params));
   if (status == NULL) return NULL;
@@ -119,12 +120,19 @@ static gcap_status_t instantiate_segments(gcap_graph_captured_t* captured) {
   for (size_t i = 0; i < count; ++i) {
     if (!gcap_graph_has_nodes(&captured->contents, i)) continue;
     const gcap_graph_cost_watch_t watch = gcap_graph_cost_begin(captured->device_id, 0, /*may_measure=*/false);
-    gcap_status_t status = instantiate(holes->list.items[i].before, &holes->execs[i]);
+    gcap_status_t status = gcap_graph_instantiate(holes->list.items[i].before, &holes->execs[i]);
     gcap_graph_cost_end(&watch, status == NULL);
     if (status != NULL) return status;
     ++captured->use.more_execs;
   }
   return NULL;
+}
+
+// The nodes of the graph that an executable was made from are what names its nodes: one whose nodes are set or switched
+// off is new, and is updated to no other graph.
+static bool may_update(const gcap_graph_captured_t* before, const gcap_graph_captured_t* captured) {
+  if (before == NULL || captured->moving != NULL) return false;
+  return captured->holes == NULL && before->holes == NULL && !captured->has_steps && !before->has_steps;
 }
 
 // Gives `captured` an executable: the one that `slot` has, or a new one. Both may allocate, which would break another
@@ -134,11 +142,8 @@ static gcap_status_t make_exec(gcap_graph_slot_t* slot, gcap_graph_captured_t* c
   enum cudaStreamCaptureMode mode;
   GCAP_RETURN_IF_ERROR(gcap_relaxed_push(&mode));
   gcap_status_t status = NULL;
-  // The nodes of the graph that an executable was made from are what names its nodes, so one that may move is new.
-  const bool may_update =
-      slot->graph != NULL && captured->moving == NULL && captured->holes == NULL && slot->graph->holes == NULL;
-  if (may_update) build->update_refusal = try_to_update(slot, captured);
-  if (captured->exec == NULL) status = instantiate(captured->source, &captured->exec);
+  if (may_update(slot->graph, captured)) build->update_refusal = try_to_update(slot, captured);
+  if (captured->exec == NULL) status = gcap_graph_instantiate(captured->source, &captured->exec);
   if (status == NULL && captured->holes != NULL) status = instantiate_segments(captured);
   build->instantiate_ns = gcap_now_ns() - begin_ns;
   return gcap_status_join(status, gcap_relaxed_pop(mode));
@@ -276,9 +281,12 @@ gcap_status_t gcap_graph_captured_build(const gcap_graph_manager_t* manager, gca
   captured->moving = run->moving;
   run->signature = NULL;
   run->moving = NULL;
+  captured->steps = run->steps;
+  captured->has_steps = run->keeps_steps;
+  run->steps = (gcap_capture_steps_t){0};
   const bool may_move = captured->moving != NULL;
   const bool with_arguments =
-      may_move || manager->options.keep_source || manager->options.audit != GCAP_GRAPH_AUDIT_OFF;
+      may_move || manager->options.keep_source || manager->options.audit != GCAP_GRAPH_AUDIT_OFF || run->keeps_steps;
   gcap_status_t status = settle_guards(run, captured);
   if (status == NULL) status = read_segments(run, captured, with_arguments);
   if (status == NULL && may_move) status = gcap_graph_moving_relocate(captured->moving, &captured->contents);
@@ -292,7 +300,7 @@ gcap_status_t gcap_graph_captured_build(const gcap_graph_manager_t* manager, gca
              slot->id);
   }
   out_build->nodes = captured->contents.num_top;
-  if (!manager->options.keep_source && !is_movable(captured)) {
+  if (!manager->options.keep_source && !is_movable(captured) && !captured->has_steps) {
     status = drop_sources(captured);
   }
   out_build->captured = captured;

@@ -260,6 +260,7 @@ const char* gcap_why_eager_name(gcap_why_eager_t why) {
     case GCAP_EAGER_REFUSED: return "REFUSED";
     case GCAP_EAGER_CAPTURE_FAILED: return "CAPTURE_FAILED";
     case GCAP_EAGER_GUARD: return "GUARD";
+    case GCAP_EAGER_STEP_REFUSED: return "STEP_REFUSED";
   }
   return "unknown gcap_why_eager_t";
 }
@@ -277,7 +278,8 @@ static gcap_status_t explain_eager(const gcap_graph_slot_t* slot) {
     case GCAP_EAGER_NOT_MOVABLE: return gcap_graph_why_fixed(slot);
     case GCAP_EAGER_GUARD: return gcap_graph_why_other(slot);
     case GCAP_EAGER_REFUSED:
-    case GCAP_EAGER_CAPTURE_FAILED: return gcap_status_clone(slot->last_failure);
+    case GCAP_EAGER_CAPTURE_FAILED:
+    case GCAP_EAGER_STEP_REFUSED: return gcap_status_clone(slot->last_failure);
     default: return NULL;
   }
 }

@@ -2,7 +2,8 @@
 //
 // The work of a captured run makes a hole, and ends a segment by it: the segment's graph goes to the run's list, which
 // the scope of the capture leads to, as to the guards. Nothing is executed meanwhile, so a capture that fails behind a
-// hole has lost nothing. When the capture is an executable, segment_launch.c launches and calls in turn.
+// hole has lost nothing. When the capture is an executable, segment_launch.c launches and calls in turn. A step that is
+// a hole where a capture refuses it is no hole until then (hole_attempt.c).
 //
 // Locking: none. The list is the run's, and so the thread's that issues the work.
 
@@ -10,6 +11,7 @@
 
 #include "gcap/capture.h"
 #include "lib/capture/inner.h"
+#include "lib/capture/steps.h"
 #include "lib/graph/guards.h"
 #include "lib/graph/holes.h"
 #include "lib/graph/inner.h"
@@ -42,16 +44,20 @@ static gcap_status_t check(const gcap_graph_hole_t* hole) {
 }
 
 static gcap_status_t call_now(const gcap_run_resources_t* resources, const gcap_graph_hole_t* hole) {
-  GCAP_RETURN_IF_ERROR(gcap_check_stream_not_capturing(
-      resources->cuda_stream, "hole '%s', on a thread that has no run which captures it", hole->name));
   const gcap_graph_made_hole_t made = {.hole = *hole};
-  return gcap_graph_hole_call(&made, resources);
+  gcap_step_observer_t* observer = gcap_observe_steps(NULL);  // the hole is one step, as in a capture
+  gcap_status_t status = gcap_check_stream_not_capturing(
+      resources->cuda_stream, "hole '%s', on a thread that has no run which captures it", hole->name);
+  if (status == NULL) status = gcap_graph_hole_name(gcap_graph_hole_call(&made, resources), hole->name);
+  gcap_observe_steps(observer);
+  gcap_observe_hole(hole->name, resources->cuda_stream);
+  return status;
 }
 
 // Ends the segment, and adds the hole behind it to the list.
 static gcap_status_t keep(gcap_capture_t* capture, const gcap_graph_hole_t* hole, const gcap_run_resources_t* resources,
                           gcap_graph_hole_list_t* list) {
-  gcap_graph_made_hole_t made = {.hole = *hole, .resources = *resources};
+  gcap_graph_made_hole_t made = {.hole = *hole, .resources = *resources, .was_refused = hole->break_where_refused};
   made.hole.name = NULL;
   snprintf(made.name, sizeof(made.name), "%s", hole->name);
   if (!gcap_grow(&list->items, &list->room, list->count + 1, sizeof(*list->items))) {
@@ -62,8 +68,16 @@ static gcap_status_t keep(gcap_capture_t* capture, const gcap_graph_hole_t* hole
   return NULL;
 }
 
+// Whether the step is part of the segment, as far as earlier captures tell.
+static bool is_tried(const gcap_graph_hole_t* hole, const gcap_graph_hole_list_t* list) {
+  if (!hole->break_where_refused) return false;
+  gcap_graph_step_name_t step;
+  gcap_graph_step_name_write(hole, &step);
+  return !gcap_graph_refused_has(list->refused, &step);
+}
+
 static gcap_status_t issue(gcap_capture_t* capture, const gcap_run_resources_t* resources,
-                           const gcap_graph_hole_t* hole) {
+                           const gcap_graph_hole_t* hole, bool* out_is_over) {
   gcap_graph_hole_t known_hole;
   GCAP_RETURN_IF_ERROR(read_hole(hole, &known_hole));
   gcap_run_resources_t known;
@@ -84,6 +98,9 @@ static gcap_status_t issue(gcap_capture_t* capture, const gcap_run_resources_t* 
                        "and make the hole on that of the run",
                        known_hole.name, (void*)known.cuda_stream, (void*)gcap_capture_stream(capture));
   }
+  if (is_tried(&known_hole, &stated->holes)) {
+    return gcap_graph_hole_try(capture, &known_hole, &known, &stated->holes, out_is_over);
+  }
   return keep(capture, &known_hole, &known, &stated->holes);
 }
 
@@ -92,7 +109,8 @@ gcap_status_t gcap_graph_hole_issue(const gcap_run_resources_t* resources, const
   GCAP_RETURN_IF_NULL(hole);
   GCAP_RETURN_IF_ERROR(gcap_check_not_forked(__func__));
   gcap_capture_t* capture = gcap_capture_current();
-  gcap_status_t status = issue(capture, resources, hole);
-  if (status != NULL && capture != NULL) gcap_capture_fail_once(capture, status);
+  bool is_over = false;
+  gcap_status_t status = issue(capture, resources, hole, &is_over);
+  if (status != NULL && capture != NULL && !is_over) gcap_capture_fail_once(capture, status);
   return status;
 }

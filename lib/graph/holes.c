@@ -35,6 +35,7 @@ gcap_status_t gcap_graph_hole_list_drop_graphs(gcap_graph_hole_list_t* list) {
 gcap_status_t gcap_graph_hole_list_free(gcap_graph_hole_list_t* list) {
   gcap_status_t status = gcap_graph_hole_list_drop_graphs(list);
   free(list->items);
+  gcap_graph_refused_release(list->refused);
   *list = (gcap_graph_hole_list_t){0};
   return status;
 }
@@ -86,6 +87,12 @@ gcap_status_t gcap_graph_holes_create(gcap_graph_hole_list_t* list, size_t num_a
   *list = (gcap_graph_hole_list_t){0};
   *out_holes = holes;
   return NULL;
+}
+
+void gcap_graph_holes_count(const gcap_graph_holes_t* holes, gcap_graph_info_t* info) {
+  info->holes = holes != NULL ? holes->list.count : 0;
+  info->refused_steps = 0;
+  for (size_t i = 0; i < info->holes; ++i) info->refused_steps += holes->list.items[i].was_refused;
 }
 
 static void leave_function(const bool* was_in_hole) { is_in_hole = *was_in_hole; }

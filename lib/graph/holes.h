@@ -9,7 +9,10 @@
 #include <stddef.h>
 
 #include "gcap/graph_holes.h"
+#include "gcap/graph_info.h"
 #include "gcap/run.h"
+#include "lib/capture/inner.h"
+#include "lib/graph/refused.h"
 
 // A hole as it was made.
 typedef struct gcap_graph_made_hole {
@@ -17,12 +20,16 @@ typedef struct gcap_graph_made_hole {
   char name[GCAP_GRAPH_NAME_BYTES];
   gcap_run_resources_t resources;  // of the capture: its gcap_stream_t, scratch and allocator count
   cudaGraph_t before;              // the segment that the hole ended, until somebody takes it
+  bool was_refused;                // by an earlier capture: it is no hole otherwise
 } gcap_graph_made_hole_t;
 
 // The holes of one work. All zeros: none. Belongs to the thread that issues the work.
 typedef struct gcap_graph_hole_list {
   gcap_graph_made_hole_t* items;
   size_t count, room;
+  gcap_graph_refused_t* refused;  // the steps that are holes; NULL: none
+  gcap_graph_step_name_t tried;   // the last step that was no hole
+  bool is_refused;                // that one failed the capture, or has not returned
 } gcap_graph_hole_list_t;
 
 // Destroys the segments that are left.
@@ -51,6 +58,23 @@ typedef struct gcap_graph_holes {
 //   RESOURCE_EXHAUSTED  no host memory
 gcap_status_t gcap_graph_holes_create(gcap_graph_hole_list_t* list, size_t num_addresses,
                                       gcap_graph_holes_t** out_holes);
+
+// How many holes a graph has, and how many of them are refused steps. NULL: none.
+void gcap_graph_holes_count(const gcap_graph_holes_t* holes, gcap_graph_info_t* info);
+
+// Calls the function of a step in the capture, as part of the segment, and notes in the list whether the capture was
+// refused that. `hole` has a name. `*out_is_over`: the function closed the capture, which is gone.
+//   others  what the function returned, or what it did to the capture
+gcap_status_t gcap_graph_hole_try(gcap_capture_t* capture, const gcap_graph_hole_t* hole,
+                                  const gcap_run_resources_t* resources, gcap_graph_hole_list_t* list,
+                                  bool* out_is_over) GCAP_NODISCARD;
+// FAILED_PRECONDITION while this thread is in such a call; else NULL.
+gcap_status_t gcap_graph_refuse_in_attempt(const char* operation) GCAP_NODISCARD;
+
+// Names the hole in a failure of its function. NULL is fine.
+static inline gcap_status_t gcap_graph_hole_name(gcap_status_t status, const char* name) {
+  return gcap_status_annotate(status, gcap_status_code(status), "hole '%s'", name);
+}
 // Calls the function of a hole with these resources.
 gcap_status_t gcap_graph_hole_call(const gcap_graph_made_hole_t* made, const gcap_run_resources_t* resources);
 

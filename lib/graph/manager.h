@@ -12,6 +12,7 @@
 #include "gcap/graph_buffers.h"
 #include "gcap/graph_plan.h"
 #include "lib/capture/inner.h"
+#include "lib/capture/steps.h"
 #include "lib/contents/inner.h"
 #include "lib/graph/cost.h"
 #include "lib/graph/guards.h"
@@ -64,10 +65,12 @@ typedef struct gcap_graph_captured {
   gcap_contents_t contents;           // of what `exec` was made of, or updated to
   gcap_graph_moving_t* moving;        // NULL: captured without buffers
   gcap_graph_notes_t* notes;          // NULL: without audits
+  gcap_capture_steps_t steps;
   gcap_graph_memory_use_t use;
   gcap_graph_verify_counts_t verify;
   unsigned long long stream_id;  // when it has a life
   int device_id;
+  bool has_steps;          // and so `source`
   bool told_of_fixed;      // that it cannot be moved
   bool updated;            // it took its executable over from the one before
   bool stray;              // a launch on another stream, which this one does not wait for, may still run
@@ -98,9 +101,12 @@ typedef struct gcap_graph_open_run {
   gcap_graph_signature_t* signature;
   gcap_graph_moving_t* moving;  // NULL: the run was begun without buffers
   gcap_graph_stated_list_t stated;
+  gcap_capture_steps_t steps;
+  bool keeps_steps;
   bool is_rehearsal;
-  bool is_undecided;  // the guards or the holes of its captures differ
-  bool is_left;       // gcap_capture_is_left
+  bool is_undecided;              // the guards or the holes of its captures differ
+  bool is_left;                   // gcap_capture_is_left
+  gcap_graph_refused_t* learned;  // with a step more than the id's; NULL: no step failed the capture
   gcap_why_eager_t why_eager;
   bool tells_of_fixed;  // the first run that is eager because the id's graph cannot be moved
   bool capture_only;
@@ -114,6 +120,7 @@ struct gcap_graph_manager {
   bool has_budget;         // replays keep `captured` in order
   bool audits_replays;     // each replay looks whether its memory is its own
   bool is_ending;          // gcap_graph_manager_destroy has begun to release
+  bool keeps_steps;        // gcap_graph_keep_steps
   gcap_graph_captured_t* in_hole;  // between its first and its last segment; NULL: none is
   gcap_hash_table_t slots;         // of gcap_graph_slot_cell_t
   gcap_graph_keys_t keys;
@@ -238,6 +245,9 @@ typedef struct gcap_graph_build {
 gcap_status_t gcap_graph_captured_build(const gcap_graph_manager_t* manager, gcap_graph_slot_t* slot,
                                         gcap_graph_open_run_t* run, cudaGraph_t source, gcap_retained_t* retained,
                                         gcap_graph_build_t* out_build);
+// Instantiates a graph.
+//   CUDA_ERROR  the driver refuses it; the message names the node at fault
+gcap_status_t gcap_graph_instantiate(cudaGraph_t graph, cudaGraphExec_t* out_exec) GCAP_NODISCARD;
 // Whether a segment has nodes: one without gets no executable, unless it is the last one.
 bool gcap_graph_has_nodes(const gcap_contents_t* contents, size_t segment);
 // The executables of its segments.
@@ -260,6 +270,10 @@ gcap_status_t gcap_graph_order_back(gcap_graph_captured_t* captured, cudaStream_
 gcap_status_t gcap_graph_replay(gcap_graph_manager_t* manager, const gcap_run_t* run, gcap_run_result_t* result,
                                 bool* out_replayed);
 
+// Whether the graph may be launched on the stream.
+//   errors of gcap_graph_manager_replay
+gcap_status_t gcap_graph_check_launch(const gcap_graph_manager_t* manager, gcap_graph_captured_t* captured,
+                                      cudaStream_t stream) GCAP_NODISCARD;
 // Launches the slot's graph on `stream`.
 gcap_status_t gcap_graph_launch_on(gcap_graph_manager_t* manager, gcap_graph_slot_t* slot, cudaStream_t stream);
 

@@ -168,7 +168,7 @@ static gcap_graph_captured_t* take_graph(gcap_graph_manager_t* manager, gcap_gra
   const gcap_graph_info_t info = slot->info;
   slot->info.state = gcap_graph_state_after(slot->info.state, GCAP_GRAPH_STEP_EVICT);
   slot->info.nodes = 0;
-  slot->info.holes = 0;
+  gcap_graph_holes_count(/*holes=*/NULL, &slot->info);
   ++slot->info.evictions;
   gcap_graph_captured_t* captured = gcap_graph_slot_set_graph(manager, slot, NULL);
   captured->info = info;

@@ -20,6 +20,7 @@
 #include "gcap/log.h"
 #include "lib/capture/inner.h"
 #include "lib/graph/bind.h"
+#include "lib/graph/failed_capture.h"
 #include "lib/graph/inner.h"
 #include "lib/graph/segment_launch.h"
 #include "lib/graph/variants.h"
@@ -51,6 +52,9 @@ static gcap_status_t open_scope(gcap_graph_manager_t* manager, const gcap_graph_
   label_scope(slot, manager->run.is_rehearsal, *out_capture);
   gcap_capture_set_work(*out_capture, gcap_graph_key_of(manager->run.id), manager->run.is_rehearsal);
   gcap_capture_set_owner(*out_capture, &manager->run.stated);
+  if (manager->run.keeps_steps && !manager->run.is_rehearsal) {
+    gcap_capture_keep_steps(*out_capture, &manager->run.steps);
+  }
   gcap_status_t status = gcap_capture_on_close(*out_capture, note_scope_closed, manager);
   if (status == NULL) return NULL;
   gcap_capture_abort(*out_capture);
@@ -66,8 +70,10 @@ bool gcap_graph_run_is_own_capture(const gcap_graph_manager_t* manager) {
 static void forget_run(gcap_graph_open_run_t* run) {
   gcap_life_release(run->thread);
   gcap_life_release(run->stream_life);
+  gcap_graph_refused_release(run->learned);
   free(run->signature);
   gcap_graph_stated_free(&run->stated);
+  gcap_capture_steps_free(&run->steps);
   gcap_status_ignore(gcap_graph_moving_destroy(run->moving));  // its stand-ins are gone already
   *run = (gcap_graph_open_run_t){0};
 }
@@ -162,6 +168,7 @@ gcap_status_t gcap_graph_run_close_abandoned(gcap_graph_manager_t* manager) {
 static gcap_status_t check_own_run(const gcap_graph_manager_t* manager) {
   const gcap_graph_open_run_t* run = &manager->run;
   GCAP_RETURN_IF_ERROR(gcap_graph_check_no_hole(manager));
+  GCAP_RETURN_IF_ERROR(gcap_graph_refuse_in_attempt("the end of a run"));
   if (!run->is_open) return GCAP_STATUS(GCAP_FAILED_PRECONDITION, "no run is open: call gcap_graph_manager_begin_run");
   if (run->thread != gcap_thread_life()) {
     return GCAP_STATUS(GCAP_FAILED_PRECONDITION, "the open run of id %d belongs to another thread", run->id);
@@ -253,6 +260,7 @@ static gcap_status_t begin_capture(gcap_graph_manager_t* manager, gcap_graph_slo
     GCAP_RETURN_IF_ERROR(gcap_graph_signature_create(given->bindings, given->num_bindings, &run->signature));
   }
   GCAP_RETURN_IF_ERROR(take_rehearsed(run, slot));
+  run->stated.holes.refused = gcap_graph_refused_retain(slot->refused);
   const gcap_graph_state_t before = slot->info.state;
   slot->info.state = gcap_graph_state_after(before, GCAP_GRAPH_STEP_BEGIN);
   manager->scope_open = true;
@@ -271,7 +279,7 @@ static gcap_status_t begin_capture(gcap_graph_manager_t* manager, gcap_graph_slo
   manager->scope_open = false;
   slot->info.state = before;
   if (!is_refused) return status;
-  gcap_graph_slot_cool_down(manager, slot, GCAP_GRAPH_STEP_FAILURE, status);
+  gcap_graph_capture_failed(manager, slot, status);
   if (run->capture_only) return status;
   run->why_eager = GCAP_EAGER_REFUSED;
   gcap_status_free(status);
@@ -361,6 +369,7 @@ static gcap_status_t begin_run_locked(gcap_graph_manager_t* manager, const gcap_
   run->moving = moving;
   run->capture_only = given->capture_only;
   run->pinned = given->pinned;
+  run->keeps_steps = manager->keeps_steps;
   gcap_graph_slot_t* slot = NULL;
   bool captures = false;
   const bool has_id = id != GCAP_GRAPH_ID_NONE || given->key != NULL;
@@ -456,6 +465,7 @@ gcap_status_t gcap_graph_begin(gcap_graph_manager_t* manager, const gcap_run_t* 
                                void** out_addresses) {
   *out_kind = GCAP_GRAPH_RUN_EAGER;
   GCAP_RETURN_IF_ERROR(gcap_graph_refuse_in_guard("the begin of a run"));
+  GCAP_RETURN_IF_ERROR(gcap_graph_refuse_in_attempt("the begin of a run"));
   GCAP_RETURN_IF_ERROR(gcap_graph_refuse_in_work(manager));
   GCAP_RETURN_IF_ERROR(gcap_graph_check_id(run));
   GCAP_RETURN_IF_ERROR(gcap_run_check_capture_only(run));
@@ -545,7 +555,7 @@ static gcap_status_t commit(gcap_graph_manager_t* manager, gcap_graph_slot_t* sl
   slot->failures_in_a_row = 0;
   slot->info.state = gcap_graph_state_after(slot->info.state, GCAP_GRAPH_STEP_COMMIT);
   slot->info.nodes = build->nodes;
-  slot->info.holes = captured->holes != NULL ? captured->holes->list.count : 0;
+  gcap_graph_holes_count(captured->holes, &slot->info);
   ++slot->info.captures;
   if (captured->holes == NULL) slot->info.replays += !manager->run.capture_only;
   slot->is_pinned = manager->run.pinned;
@@ -593,6 +603,7 @@ static gcap_status_t finish_capture(gcap_graph_manager_t* manager, gcap_status_t
   note_left(run, result);
   gcap_status_t status = gcap_capture_end(run->capture, &source, &retained);
   const uint64_t capture_ns = gcap_now_ns() - run->begin_ns;
+  (void)gcap_graph_learn_refused(run, slot, status);
   if (status == NULL) status = gcap_graph_captured_build(manager, slot, run, source, retained, &build);
   pthread_mutex_lock(&manager->mutex);
   slot->info.capture_ns = capture_ns;
@@ -604,7 +615,7 @@ static gcap_status_t finish_capture(gcap_graph_manager_t* manager, gcap_status_t
     return gcap_status_join(status, commit(manager, slot, &build, out_evicted));
   }
   status = gcap_status_annotate(status, failure_code(run, status), "graph id %d", run->id);
-  gcap_graph_slot_cool_down(manager, slot, GCAP_GRAPH_STEP_FAILURE, status);
+  gcap_graph_capture_failed(manager, slot, status);
   return status;
 }
 
@@ -650,7 +661,7 @@ static gcap_status_t keep_rehearsed(gcap_graph_open_run_t* run, gcap_status_t ru
   return status;
 }
 
-// A rehearsal that failed without memory behind its addresses is done again with it.
+// A rehearsal that failed is done again: with memory behind its addresses, or with a hole where a step was refused.
 static gcap_status_t finish_rehearsal(gcap_graph_manager_t* manager, gcap_status_t run_status,
                                       gcap_run_result_t* result) {
   gcap_graph_open_run_t* run = &manager->run;
@@ -658,15 +669,18 @@ static gcap_status_t finish_rehearsal(gcap_graph_manager_t* manager, gcap_status
   pthread_mutex_unlock(&manager->mutex);
   gcap_status_t status = keep_rehearsed(run, run_status, result);
   const bool is_last = run->moving->needs_memory || run->is_undecided || run->is_left;
+  const bool has_learned = is_last && gcap_graph_learn_refused(run, slot, status);
+  if (has_learned) gcap_graph_moving_forget_rehearsals(run->moving);
   if (status != NULL && !is_last) {
     gcap_log(GCAP_LOG_INFO, "graph id %d is rehearsed again, with memory: %s", run->id, gcap_status_message(status));
   }
   pthread_mutex_lock(&manager->mutex);
-  if (status != NULL && is_last) {
+  if (status != NULL && is_last && !has_learned) {
     status = gcap_status_annotate(status, failure_code(run, status), "graph id %d, in its rehearsal", run->id);
-    gcap_graph_slot_cool_down(manager, slot, GCAP_GRAPH_STEP_FAILURE, status);
+    gcap_graph_capture_failed(manager, slot, status);
     return status;
   }
+  gcap_graph_keep_refused(manager, slot);
   if (status != NULL) run->moving->needs_memory = true;
   gcap_status_free(status);
   slot->rehearsed = run->moving;
@@ -686,7 +700,11 @@ static gcap_status_t fail_lost_capture(gcap_graph_manager_t* manager) {
   const int id = manager->run.id;
   gcap_status_t status =
       GCAP_STATUS(GCAP_CAPTURE_INVALIDATED, "the capture of graph id %d was ended behind the manager's back", id);
-  gcap_graph_slot_cool_down(manager, gcap_graph_find_slot(manager, id), GCAP_GRAPH_STEP_FAILURE, status);
+  gcap_graph_slot_t* slot = gcap_graph_find_slot(manager, id);
+  pthread_mutex_unlock(&manager->mutex);
+  (void)gcap_graph_learn_refused(&manager->run, slot, status);
+  pthread_mutex_lock(&manager->mutex);
+  gcap_graph_capture_failed(manager, slot, status);
   return status;
 }
 
@@ -721,7 +739,6 @@ static gcap_status_t close_run(gcap_graph_manager_t* manager, gcap_status_t run_
     const bool is_complete = run_status == NULL;
     finish_eager(manager, trace, is_complete);
     result->outcome = is_complete ? GCAP_RUN_EAGER : GCAP_RUN_NOT_DONE;
-    result->why_eager = run->why_eager;
     result->was_issued = true;
     status = gcap_status_join(status, end_eager_values(run));
   } else if (gcap_status_code(run_status) == GCAP_CANCELLED) {
@@ -730,6 +747,7 @@ static gcap_status_t close_run(gcap_graph_manager_t* manager, gcap_status_t run_
     status = finish_recorded(manager, run_status, result, out_evicted);
     gcap_status_free(run_status);
   }
+  result->why_eager = run->why_eager;
   status = gcap_status_join(status, drop_moving(manager));
   forget_run(&manager->run);
   return status;
@@ -755,7 +773,7 @@ static void fail_capture_on_unwind(gcap_graph_manager_t** ending) {
   pthread_mutex_lock(&manager->mutex);
   gcap_status_t left =
       GCAP_STATUS(GCAP_CAPTURE_INVALIDATED, "the function of a guard of graph id %d did not return", manager->run.id);
-  gcap_graph_slot_cool_down(manager, gcap_graph_find_slot(manager, manager->run.id), GCAP_GRAPH_STEP_FAILURE, left);
+  gcap_graph_capture_failed(manager, gcap_graph_find_slot(manager, manager->run.id), left);
   gcap_status_ignore(left);  // the exception tells
   forget_run(&manager->run);
   gcap_graph_let_go_locked(manager);

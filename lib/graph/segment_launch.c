@@ -4,8 +4,9 @@
 // manager's `in_hole`, and nobody else runs, replays, binds or releases on the manager: other work between two segments
 // could have their memory, which graphs of one stream may share. So the slot and its graph stay where they are.
 //
-// Locking: the mutex is held over launches, and dropped around functions. A function may not return, because an
-// exception leaves it or its thread is cancelled: then the manager is as after a failure, and the mutex is free.
+// Locking: the mutex is held over the first launch, and dropped once over all that comes behind. The thread of the
+// launch alone reads the graph meanwhile, and nobody changes it. A function may not return, because an exception leaves
+// it or its thread is cancelled: then the manager is as after a failure, and the mutex is free.
 
 #include "lib/graph/segment_launch.h"
 
@@ -17,7 +18,7 @@ void gcap_graph_enter_holes(gcap_graph_manager_t* manager, gcap_graph_captured_t
   gcap_graph_hold_locked(manager);
 }
 
-static void leave_holes(gcap_graph_manager_t* manager) {
+void gcap_graph_leave_holes(gcap_graph_manager_t* manager) {
   manager->in_hole = NULL;
   gcap_graph_let_go_locked(manager);
 }
@@ -40,32 +41,6 @@ static void place(gcap_graph_captured_t* captured, gcap_run_resources_t* resourc
   if (values->count != 0) resources->values = (const void* const*)addresses + moving->count;
 }
 
-// A call of a function that has not returned.
-typedef struct unfinished {
-  gcap_graph_manager_t* manager;  // NULL: it returned
-  cudaStream_t stream;
-} unfinished_t;
-
-static void leave_on_unwind(unfinished_t* call) {
-  gcap_graph_manager_t* manager = call->manager;
-  if (manager == NULL) return;
-  pthread_mutex_lock(&manager->mutex);
-  gcap_status_ignore(gcap_graph_order_back(manager->in_hole, call->stream));  // the exception tells
-  leave_holes(manager);
-  pthread_mutex_unlock(&manager->mutex);
-}
-
-static gcap_status_t call_without_mutex(gcap_graph_manager_t* manager, const gcap_graph_made_hole_t* made,
-                                        const gcap_run_resources_t* resources) {
-  pthread_mutex_unlock(&manager->mutex);
-  GCAP_AT_SCOPE_END(leave_on_unwind) unfinished_t unfinished = {manager, resources->cuda_stream};
-  gcap_status_t status = gcap_graph_hole_call(made, resources);
-  if (status == NULL) status = gcap_check_thread_not_capturing("the launch of the next segment");
-  unfinished.manager = NULL;
-  pthread_mutex_lock(&manager->mutex);
-  return status;
-}
-
 // Who sees CAPTURE_INVALIDATED issues the run again, and segments of it were launched: the capture is another one, of
 // the function's own.
 static __attribute__((noinline)) gcap_status_t name_hole(const gcap_graph_captured_t* captured, size_t index,
@@ -75,13 +50,13 @@ static __attribute__((noinline)) gcap_status_t name_hole(const gcap_graph_captur
                               "graph id %d, hole '%s'", captured->id, captured->holes->list.items[index].name);
 }
 
-static gcap_status_t call(gcap_graph_manager_t* manager, const gcap_graph_captured_t* captured, size_t index,
-                          gcap_run_resources_t* resources) {
+static gcap_status_t call(const gcap_graph_captured_t* captured, size_t index, gcap_run_resources_t* resources) {
   const gcap_graph_made_hole_t* made = &captured->holes->list.items[index];
   resources->stream = resources->cuda_stream == captured->stream ? made->resources.stream : NULL;
   resources->scratch = made->resources.scratch;
   resources->allocator = made->resources.allocator;
-  gcap_status_t status = call_without_mutex(manager, made, resources);
+  gcap_status_t status = gcap_graph_hole_call(made, resources);
+  if (status == NULL) status = gcap_check_thread_not_capturing("the launch of the next segment");
   return status == NULL ? NULL : name_hole(captured, index, status);
 }
 
@@ -101,21 +76,70 @@ static gcap_status_t launch_segment(const gcap_graph_captured_t* captured, size_
   return answer == cudaSuccess ? NULL : name_launch(captured, index, answer);
 }
 
-gcap_status_t gcap_graph_launch_entered(gcap_graph_manager_t* manager, gcap_graph_slot_t* slot, cudaStream_t stream) {
-  gcap_graph_captured_t* captured = slot->graph;
+// Where a launch ends: behind so many functions, and so many segments.
+typedef struct end {
+  size_t functions, segments;
+} end_t;
+
+// What comes behind the first segment.
+static gcap_status_t go_on(const gcap_graph_manager_t* manager, const gcap_graph_captured_t* captured, end_t end,
+                           gcap_run_resources_t* resources) {
+  gcap_status_t status = NULL;
+  for (size_t i = 0; status == NULL && i < end.functions; ++i) {
+    status = call(captured, i, resources);
+    if (status == NULL && manager->audits_replays) status = gcap_graph_check_memory(captured);
+    if (status == NULL && i + 1 < end.segments) status = launch_segment(captured, i + 1, resources->cuda_stream);
+  }
+  return status;
+}
+
+// A launch whose functions have not all returned.
+typedef struct unfinished {
+  gcap_graph_manager_t* manager;  // NULL: they have
+  cudaStream_t stream;
+} unfinished_t;
+
+static void leave_on_unwind(unfinished_t* launch) {
+  gcap_graph_manager_t* manager = launch->manager;
+  if (manager == NULL) return;
+  pthread_mutex_lock(&manager->mutex);
+  gcap_status_ignore(gcap_graph_order_back(manager->in_hole, launch->stream));  // the exception tells
+  gcap_graph_leave_holes(manager);
+  pthread_mutex_unlock(&manager->mutex);
+}
+
+static gcap_status_t go_on_without_mutex(gcap_graph_manager_t* manager, const gcap_graph_captured_t* captured,
+                                         end_t end, gcap_run_resources_t* resources) {
+  pthread_mutex_unlock(&manager->mutex);
+  GCAP_AT_SCOPE_END(leave_on_unwind) unfinished_t unfinished = {manager, resources->cuda_stream};
+  gcap_status_t status = go_on(manager, captured, end, resources);
+  unfinished.manager = NULL;
+  pthread_mutex_lock(&manager->mutex);
+  return status;
+}
+
+static gcap_status_t launch_until(gcap_graph_manager_t* manager, gcap_graph_captured_t* captured, end_t end,
+                                  cudaStream_t stream, uint64_t* launches) {
   gcap_run_resources_t resources;
   gcap_run_resources_init(&resources);
   resources.cuda_stream = stream;
   place(captured, &resources);
+  GCAP_RETURN_IF_ERROR(launch_segment(captured, 0, stream));
+  ++*launches;
+  return go_on_without_mutex(manager, captured, end, &resources);
+}
+
+gcap_status_t gcap_graph_launch_first(gcap_graph_manager_t* manager, gcap_graph_captured_t* captured, size_t count,
+                                      cudaStream_t stream, uint64_t* launches) {
+  if (count == 0) return NULL;
+  return launch_until(manager, captured, (end_t){count, count}, stream, launches);
+}
+
+gcap_status_t gcap_graph_launch_entered(gcap_graph_manager_t* manager, gcap_graph_slot_t* slot, cudaStream_t stream) {
+  gcap_graph_captured_t* captured = slot->graph;
   const size_t count = captured->holes->list.count;
-  gcap_status_t status = launch_segment(captured, 0, stream);
-  if (status == NULL) ++slot->info.replays;
-  for (size_t i = 0; status == NULL && i < count; ++i) {
-    status = call(manager, captured, i, &resources);
-    if (status == NULL && manager->audits_replays) status = gcap_graph_check_memory(captured);
-    if (status == NULL) status = launch_segment(captured, i + 1, stream);
-  }
-  leave_holes(manager);
+  gcap_status_t status = launch_until(manager, captured, (end_t){count, count + 1}, stream, &slot->info.replays);
+  gcap_graph_leave_holes(manager);
   return status;
 }
 

@@ -6,8 +6,14 @@
 
 #include "lib/graph/manager.h"
 
-// From here on the graph is in its holes, until gcap_graph_launch_entered has returned.
+// From here on the graph is in its holes, until it leaves them, as gcap_graph_launch_entered does, or a function does
+// not return.
 void gcap_graph_enter_holes(gcap_graph_manager_t* manager, gcap_graph_captured_t* captured);
+void gcap_graph_leave_holes(gcap_graph_manager_t* manager);
+// Launches the first `count` segments of a graph that is in its holes, with the function behind each of them. Counts
+// once in `*launches` if anything was launched or called. Drops the mutex and fails as the next function.
+gcap_status_t gcap_graph_launch_first(gcap_graph_manager_t* manager, gcap_graph_captured_t* captured, size_t count,
+                                      cudaStream_t stream, uint64_t* launches) GCAP_NODISCARD;
 // Launches the slot's graph, which has holes, on a stream that was checked. Drops the mutex around the functions, which
 // may not return: then the mutex stays free. `info.replays` tells whether anything was launched or called.
 //   FAILED_PRECONDITION  a function left a capture open

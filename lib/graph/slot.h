@@ -14,6 +14,7 @@
 struct gcap_graph_captured;
 struct gcap_graph_known_key;
 struct gcap_graph_moving;
+struct gcap_graph_refused;
 
 typedef struct gcap_graph_slot {
   // What a replay reads and writes comes first, up to info.replays.
@@ -38,6 +39,7 @@ typedef struct gcap_graph_slot {
   uint64_t last_use;                    // of a graph with guards: when they held last
   gcap_status_t why_other;  // of the first: why no graph of the id was launched; NULL: one was, or none is there
   bool is_pinned;           // the graph is not evicted
+  struct gcap_graph_refused* refused;  // steps that are holes, of all slots of the id; NULL: none
 } gcap_graph_slot_t;
 
 #endif  // GCAP_LIB_GRAPH_SLOT_H_

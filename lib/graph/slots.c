@@ -192,6 +192,7 @@ gcap_graph_slot_t* gcap_graph_slot_add_variant(gcap_graph_manager_t* manager, gc
   if (slot == NULL) return NULL;
   slot->id = first->id;
   slot->key = first->key;
+  slot->refused = gcap_graph_refused_retain(first->refused);
   memcpy(slot->info.name, first->info.name, sizeof(slot->info.name));
   slot->info.state =
       gcap_graph_state_after(gcap_graph_state_after(GCAP_GRAPH_COLD, GCAP_GRAPH_STEP_FIRST_RUN), GCAP_GRAPH_STEP_WARM);
@@ -214,6 +215,7 @@ void gcap_graph_info_add(gcap_graph_info_t* sum, const gcap_graph_info_t* info) 
   sum->kernel_nodes += info->kernel_nodes;
   sum->exec_bytes += info->exec_bytes;
   sum->holes += info->holes;
+  sum->refused_steps += info->refused_steps;
 }
 
 void gcap_graph_slot_merge(gcap_graph_manager_t* manager, gcap_graph_slot_t* slot) {
@@ -244,6 +246,7 @@ void gcap_graph_slot_remove(gcap_graph_manager_t* manager, gcap_graph_slot_t* sl
   gcap_status_free(slot->update_refusal);
   gcap_status_free(slot->change);
   gcap_status_free(slot->why_other);
+  gcap_graph_refused_release(slot->refused);
   gcap_status_ignore(gcap_graph_moving_destroy(slot->rehearsed));  // its stand-ins are gone already
   free(slot);
 }

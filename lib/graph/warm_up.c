@@ -4,6 +4,9 @@
 // are eager for all, and find all memory and all libraries; then all are captured. A run that may not be executed is
 // captured once, behind all others, which have found by then what its capture needs.
 //
+// A round in which a capture refused a step does not count: the step is a hole in the next one (graph_holes.h), and an
+// id has a bounded number of such steps.
+//
 // What became of a run is asked of the manager, not remembered: a budget may take a graph away meanwhile.
 //
 // Locking: none; the steps lock.
@@ -23,6 +26,7 @@ typedef struct warm_up {
   size_t num_runs;
   gcap_warm_up_fn on_run;
   void* user;
+  bool* was_step_refused;  // in this round
 } warm_up_t;
 
 static gcap_status_t run_one(const warm_up_t* w, size_t index, const gcap_run_t* given) {
@@ -31,6 +35,7 @@ static gcap_status_t run_one(const warm_up_t* w, size_t index, const gcap_run_t*
   gcap_run_t run = *given;
   run.result = &result;
   gcap_status_t status = w->steps->run(w->steps->self, &run);
+  if (result.why_eager == GCAP_EAGER_STEP_REFUSED) *w->was_step_refused = true;
   if (w->on_run != NULL) w->on_run(w->user, index, w->num_runs, &result);
   if (gcap_graph_is_named(gcap_status_message(status))) {
     return gcap_status_rename(status, "graph ", "the warm-up of graph ");
@@ -80,9 +85,16 @@ static gcap_status_t name_those_left(const warm_up_t* w) {
 gcap_status_t gcap_warm_up_by_steps(const gcap_warm_up_steps_t* steps, const gcap_run_t* runs, size_t num_runs,
                                     gcap_warm_up_fn on_run, void* user) {
   GCAP_RETURN_IF_ERROR(gcap_planned_runs_check(runs, num_runs));
-  const warm_up_t w = {.steps = steps, .runs = runs, .num_runs = num_runs, .on_run = on_run, .user = user};
+  bool was_step_refused = false;
+  const warm_up_t w = {.steps = steps,
+                       .runs = runs,
+                       .num_runs = num_runs,
+                       .on_run = on_run,
+                       .user = user,
+                       .was_step_refused = &was_step_refused};
   size_t left = 1;
-  for (int round = 0; round < GCAP_WARM_UP_MAX_RUNS && left > 0; ++round) {
+  for (int round = 0; round < GCAP_WARM_UP_MAX_RUNS && left > 0; round += !was_step_refused) {
+    was_step_refused = false;
     GCAP_RETURN_IF_ERROR(run_round(&w, /*capture_only=*/false, &left));
   }
   GCAP_RETURN_IF_ERROR(run_round(&w, /*capture_only=*/true, &left));

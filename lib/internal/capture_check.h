@@ -34,8 +34,7 @@ static inline gcap_status_t gcap_refuse_in_capture(const char* operation) {
 
 // Notes an operation that GCAP_CUDA was not given, such as a library's call, after it was done.
 static inline void gcap_note_in_capture(const char* operation, const char* file, int line) {
-  if (!gcap_thread_captures() || gcap_thread_capture_hooks->note == NULL) return;
-  gcap_thread_capture_hooks->note(operation, cudaSuccess, NULL, file, line);
+  gcap_note(operation, cudaSuccess, NULL, file, line);
 }
 
 // --- A stream -------------------------------------------------------------------------------------------------------

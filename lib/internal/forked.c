@@ -1,7 +1,7 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
-// Forks. The handler runs in the child, on the thread that forked, which is the only one there: it sets one
-// thread-local word, so there is nothing to lock.
+// Forks. The handler runs in the child, on the thread that forked, which is the only one there: it sets
+// thread-local words, so there is nothing to lock.
 
 #include "lib/internal/forked.h"
 
@@ -46,7 +46,10 @@ const gcap_capture_hooks_t gcap_forked_hooks = {.fail = ignore_failure,
                                                 .captures = refuse_captures,
                                                 .work = no_work};
 
-static void in_child(void) { gcap_thread_capture_hooks = &gcap_forked_hooks; }
+static void in_child(void) {
+  gcap_thread_capture_hooks = &gcap_forked_hooks;
+  gcap_thread_note = NULL;
+}
 
 static void watch(void) {
   gcap_stay_loaded();

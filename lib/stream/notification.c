@@ -49,8 +49,7 @@ void gcap_notification_destroy(gcap_notification_t* notification) {
 // Tells the scope that this thread has open, if any, which stream took part in its capture: one that was forked to and
 // is not joined at the end is named by what it was given.
 static void tell_ledger(const char* operation, cudaStream_t stream, int line) {
-  const gcap_capture_hooks_t* hooks = gcap_thread_capture_hooks;
-  if (hooks != NULL && hooks->note != NULL) hooks->note(operation, cudaSuccess, stream, __FILE__, line);
+  gcap_note(operation, cudaSuccess, stream, __FILE__, line);
 }
 
 gcap_status_t gcap_notification_record(gcap_notification_t* notification) {

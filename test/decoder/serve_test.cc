@@ -121,7 +121,10 @@ step_counts_t ExpectedRuns(const serve_options_t& options) {
 void ExpectTokensOfTheEagerRun(serve_options_t options) {
   const Decoded captured(options);
   ExpectRuns(captured.report.runs, ExpectedRuns(options));
+  const step_counts_t& runs = captured.report.runs;
+  EXPECT_EQ(runs.holes, options.attends_in_holes ? DECODER_LAYERS * (runs.captured - runs.evicted) : 0);
   options.is_eager = true;
+  options.attends_in_holes = false;
   const Decoded eager(options);
   EXPECT_EQ(eager.report.runs.eager, eager.report.steps);
   EXPECT_EQ(captured.tokens, eager.tokens);
@@ -147,6 +150,14 @@ TEST_F(Serve, EachTokenIsThatOfTheEagerRunWhereGraphsAreEvicted) {
     EXPECT_GT(ExpectedRuns(options).evicted, 2);
     ExpectTokensOfTheEagerRun(options);
   }
+}
+
+TEST_F(Serve, EachTokenIsThatOfTheEagerRunWhereAttentionIsInHoles) {
+  serve_options_t options = DecodeOptions();
+  options.num_threads = 2;
+  options.max_graphs = 2;
+  options.attends_in_holes = true;
+  ExpectTokensOfTheEagerRun(options);
 }
 
 // Each of the two threads has a pool of 256 KiB at most, twice while it moves, and two graphs.

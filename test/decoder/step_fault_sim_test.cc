@@ -15,7 +15,8 @@ namespace {
 // Four steps of one sequence.
 class Steps {
  public:
-  Steps(const model_t* model, const sequence_t& asked) : model_(model), sequence_(asked) {
+  Steps(const model_t* model, const sequence_t& asked, bool attends_in_holes = false)
+      : model_(model), attends_in_holes_(attends_in_holes), sequence_(asked) {
     batch_.max_pages = CACHE_MAX_PAGES;
     batch_join(&batch_, &sequence_);
   }
@@ -26,7 +27,7 @@ class Steps {
 
   // The first step, which is eager.
   gcap_status_t Start() {
-    GCAP_RETURN_IF_ERROR(step_create(model_, &step_));
+    GCAP_RETURN_IF_ERROR(step_create(model_, attends_in_holes_, &step_));
     GCAP_RETURN_IF_ERROR(cache_create(&step_.resources, &cache_));
     return Step();
   }
@@ -52,6 +53,7 @@ class Steps {
   }
 
   const model_t* const model_;
+  const bool attends_in_holes_;
   sequence_t sequence_;
   batch_t batch_ = {};
   step_t step_ = {};
@@ -84,6 +86,17 @@ class StepFaultSim : public DeviceTest {
   }
 
  protected:
+  Walked WalkGraph(bool attends_in_holes) {
+    return WalkFaults([&](Fault& fault) {
+      Steps steps(model_, asked_, attends_in_holes);
+      GCAP_EXPECT_OK(steps.Start());
+      const Outcome outcome = fault.During([&] { return steps.Continue(); });
+      EXPECT_TRUE(outcome.ok() || fault.ComesFirst(outcome)) << fault.function() << ": " << outcome.message;
+      if (!outcome.ok()) return;
+      EXPECT_EQ(steps.tokens(), tokens_) << fault.function();
+    });
+  }
+
   const LogCatcher log_;
   gcap_runtime_t* runtime_ = nullptr;
   model_t* model_ = nullptr;
@@ -104,16 +117,16 @@ TEST_F(StepFaultSim, EachCallOfAnEagerStepFailsOnce) {
 
 // A failed capture is followed by an eager run, so the steps give the right tokens, or say which call failed.
 TEST_F(StepFaultSim, EachCallOfAGraphFailsOnce) {
-  const Walked walked = WalkFaults([&](Fault& fault) {
-    Steps steps(model_, asked_);
-    GCAP_EXPECT_OK(steps.Start());
-    const Outcome outcome = fault.During([&] { return steps.Continue(); });
-    EXPECT_TRUE(outcome.ok() || fault.ComesFirst(outcome)) << fault.function() << ": " << outcome.message;
-    if (!outcome.ok()) return;
-    EXPECT_EQ(steps.tokens(), tokens_) << fault.function();
-  });
+  const Walked walked = WalkGraph(/*attends_in_holes=*/false);
   EXPECT_TRUE(walked.functions.count("cudaGraphLaunch"));
   EXPECT_TRUE(walked.functions.count("cudaGraphInstantiateWithParams"));
+}
+
+// Here also the calls of a replay that come behind its first launch fail.
+TEST_F(StepFaultSim, EachCallOfAGraphWithHolesFailsOnce) {
+  const Walked walked = WalkGraph(/*attends_in_holes=*/true);
+  EXPECT_TRUE(walked.functions.count("cudaGraphLaunch"));
+  EXPECT_TRUE(walked.functions.count("cudaLaunchKernel"));
 }
 
 }  // namespace

@@ -45,7 +45,8 @@ static gcap_status_t draw_outcome(void) {
 }
 
 static gcap_status_t work_in_hole(void* user, const gcap_run_resources_t* resources) {
-  (void)user, (void)resources;
+  (void)user;
+  if (fuzz_world.steps % 5 == 0) fuzz_ok(GCAP_CUDA(cudaStreamSynchronize(resources->cuda_stream)));
   return fuzz_world.steps % 7 == 0 ? GCAP_STATUS(GCAP_UNAVAILABLE, "the hole did not succeed") : NULL;
 }
 
@@ -55,6 +56,7 @@ static void make_hole(const gcap_run_resources_t* resources) {
   gcap_graph_hole_init(&hole);
   hole.name = "fuzz";
   hole.work = work_in_hole;
+  hole.break_where_refused = fuzz_world.steps % 2 == 0;
   fuzz_ok(gcap_graph_hole_issue(resources, &hole));
 }
 

@@ -4,6 +4,7 @@
 
 #include <pthread.h>
 
+#include <atomic>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -114,6 +115,34 @@ TEST_F(GraphHoles, AFunctionMayDoSomethingElseEachTime) {
     expected += static_cast<float>(3 + (round % 2 == 0 ? 0 : round));
     EXPECT_EQ(x_.value(), expected);
   }
+}
+
+TEST_F(GraphHoles, AFunctionForksAllocatesAndWaits) {
+  options_.min_num_runs_before_capture = 1;
+  CreateManager();
+  const RawStream forked;
+  cudaEvent_t event = nullptr;
+  GCAP_EXPECT_CUDA(cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
+  const auto order = [&](cudaStream_t first, cudaStream_t then) -> gcap_status_t {
+    GCAP_RETURN_IF_ERROR(GCAP_CUDA(cudaEventRecord(event, first)));
+    return GCAP_CUDA(cudaStreamWaitEvent(then, event, 0));
+  };
+  hole_.function = [&](const gcap_run_resources_t* resources) -> gcap_status_t {
+    void* block = nullptr;
+    GCAP_RETURN_IF_ERROR(GCAP_CUDA(cudaMalloc(&block, kFloatsBytes)));
+    GCAP_RETURN_IF_ERROR(order(resources->cuda_stream, forked.get()));
+    GCAP_RETURN_IF_ERROR(AddTo(forked.get(), x_.get(), block, 10));
+    GCAP_RETURN_IF_ERROR(order(forked.get(), resources->cuda_stream));
+    GCAP_RETURN_IF_ERROR(AddTo(resources->cuda_stream, block, x_.get(), 100));
+    GCAP_RETURN_IF_ERROR(GCAP_CUDA(cudaStreamSynchronize(resources->cuda_stream)));
+    return GCAP_CUDA(cudaFree(block));
+  };
+  for (const gcap_run_outcome_t outcome : {GCAP_RUN_EAGER, GCAP_RUN_CAPTURED, GCAP_RUN_REPLAYED}) {
+    x_.Fill(0);
+    ExpectRun(AroundHole(), outcome);
+    EXPECT_EQ(x_.value(), 113);
+  }
+  GCAP_EXPECT_CUDA(cudaEventDestroy(event));
 }
 
 // --- What is not executed -------------------------------------------------------------------------------------------
@@ -558,6 +587,37 @@ TEST_F(GraphHoles, NothingElseOfTheManagerRunsInAHole) {
   EXPECT_EQ(x_.value(), 3);
 }
 
+// Segments behind the first one are launched without the manager's mutex.
+TEST_F(GraphHoles, AnotherThreadAsksAndIsRefusedWhileSegmentsAreLaunched) {
+  CaptureAroundHole();
+  const WorkWith plain = [this](const gcap_run_resources_t* resources) { return Add(resources, y_.get(), 1); };
+  ExpectRun(plain, GCAP_RUN_CAPTURED, 4);
+  x_.Fill(0);
+  y_.Fill(0);
+  constexpr int kReplays = 100;
+  std::atomic<bool> is_done(false);
+  int others = 0;
+  std::thread other([&] {
+    while (!is_done) {
+      EXPECT_EQ(Info(kId).holes, 1u);
+      const Outcome replayed(Replay(manager_, 4, /*synchronize=*/false));
+      EXPECT_TRUE(replayed.ok() || replayed.Names("graph id 3 is being launched, and is in a hole"))
+          << replayed.message;
+      others += replayed.ok();
+    }
+  });
+  for (int i = 0; i < kReplays; ++i) {
+    const Outcome replayed = ReplayId();
+    EXPECT_TRUE(replayed.ok()) << replayed.message;
+  }
+  is_done = true;
+  other.join();
+  stream_->Synchronize();
+  EXPECT_EQ(x_.value(), 3 * kReplays);
+  EXPECT_EQ(y_.value(), others);
+  EXPECT_EQ(Info(kId).replays, kReplays + 1u);
+}
+
 TEST_F(GraphHoles, AReplayWaitsForNoRunOfAnotherThread) {
   CaptureAroundHole();
   std::thread([&] { EXPECT_EQ(Begin(GCAP_GRAPH_ID_NONE), GCAP_GRAPH_RUN_EAGER); }).join();
@@ -658,6 +718,29 @@ TEST_F(GraphHoles, MemoryThatAFunctionFreedIsFoundBehindIt) {
   EXPECT_TRUE(result_.was_issued);
   stream_->Synchronize();
   EXPECT_EQ(x_.value(), 1) << "the first segment alone";
+}
+
+TEST_F(GraphHoles, OneAuditLooksAtAllSegments) {
+  options_.audit = GCAP_GRAPH_AUDIT_ON_DEMAND;
+  CreateManager();
+  void* freed[2] = {};
+  for (void*& memory : freed) GCAP_EXPECT_CUDA(cudaMalloc(&memory, kFloatsBytes));
+  const WorkWith work = [&](const gcap_run_resources_t* resources) -> gcap_status_t {
+    for (void* memory : freed) {
+      GCAP_RETURN_IF_ERROR(AddTo(resources->cuda_stream, x_.get(), memory, 0));
+      GCAP_RETURN_IF_ERROR(hole_.Issue(resources));
+    }
+    return nullptr;
+  };
+  ExpectRun(work, GCAP_RUN_CAPTURED);
+  size_t findings = 0;
+  for (size_t count = 0; count <= 2; ++count) {
+    if (count > 0) {
+      GCAP_EXPECT_CUDA(cudaFree(freed[count - 1]));
+    }
+    GCAP_EXPECT_OK(gcap_graph_manager_audit(manager_, kId, nullptr, nullptr, &findings));
+    EXPECT_EQ(findings, count);
+  }
 }
 
 TEST_F(GraphHoles, ARecaptureMakesNewExecutables) {

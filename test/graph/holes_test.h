@@ -19,6 +19,7 @@ struct Hole {
   WorkWith function = [](const gcap_run_resources_t*) -> gcap_status_t { return nullptr; };
   int calls = 0;
   const char* name = "hole";
+  bool break_where_refused = false;
 
   static gcap_status_t Call(void* user, const gcap_run_resources_t* resources) {
     Hole* hole = static_cast<Hole*>(user);
@@ -31,6 +32,7 @@ struct Hole {
     hole.name = name;
     hole.work = Call;
     hole.user = this;
+    hole.break_where_refused = break_where_refused;
     return gcap_graph_hole_issue(resources, &hole);
   }
 };

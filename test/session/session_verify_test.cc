@@ -93,6 +93,22 @@ TEST_F(SessionVerify, ATensorThatTheGraphDoesNotKnowIsToldByItsName) {
   EXPECT_FALSE(report_.is_verified) << "the id cools down";
 }
 
+TEST_F(SessionVerify, TheNodeThatKnowsAnotherTensorIsFound) {
+  DeviceFloats x(kContent), y(Floats(6)), other(Floats(6));
+  ChainRig rig;
+  GCAP_ASSERT_OK(rig.Create(Options()));
+  verify_.bisect = true;
+  for (int i = 0; i < 3; ++i) GCAP_ASSERT_OK(Run(rig, Verified(), x, y));
+  EXPECT_TRUE(report_.is_verified);
+  const LogCatcher log;
+  GCAP_EXPECT_FAILS(Run(rig, Verified(), x, other), GCAP_REPLAY_DIFFERS, "stale pointer: node ");
+  EXPECT_EQ(report_.fault, GCAP_GRAPH_FAULT_STALE_POINTER);
+  EXPECT_NE(report_.step, SIZE_MAX);
+  EXPECT_EQ(other.Get(), ChainOf(kContent)) << "what the work left";
+  for (int i = 0; i < 4; ++i) GCAP_ASSERT_OK(Run(rig, Verified(), x, other));
+  EXPECT_TRUE(report_.is_verified) << "captured anew";
+}
+
 TEST_F(SessionVerify, WhatTheCallerListsSaysHowATensorIsCompared) {
   DeviceFloats x(kContent), y(Floats(6)), other(Floats(6)), state(Floats(6));
   ChainRig rig;

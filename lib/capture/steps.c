@@ -1,0 +1,124 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// Steps. A capture learns which nodes a call made by the number of nodes behind it: nodes are only ever added while a
+// stream captures, so those of a step are a range. The questions bypass GCAP_CUDA, which would note them.
+//
+// An observer is one word a thread, beside the word that says who hears of calls: a scope takes that word while it is
+// open and gives it back. Nothing is shared, so nothing is locked.
+
+#include "lib/capture/steps.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "gcap/status.h"
+#include "lib/base/capture_hooks.h"
+#include "lib/internal/grow.h"
+#include "lib/internal/text.h"
+
+void gcap_capture_steps_free(gcap_capture_steps_t* steps) {
+  free(steps->items);
+  *steps = (gcap_capture_steps_t){0};
+}
+
+gcap_status_t gcap_capture_steps_copy(const gcap_capture_steps_t* steps, gcap_capture_steps_t* out_copy) {
+  *out_copy = (gcap_capture_steps_t){0};
+  gcap_capture_step_t* items = calloc(steps->count + 1, sizeof(*items));
+  if (items == NULL) return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory for %zu steps", steps->count);
+  if (steps->count != 0) memcpy(items, steps->items, steps->count * sizeof(*items));
+  *out_copy = *steps;
+  out_copy->items = items;
+  out_copy->room = steps->count + 1;
+  return NULL;
+}
+
+// --- The steps of a capture -----------------------------------------------------------------------------------------
+
+static void copy_file(char* to, const char* file) {
+  const size_t length = strlen(file);
+  const bool fits = length < GCAP_CAPTURE_STEP_FILE_BYTES;
+  const char* end = fits ? file : file + length - (GCAP_CAPTURE_STEP_FILE_BYTES - sizeof("..."));
+  snprintf(to, GCAP_CAPTURE_STEP_FILE_BYTES, "%s%s", fits ? "" : "...", end);
+}
+
+void gcap_capture_step_write(gcap_capture_step_t* step, const char* operation, const char* file) {
+  gcap_text_t text;
+  gcap_text_init(&text, step->operation, sizeof(step->operation));
+  gcap_text_add(&text, "%s", operation);
+  copy_file(step->file, file);
+}
+
+// Adds a step, behind which its segment has so many nodes.
+static void add(gcap_capture_steps_t* steps, const char* operation, const char* file, gcap_capture_step_t step,
+                size_t nodes) {
+  if (steps->is_cut) return;
+  steps->is_cut = steps->count == GCAP_CAPTURE_MAX_STEPS ||
+                  !gcap_grow(&steps->items, &steps->room, steps->count + 1, sizeof(*steps->items));
+  if (steps->is_cut) return;
+  gcap_capture_step_write(&step, operation, file);
+  step.segment = steps->segment;
+  step.first_node = steps->nodes;
+  step.num_nodes = nodes - steps->nodes;
+  steps->nodes = nodes;
+  steps->items[steps->count++] = step;
+}
+
+void gcap_capture_steps_add(gcap_capture_steps_t* steps, cudaStream_t origin, const char* operation,
+                            cudaStream_t stream, const char* file, int line) {
+  if (steps->is_cut) return;
+  enum cudaStreamCaptureStatus state = cudaStreamCaptureStatusNone;
+  cudaGraph_t graph = NULL;
+  size_t nodes = 0;
+  cudaError_t error = cudaStreamGetCaptureInfo(origin, &state, NULL, &graph, NULL, NULL, NULL);
+  if (error == cudaSuccess && state != cudaStreamCaptureStatusActive) return;  // there will be no graph
+  if (error == cudaSuccess) error = cudaGraphGetNodes(graph, NULL, &nodes);
+  if (error == cudaSuccess) {
+    add(steps, operation, file, (gcap_capture_step_t){.line = line, .stream = stream}, nodes);
+    return;
+  }
+  steps->is_cut = true;  // the failure is noted, too
+  // Making the status sets the latch: of a capture whose state is not known nothing is promised.
+  gcap_status_ignore(gcap_status_from_cuda(error, "cudaGraphGetNodes(graph, NULL, &nodes)", __FILE__, __LINE__));
+}
+
+gcap_status_t gcap_capture_steps_end_segment(gcap_capture_steps_t* steps, cudaGraph_t graph, cudaStream_t origin,
+                                             const char* hole) {
+  size_t nodes = 0;
+  GCAP_RETURN_IF_ERROR(GCAP_CUDA(cudaGraphGetNodes(graph, NULL, &nodes)));
+  char name[GCAP_CAPTURE_STEP_TEXT_BYTES] = "work behind the last noted call";
+  gcap_capture_step_t step = {.kind = GCAP_CAPTURE_STEP_END, .stream = origin};
+  if (hole != NULL) step.kind = GCAP_CAPTURE_STEP_HOLE;
+  if (hole != NULL) snprintf(name, sizeof(name), GCAP_CAPTURE_HOLE_STEP, hole);
+  if (hole != NULL || nodes != steps->nodes) add(steps, name, "", step, nodes);
+  ++steps->segment;
+  steps->nodes = 0;
+  return NULL;
+}
+
+// --- The steps of an eager run --------------------------------------------------------------------------------------
+
+static GCAP_THREAD_LOCAL gcap_step_observer_t* thread_observer;
+
+static void hear(const char* operation, cudaError_t answer, cudaStream_t stream, const char* file, int line) {
+  (void)answer;
+  gcap_step_observer_t* observer = gcap_observe_steps(NULL);
+  observer->hear(observer->user, observer->num_steps++, operation, file, line, stream);
+  gcap_observe_steps(observer);
+}
+
+gcap_step_observer_t* gcap_observe_steps(gcap_step_observer_t* observer) {
+  gcap_step_observer_t* before = thread_observer;
+  thread_observer = observer;
+  if (!gcap_thread_captures()) gcap_observe_again();
+  return before;
+}
+
+void gcap_observe_again(void) { gcap_thread_note = thread_observer != NULL ? hear : NULL; }
+
+void gcap_observe_hole(const char* name, cudaStream_t stream) {
+  if (gcap_thread_note != hear) return;
+  char operation[GCAP_CAPTURE_STEP_TEXT_BYTES];
+  snprintf(operation, sizeof(operation), GCAP_CAPTURE_HOLE_STEP, name);
+  hear(operation, cudaSuccess, stream, "", 0);
+}
