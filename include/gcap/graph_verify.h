@@ -12,13 +12,13 @@
 //
 // Only whole runs can be verified (gcap_graph_manager_run, gcap_runtime_run, a session's run), since the work is
 // needed. A run whose id has no graph for it, and one with capture_only, is what it would be without `verify`, and
-// gcap_graph_verify_report_t.is_verified is false. So is an outcome that is not REPLAYED.
+// gcap_graph_verify_report_t.is_verified is false. gcap_run_result_t has the outcome REPLAYED of a verified run without
+// a difference, and NOT_DONE, with was_issued, of one with a difference.
 //
 // What is copied and put back:
 //   - the buffers of the run (gcap_run_t.buffers), and those of `buffers` below. They may share bytes, as outputs that
 //     overlap inputs do: each byte is copied once, and each buffer is compared as it says;
-//   - the scratch that the graph keeps (scratch.h). It is the replay's alone, and not compared: the eager run has
-//   other;
+//   - the scratch that the graph keeps (scratch.h), which is not compared: the eager run has other scratch;
 //   - what `save` and `restore` care for.
 // Both get the same values (gcap_graph_buffers_t.values). What is not put back:
 //   - memory that nobody named. If the work changes such memory, as an accumulator, the run changes it twice, and the

@@ -310,9 +310,7 @@ static gcap_status_t verify(verification_t* v, gcap_run_result_t* result, bool* 
   gcap_status_t status = gcap_synchronize_stream(v->stream);
   if (status == NULL) status = put_back(v);
   if (status == NULL) status = issue_work(v);
-  if (status == NULL) status = judge(v, out_report);
-  if (status != NULL) result->outcome = GCAP_RUN_NOT_DONE;
-  return status;
+  return status == NULL ? judge(v, out_report) : status;
 }
 
 gcap_status_t gcap_graph_verify_replay(const gcap_run_steps_t* steps, gcap_run_result_t* result, bool* out_replayed) {
@@ -323,6 +321,7 @@ gcap_status_t gcap_graph_verify_replay(const gcap_run_steps_t* steps, gcap_run_r
   gcap_graph_verify_report_init(&found);
   gcap_status_t status = verify(&v, result, out_replayed, &found);
   status = gcap_status_join(status, end(&v));
+  if (status != NULL) result->outcome = GCAP_RUN_NOT_DONE;
   gcap_graph_verify_give_report(steps->verified->verify, &found);
   return status;
 }
