@@ -29,6 +29,7 @@ typedef struct gcap_doctor_event_thread {
 // A C frame has a module, a Python frame has none.
 typedef struct gcap_doctor_event_frame {
   const char* module;    // a path; NULL for a Python frame
+  const char* build;     // the module's build id; "" if it has none, NULL if the source does not tell
   uint64_t offset;       // of the return address in the module
   const char* function;  // "" if it is not known
   const char* file;      // NULL if it is not known
@@ -141,6 +142,7 @@ typedef struct gcap_doctor_recording {
   const char* source;                         // "events", "simulator log"
   uint64_t pid, unix_seconds, driver, cupti;  // 0 if not told
   bool ended;                                 // the program ended in order
+  bool reached_limit;                         // the recorder's: what came later is missing
   gcap_doctor_event_thread_t* threads;
   gcap_doctor_event_frame_t* frames;
   gcap_doctor_event_stack_t* stacks;

@@ -9,7 +9,6 @@
 
 #include "lib/capture/capture_internal.h"
 #include "lib/capture/escaped.h"
-#include "lib/capture/steps.h"
 #include "lib/capture/unjoined.h"
 
 bool gcap_capture_is_in_attempt(void) {
@@ -36,9 +35,9 @@ gcap_status_t gcap_capture_attempt_begin(gcap_capture_t* capture, const char* na
   for (size_t i = 0; i < capture->members.count; ++i) {
     capture->members.items[i].was_unjoined = capture->members.items[i].unjoined;
   }
-  *attempt = (gcap_capture_attempt_t){.capture = capture, .work_steps = capture->work_steps};
-  capture->attempt = attempt;
+  *attempt = (gcap_capture_attempt_t){.capture = capture, .steps = capture->work_steps};
   capture->work_steps = NULL;
+  capture->attempt = attempt;
   return NULL;
 }
 
@@ -49,22 +48,22 @@ static gcap_status_t check_joined(gcap_capture_t* capture) {
   return GCAP_STATUS(GCAP_FAILED_PRECONDITION, "the function left work of other streams unjoined: %s", chars);
 }
 
-// One step, as an eager run has it (gcap_observe_hole).
-static void add_step(gcap_capture_t* capture, gcap_capture_steps_t* steps, const char* name) {
-  capture->work_steps = steps;
-  if (steps == NULL) return;
+// Of a capture that is broken the steps take no more.
+static void note_step(const gcap_capture_t* capture, const char* name) {
+  if (capture->work_steps == NULL) return;
   char operation[GCAP_CAPTURE_STEP_TEXT_BYTES];
   snprintf(operation, sizeof(operation), GCAP_CAPTURE_HOLE_STEP, name);
-  gcap_capture_steps_add(steps, capture->stream, operation, capture->stream, /*file=*/"", /*line=*/0);
+  gcap_capture_steps_add(capture->work_steps, capture->stream, operation, capture->stream, "", 0);
 }
 
 gcap_status_t gcap_capture_attempt_end(gcap_capture_attempt_t* attempt, const char* name) {
   if (attempt->is_over) return GCAP_STATUS(GCAP_CAPTURE_INVALIDATED, "the function closed the capture of the run");
   gcap_capture_t* capture = attempt->capture;
   capture->attempt = NULL;
+  capture->work_steps = attempt->steps;
+  note_step(capture, name);
   gcap_status_t latched = gcap_capture_check_intact(capture, name);
   gcap_status_t broken = check_active(capture);
-  add_step(capture, attempt->work_steps, name);
   // What broke the capture was latched before the break was seen, if a call said so.
   if (gcap_status_code(broken) == GCAP_CAPTURE_INVALIDATED && latched != NULL) {
     gcap_status_free(broken);

@@ -66,9 +66,9 @@ gcap_status_t gcap_capture_split(gcap_capture_t* capture, const char* name, cuda
 // A part of the work that a capture may refuse, and that is looked at behind it. While one is open gcap_capture_begin
 // is refused on the scope's thread: it would abort the scope.
 typedef struct gcap_capture_attempt {
-  gcap_capture_t* capture;                // NULL: not begun
-  struct gcap_capture_steps* work_steps;  // of the capture, which hears of the part as one step; NULL: nobody asked
-  bool is_over;                           // the part closed the scope, which is gone
+  gcap_capture_t* capture;           // NULL: not begun
+  bool is_over;                      // the part closed the scope, which is gone
+  struct gcap_capture_steps* steps;  // of the scope: the part is one step, as where it is called between two graphs
 } gcap_capture_attempt_t;
 
 // Begins an attempt, which stays where it is until its end. `name`: of the hole, for messages.

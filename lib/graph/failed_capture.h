@@ -7,9 +7,9 @@
 #include "lib/graph/manager.h"
 
 // Notes for the open run that the capture, or the rehearsal, failed at a step that is a hole from the next one on, and
-// tells the log. `why` NULL, another reason, or no host memory: nothing. Without the mutex, since it calls back, while
-// the run is busy and the slot CAPTURING.
-void gcap_graph_learn_refused(gcap_graph_open_run_t* run, const gcap_graph_slot_t* slot, gcap_status_t why);
+// tells the log. False, and nothing: `why` is NULL, or another reason, or there is no host memory. Without the mutex,
+// since it calls back, while the run is busy and the slot CAPTURING.
+bool gcap_graph_learn_refused(gcap_graph_open_run_t* run, const gcap_graph_slot_t* slot, gcap_status_t why);
 
 // Lets the id of the open run remember what that run has learned; nothing, if it has learned nothing. With the mutex,
 // as the next one.

@@ -30,18 +30,13 @@ static bool is_refusal(gcap_status_t failure) {
   }
 }
 
-static bool is_no_refusal(gcap_status_t returned) {
-  const gcap_code_t code = gcap_status_code(returned);
-  return code == GCAP_CANCELLED || code == GCAP_DEVICE_LOST;
-}
-
 // Ends the attempt of a function that returned this. Gives what the function did to the capture.
 static gcap_status_t settle(attempt_t* attempt, gcap_status_t returned) {
   const bool is_over = attempt->scope.is_over;
   gcap_status_t broken = gcap_capture_attempt_end(&attempt->scope, attempt->name);
   attempt->scope.capture = NULL;
   if (is_over) return broken;
-  attempt->list->is_refused = (is_refusal(broken) || is_refusal(returned)) && !is_no_refusal(returned);
+  attempt->list->is_refused = is_refusal(broken) || is_refusal(returned);
   return broken;
 }
 
@@ -63,7 +58,7 @@ gcap_status_t gcap_graph_hole_try(gcap_capture_t* capture, const gcap_graph_hole
   gcap_status_t broken = settle(&attempt, returned);
   gcap_status_t status = returned != NULL ? returned : broken;
   if (returned != NULL) gcap_status_free(broken);  // what was returned tells
-  return gcap_status_annotate(status, gcap_status_code(status), "hole '%s'", hole->name);
+  return gcap_graph_hole_name(status, hole->name);
 }
 
 gcap_status_t gcap_graph_refuse_in_attempt(const char* operation) {

@@ -48,10 +48,7 @@ static gcap_status_t call_now(const gcap_run_resources_t* resources, const gcap_
   gcap_step_observer_t* observer = gcap_observe_steps(NULL);  // the hole is one step, as in a capture
   gcap_status_t status = gcap_check_stream_not_capturing(
       resources->cuda_stream, "hole '%s', on a thread that has no run which captures it", hole->name);
-  if (status == NULL) {
-    status = gcap_graph_hole_call(&made, resources);
-    status = gcap_status_annotate(status, gcap_status_code(status), "hole '%s'", hole->name);
-  }
+  if (status == NULL) status = gcap_graph_hole_name(gcap_graph_hole_call(&made, resources), hole->name);
   gcap_observe_steps(observer);
   gcap_observe_hole(hole->name, resources->cuda_stream);
   return status;

@@ -71,6 +71,10 @@ gcap_status_t gcap_graph_hole_try(gcap_capture_t* capture, const gcap_graph_hole
 // FAILED_PRECONDITION while this thread is in such a call; else NULL.
 gcap_status_t gcap_graph_refuse_in_attempt(const char* operation) GCAP_NODISCARD;
 
+// Names the hole in a failure of its function. NULL is fine.
+static inline gcap_status_t gcap_graph_hole_name(gcap_status_t status, const char* name) {
+  return gcap_status_annotate(status, gcap_status_code(status), "hole '%s'", name);
+}
 // Calls the function of a hole with these resources.
 gcap_status_t gcap_graph_hole_call(const gcap_graph_made_hole_t* made, const gcap_run_resources_t* resources);
 

@@ -603,7 +603,7 @@ static gcap_status_t finish_capture(gcap_graph_manager_t* manager, gcap_status_t
   note_left(run, result);
   gcap_status_t status = gcap_capture_end(run->capture, &source, &retained);
   const uint64_t capture_ns = gcap_now_ns() - run->begin_ns;
-  if (!run->is_left) gcap_graph_learn_refused(run, slot, status);
+  (void)gcap_graph_learn_refused(run, slot, status);
   if (status == NULL) status = gcap_graph_captured_build(manager, slot, run, source, retained, &build);
   pthread_mutex_lock(&manager->mutex);
   slot->info.capture_ns = capture_ns;
@@ -661,8 +661,7 @@ static gcap_status_t keep_rehearsed(gcap_graph_open_run_t* run, gcap_status_t ru
   return status;
 }
 
-// A rehearsal that failed without memory behind its addresses is done again with it; one that failed at a step which is
-// a hole from now on, with the hole.
+// A rehearsal that failed is done again: with memory behind its addresses, or with a hole where a step was refused.
 static gcap_status_t finish_rehearsal(gcap_graph_manager_t* manager, gcap_status_t run_status,
                                       gcap_run_result_t* result) {
   gcap_graph_open_run_t* run = &manager->run;
@@ -670,8 +669,7 @@ static gcap_status_t finish_rehearsal(gcap_graph_manager_t* manager, gcap_status
   pthread_mutex_unlock(&manager->mutex);
   gcap_status_t status = keep_rehearsed(run, run_status, result);
   const bool is_last = run->moving->needs_memory || run->is_undecided || run->is_left;
-  if (is_last && !run->is_left) gcap_graph_learn_refused(run, slot, status);
-  const bool has_learned = run->learned != NULL;
+  const bool has_learned = is_last && gcap_graph_learn_refused(run, slot, status);
   if (has_learned) gcap_graph_moving_forget_rehearsals(run->moving);
   if (status != NULL && !is_last) {
     gcap_log(GCAP_LOG_INFO, "graph id %d is rehearsed again, with memory: %s", run->id, gcap_status_message(status));
@@ -704,7 +702,7 @@ static gcap_status_t fail_lost_capture(gcap_graph_manager_t* manager) {
       GCAP_STATUS(GCAP_CAPTURE_INVALIDATED, "the capture of graph id %d was ended behind the manager's back", id);
   gcap_graph_slot_t* slot = gcap_graph_find_slot(manager, id);
   pthread_mutex_unlock(&manager->mutex);
-  gcap_graph_learn_refused(&manager->run, slot, status);
+  (void)gcap_graph_learn_refused(&manager->run, slot, status);
   pthread_mutex_lock(&manager->mutex);
   gcap_graph_capture_failed(manager, slot, status);
   return status;

@@ -173,6 +173,32 @@ TEST_F(GraphPrefix, OfForkedStreamsGoesByTheOrderOfTheCalls) {
   EXPECT_EQ(kernel, 4u);
 }
 
+// An eager run does not know whether a capture refuses the step: so it is one step in both.
+TEST_F(GraphPrefix, AStepThatACaptureMayRefuseIsOneStep) {
+  const Floats x(1);
+  Hole hole;
+  hole.break_where_refused = true;
+  hole.function = [&](const gcap_run_resources_t* resources) -> gcap_status_t {
+    GCAP_RETURN_IF_ERROR(Add(resources, x.get(), 10));
+    return Add(resources, x.get(), 20);
+  };
+  const WorkWith work = [&](const gcap_run_resources_t* resources) -> gcap_status_t {
+    GCAP_RETURN_IF_ERROR(Add(resources, x.get(), 1));
+    GCAP_RETURN_IF_ERROR(hole.Issue(resources));
+    return Add(resources, x.get(), 100);
+  };
+  Capture(RunBy(), work);
+  EXPECT_EQ(Info(kId).holes, 0u);
+  ASSERT_EQ(steps_.count, 3u);
+  EXPECT_EQ(steps_.items[1].num_nodes, 2u);
+  x.Fill(1);
+  const std::vector<Seen> eager = RunEagerly(ResourcesOf(), x.get(), work);
+  ASSERT_EQ(eager.size(), 3u);
+  EXPECT_EQ(eager[1].value, 32);
+  ExpectBeginnings(RunBy(), x, 1, eager);
+  ExpectReplayIsWhole(x, 0, 131);
+}
+
 TEST_F(GraphPrefix, WithHolesLaunchesWholeSegmentsAndCallsTheFunctionsBefore) {
   const Floats x(1);
   Hole first, second;

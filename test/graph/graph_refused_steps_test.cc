@@ -438,7 +438,7 @@ TEST_F(GraphRefusedSteps, ABreakBeforeTheStepIsNotTheSteps) {
     if (breaks) (void)cudaStreamSynchronize(resources->cuda_stream);
     if (breaks) (void)cudaGetLastError();
     breaks = false;
-    return AroundStep()(resources);
+    return step_.Issue(resources);
   };
   for (const uint32_t calls : {options_.capture.ledger_calls, 0u}) {
     SCOPED_TRACE(calls);

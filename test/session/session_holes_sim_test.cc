@@ -39,7 +39,7 @@ uint64_t WalkRun(int runs_before, bool synchronize, gcap_bindings_t bindings) {
       GCAP_EXPECT_OK(gcap_session_release_captured_graph(rig.session, 0));
       for (int run = 0; run < runs_before; ++run) rig.ExpectRightRun(&x, &y, static_cast<float>(run), options);
     }
-    x.Set(Counted(5));
+    x.Set(CountedFrom(5));
     y.Set(Floats(6, 77.0f));
     const int computes = rig.host.computes;
     const Outcome outcome = fault.During([&] { return rig.Run(x.get(), y.get(), options); });
@@ -48,7 +48,7 @@ uint64_t WalkRun(int runs_before, bool synchronize, gcap_bindings_t bindings) {
     EXPECT_EQ(cudaDeviceSynchronize(), cudaSuccess);  // a run whose wait failed may still go on
     EXPECT_LE(rig.host.computes, computes + 1) << "at most once, however it was done";
     if (outcome.ok()) {
-      EXPECT_EQ(y.Get(), Rotated(Rotated(Negated(Rotated(Counted(5))))));
+      EXPECT_EQ(y.Get(), Rotated(Rotated(Negated(Rotated(CountedFrom(5))))));
       EXPECT_EQ(rig.host.computes, computes + 1);
     }
     GCAP_EXPECT_OK(gcap_scratch_validate(gcap_runtime_scratch(rig.device->runtime())));
@@ -113,7 +113,7 @@ TEST(SessionHolesHeap, NewShapesArePlannedWholeOrNotAtAll) {
   m.Node("Rotate", "second", {b}, {y});
   HolesRig rig(std::move(m));
   GCAP_ASSERT_OK(rig.Create());
-  DeviceFloats in(Counted(1)), out(Floats(6));
+  DeviceFloats in(CountedFrom(1)), out(Floats(6));
   int skip = 0;
   for (; rig.device->live_kernels() == 0; ++skip) {  // then there is a plan, and the run has failed behind it
     SCOPED_TRACE(skip);
@@ -125,7 +125,7 @@ TEST(SessionHolesHeap, NewShapesArePlannedWholeOrNotAtAll) {
   }
   EXPECT_GE(skip, 10);
   for (int run = 0; run < 3; ++run) GCAP_ASSERT_OK(rig.Run(in.get(), out.get()));
-  EXPECT_EQ(out.Get(), Rotated(Negated(Rotated(Counted(1)))));
+  EXPECT_EQ(out.Get(), Rotated(Negated(Rotated(CountedFrom(1)))));
   EXPECT_EQ(rig.device->Info(0).holes, 1u);
 }
 
@@ -272,7 +272,7 @@ class SessionHolesDrawn : public ::testing::TestWithParam<int> {
     gcap_run_options_t options = RunOptions(may_move ? static_cast<int>(Below(draws, 3)) : 0, Below(draws, 2) == 0);
     options.bindings = static_cast<gcap_bindings_t>(options.graph_id);
     const size_t place = options.graph_id == 0 ? 0 : Below(draws, 2);
-    const Floats content = Counted(static_cast<float>(10 * run));
+    const Floats content = CountedFrom(static_cast<float>(10 * run));
     x->Set(place, content);
     std::vector<gcap_tensor_t> tensors;
     for (const auto& output : outputs) {

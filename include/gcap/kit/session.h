@@ -26,6 +26,9 @@ typedef struct gcap_session_options {
   // Of a model with symbols: how many sets of shapes are remembered that no graph id is bound to. The one used longest
   // ago is forgotten first. Default 16.
   size_t max_shapes_without_id;
+  // True: as if the policy of the EP that captures were GCAP_GRAPH_ALLOW_HOLES (ep.h), for an application that takes
+  // the EP as it is. Default false.
+  bool allow_holes;
 } gcap_session_options_t;
 
 // Sets the size and the defaults.
@@ -44,8 +47,8 @@ static inline void gcap_session_options_init(gcap_session_options_t* options) {
 //           nodes; under ALLOW_CPU_FOR_SHAPES an EP that runs on the host may have nodes that compute shapes, nothing
 //           is copied between EPs, and the EP has at least one node. Under both, no node reads on the host what a run
 //           binds, and no kernel is not_capturable. Of a model with symbols, the kernels are made when shapes are new.
-// Holes:    under ALLOW_HOLES, nodes of an EP that runs on the host, copies between the two EPs, and nodes whose
-// kernels
+// Holes:    under ALLOW_HOLES, or with the option allow_holes, nodes of an EP that runs on the host, copies between the
+// two EPs, and nodes whose kernels
 //           are not_capturable are in holes (gcap/graph_holes.h): such steps that follow one another are one hole, which
 //           each replay runs between two launches. At least one node is in none. Memory of the device that crosses a
 //           hole is scratch of the graph, and memory of the host is the graph's. A node that is captured must not read
