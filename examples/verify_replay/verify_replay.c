@@ -3,8 +3,9 @@
 // A captured graph repeats the arguments of its capture. A step that adds `weight` times an input to a sum is captured;
 // then the weight changes, and then the input is another block. Each replay would be wrong, and nothing would say so.
 // Here each replay is compared with its work: gcap keeps what the replay left, puts back what was there, issues the
-// work eagerly, and compares. The run fails, names the buffer, and leaves what the work computed. Last, input and
-// weight are named to gcap, and each replay has its own. The program prints:
+// work eagerly, and compares. The run fails, names the buffer, and leaves what the work computed; and gcap looks for the
+// first call behind which the two differ, and for what is wrong with its node. Last, input and weight are named to gcap,
+// and each replay has its own. The program prints:
 //
 //     weight 0.5, input 1: an eager run, the sum is 0.5
 //     weight 0.5, input 1: a capture, the sum is 1
@@ -12,10 +13,12 @@
 //     weight 2, input 1: REPLAY_DIFFERS, the sum is 3.5
 //       buffer 1 'sum' differs first in element 0 (f32)
 //       the replay has 2, the work 3.5
+//       the first wrong step is 0, node 0 of the graph: a frozen value
 //     weight 2, input 1: a capture, the sum is 5.5
 //     weight 2, input 10: REPLAY_DIFFERS, the sum is 25.5
 //       buffer 1 'sum' differs first in element 0 (f32)
 //       the replay has 7.5, the work 25.5
+//       the first wrong step is 0, node 0 of the graph: a stale pointer
 //     input and weight are named:
 //     weight 1, input 1: an eager run, the sum is 26.5
 //     weight 0.5, input 10: a capture, the sum is 31.5
@@ -82,6 +85,7 @@ static gcap_status_t run_verified(engine_t* engine, int id, gcap_run_result_t* r
   verify.num_buffers = NUM_BUFFERS;
   verify.each = 1;  // in production: each 1,000th, or `first` after each capture
   verify.report = report;
+  verify.bisect = true;
 
   const gcap_graph_buffer_t items[NUM_BUFFERS] = {
       [INPUT] = {"input", engine->input, BYTES, 0}, [SUM] = {"sum", engine->sum, BYTES, 0}};
@@ -138,6 +142,14 @@ static void print_difference(const char* message) {
   printf("  %.*s\n  %.*s\n", (int)(values - buffer) - 2, buffer, (int)(end - values), values);
 }
 
+// What the message says in words, with the call, its file and line, and both arguments.
+static void print_step(const gcap_graph_verify_report_t* report) {
+  const char* fault = "nothing that is seen";
+  if (report->fault == GCAP_GRAPH_FAULT_FROZEN_VALUE) fault = "a frozen value";
+  if (report->fault == GCAP_GRAPH_FAULT_STALE_POINTER) fault = "a stale pointer";
+  printf("  the first wrong step is %zu, node %zu of the graph: %s\n", report->step, report->node, fault);
+}
+
 static gcap_status_t show_step(engine_t* engine, int id, float weight, float* input) {
   engine->weight = weight;
   engine->input = input;
@@ -151,6 +163,7 @@ static gcap_status_t show_step(engine_t* engine, int id, float weight, float* in
     printf("%s, ", gcap_code_name(gcap_status_code(status)));
     gcap_status_t printed = print_sum(engine);
     print_difference(gcap_status_message(status));
+    print_step(&report);
     gcap_status_free(status);
     return printed;
   }
