@@ -17,7 +17,10 @@
 // What is copied and put back:
 //   - the buffers of the run (gcap_run_t.buffers), and those of `buffers` below. They may share bytes, as outputs that
 //     overlap inputs do: each byte is copied once, and each buffer is compared as it says;
-//   - the scratch that the graph keeps (scratch.h). It is the replay's alone, and not compared: the eager run has other;
+//   - the scratch that the graph keeps (scratch.h). It is the replay's alone, and not compared: the eager run has
+//   other;
+//   - taps (graph_taps.h), which are compared before all buffers: byte by byte, or with the type and the tolerance of a
+//     listed buffer whose name is the label. The work's taps take the place of the replay's;
 //   - what `save` and `restore` care for.
 // Both get the same values (gcap_graph_buffers_t.values). What is not put back:
 //   - memory that nobody named. If the work changes such memory, as an accumulator, the run changes it twice, and the
@@ -74,11 +77,15 @@ typedef struct gcap_graph_verify_report {
   double largest_difference;  // of two numbers, among those
   size_t nan_buffer;          // the first buffer with a NaN of the replay where the work has none; SIZE_MAX: none
   size_t nan_element;         // the first such element
+  // The first tap that differs (graph_taps.h), among those of the work in its order; SIZE_MAX: none does. Then `buffer`
+  // is SIZE_MAX, and `element` and its values are of the tap.
+  size_t tap;
 } gcap_graph_verify_report_t;
 
 // Says how large the struct is, and that nothing was verified. Every run that has the report does so too.
 static inline void gcap_graph_verify_report_init(gcap_graph_verify_report_t* report) {
-  const gcap_graph_verify_report_t nothing = {sizeof(*report), false, 0, SIZE_MAX, 0, 0, 0, 0, 0, SIZE_MAX, 0};
+  const gcap_graph_verify_report_t nothing = {sizeof(*report), false, 0,       SIZE_MAX, 0, 0, 0, 0, 0,
+                                              SIZE_MAX,        0,     SIZE_MAX};
   *report = nothing;
 }
 
