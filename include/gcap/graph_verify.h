@@ -7,8 +7,8 @@
 // then have what the eager run left, whatever the comparison says.
 //
 // If a buffer differs, the run fails with GCAP_REPLAY_DIFFERS. The message names the graph, the buffer, the first
-// element that differs, and both values; it tells how many elements differ, the largest difference, and where the first
-// NaN came in. The id then cools down as after a failed capture, so the graph is not launched again.
+// element that differs, and both values; the number of elements that differ, the largest difference, and the first NaN
+// that came in. The id then cools down as after a failed capture, so the graph is not launched again.
 //
 // Only whole runs can be verified (gcap_graph_manager_run, gcap_runtime_run, a session's run), since the work is
 // needed. A run whose id has no graph for it, and one with capture_only, is what it would be without `verify`, and
@@ -28,7 +28,9 @@
 //   - effects on the host: host functions and functions of holes are called twice, by the replay and by the eager run,
 //     and so is what they write, send and count;
 //   - what other devices and processes see, such as a collective: all ranks verify the same run, or none does.
-// The work must do the same twice from the same memory: name the tolerance of work whose sums have no fixed order.
+// Bytes that nothing has written yet are compared as any others, which a checker of uninitialized reads reports: fill
+// them, or list their buffer as `is_state`. The work must do the same twice from the same memory: name the tolerance of
+// work whose sums have no fixed order.
 #ifndef GCAP_GRAPH_VERIFY_H_
 #define GCAP_GRAPH_VERIFY_H_
 
@@ -45,8 +47,8 @@
 extern "C" {
 #endif
 
-// A buffer of a verification. Those of the run need not be listed: they are compared byte by byte. One that is listed
-// with the address and the bytes of a buffer of the run says how that one is compared.
+// A buffer of a verification. Those of the run are compared byte by byte without being listed. One that is listed with
+// the address and the bytes of a buffer of the run says how that one is compared; of two such, the last one.
 // Thread, Capture and Lifetime as of gcap_graph_verify_t.
 typedef struct gcap_graph_verify_buffer {
   const char* name;  // for messages; may be NULL
@@ -102,7 +104,7 @@ static inline void gcap_graph_verify_report_init(gcap_graph_verify_report_t* rep
 //                       call is a replay or a begin, which has no work to compare with
 //   UNIMPLEMENTED       the runtime is not gcap's own, or the driver is older than CUDA 12.4
 //   RESOURCE_EXHAUSTED  neither device nor host memory for two copies of what is named: nothing was issued
-//   CUDA_ERROR          a copy or a wait failed; gcap_run_result_t.was_issued tells whether that came behind the replay
+//   CUDA_ERROR          a copy or a wait failed; gcap_run_result_t.was_issued says whether that came behind the replay
 //   REPLAY_DIFFERS      see above
 //   others              what `save` or `restore` returned. The run ends there: behind `save` nothing was issued, behind
 //                       `restore` the buffers have what was there before the replay

@@ -29,12 +29,12 @@ static gcap_status_t make_room(gcap_run_moving_t* moving, size_t count) {
   return NULL;
 }
 
-static gcap_status_t add(gcap_run_moving_t* moving, const gcap_session_parts_t* parts, const gcap_model_t* model,
+static gcap_status_t add(gcap_run_moving_t* moving, const gcap_session_parts_t* parts, const gcap_shape_plan_t* plan,
                          int value, const gcap_tensor_t* tensor, bool is_input) {
   const size_t bytes = gcap_tensor_bytes(tensor);
   if (bytes == 0) return NULL;
   const gcap_slot_t* slot = &parts->program.slots[value];
-  const char* name = model->values[value].name;
+  const char* name = plan->values[value].name;
   if (slot->space != parts->main_ep) {
     return GCAP_STATUS(GCAP_FAILED_PRECONDITION,
                        "%s '%s' is not in the memory of EP '%s', whose graph replays: bindings must be fixed",
@@ -45,13 +45,15 @@ static gcap_status_t add(gcap_run_moving_t* moving, const gcap_session_parts_t* 
       (gcap_graph_buffer_t){.name = name, .address = tensor->data, .bytes = bytes, .alignment = moving->copies ? 1 : 0};
   moving->tensors[i] = (gcap_moving_tensor_t){.slot = value, .is_input = is_input};
   moving->addresses[i] = tensor->data;
-  moving->may_be_unused[i] = is_input && !moving->copies && slot->last_reader < 0;
+  const bool is_in_graph = plan->holes.count > 0 ? plan->holes.is_in_graph[value] : !is_input || slot->last_reader >= 0;
+  moving->may_be_unused[i] = !moving->copies && !is_in_graph;
   return NULL;
 }
 
-gcap_status_t gcap_run_moving_init(const gcap_session_parts_t* parts, const gcap_model_t* model,
+gcap_status_t gcap_run_moving_init(const gcap_session_parts_t* parts, const gcap_shape_plan_t* plan,
                                    const gcap_tensor_t* inputs, const gcap_tensor_t* outputs, gcap_bindings_t bindings,
                                    gcap_run_moving_t* moving) {
+  const gcap_model_t* model = &plan->model;
   gcap_graph_buffers_init(&moving->buffers);
   moving->kind = GCAP_GRAPH_RUN_EAGER;
   moving->heap = NULL;
@@ -64,10 +66,10 @@ gcap_status_t gcap_run_moving_init(const gcap_session_parts_t* parts, const gcap
   if (moving->copies) moving->buffers.stand_ins = GCAP_GRAPH_STAND_INS_MEMORY;
   gcap_status_t status = NULL;
   for (int i = 0; status == NULL && i < model->num_inputs; ++i) {
-    status = add(moving, parts, model, model->inputs[i], &inputs[i], /*is_input=*/true);
+    status = add(moving, parts, plan, model->inputs[i], &inputs[i], /*is_input=*/true);
   }
   for (int i = 0; status == NULL && i < model->num_outputs; ++i) {
-    status = add(moving, parts, model, model->outputs[i], &outputs[i], /*is_input=*/false);
+    status = add(moving, parts, plan, model->outputs[i], &outputs[i], /*is_input=*/false);
   }
   if (status != NULL) gcap_run_moving_deinit(moving);
   return status;

@@ -22,7 +22,7 @@ typedef struct gcap_run_moving {
   gcap_moving_tensor_t* tensors;
   gcap_graph_buffer_t* items;
   void** addresses;            // where the kernels, or the copies, find them
-  bool* may_be_unused;         // inputs that no step reads
+  bool* may_be_unused;         // of which no captured step has a pointer
   gcap_graph_run_kind_t kind;  // of the run that was begun last
   bool copies;                 // bindings=copy
   void* heap;                  // NULL: the few are enough
@@ -35,7 +35,7 @@ typedef struct gcap_run_moving {
 // `bindings`: COPY or RELOCATE. `moving` stays where it is.
 //   FAILED_PRECONDITION  a tensor is not in the memory of the main EP; the message names it
 //   RESOURCE_EXHAUSTED   no host memory
-gcap_status_t gcap_run_moving_init(const gcap_session_parts_t* parts, const gcap_model_t* model,
+gcap_status_t gcap_run_moving_init(const gcap_session_parts_t* parts, const gcap_shape_plan_t* plan,
                                    const gcap_tensor_t* inputs, const gcap_tensor_t* outputs, gcap_bindings_t bindings,
                                    gcap_run_moving_t* moving) GCAP_NODISCARD;
 void gcap_run_moving_deinit(gcap_run_moving_t* moving);

@@ -65,45 +65,52 @@ static gcap_status_t check_policy(const gcap_session_parts_t* parts, int capturi
   return gcap_policy_check(&parts->model, parts->eps, parts->ep_of, &parts->program, capturing, policy);
 }
 
+static bool is_allowed(const gcap_session_parts_t* parts, int capturing, gcap_graph_node_policy_t policy) {
+  gcap_status_t status = check_policy(parts, capturing, policy);
+  gcap_status_free(status);
+  return status == NULL;
+}
+
 // The refusal, and what to change.
-static gcap_status_t add_remedies(const gcap_session_parts_t* parts, int capturing, gcap_graph_node_policy_t policy,
-                                  gcap_status_t refusal) {
-  const char* allowing = "";
-  if (policy == GCAP_GRAPH_ALL_NODES_ON_EP) {
-    gcap_status_t other = check_policy(parts, capturing, GCAP_GRAPH_ALLOW_CPU_FOR_SHAPES);
-    if (other == NULL)
-      allowing = "give the EP the policy GCAP_GRAPH_ALLOW_CPU_FOR_SHAPES, which allows this model; or ";
-    gcap_status_free(other);
-  }
-  gcap_status_t status = GCAP_STATUS(gcap_status_code(refusal),
-                                     "%s. To run the model: %schange the order of the EPs or what they support, make "
-                                     "EP '%s' without graphs, or set run_eagerly_if_not_capturable",
-                                     gcap_status_message(refusal), allowing, gcap_ep_name(parts->eps[capturing]));
+static gcap_status_t add_remedies(const gcap_session_parts_t* parts, int capturing, gcap_status_t refusal) {
+  const bool is_strict = parts->policy == GCAP_GRAPH_ALL_NODES_ON_EP;
+  const bool shapes = is_strict && is_allowed(parts, capturing, GCAP_GRAPH_ALLOW_CPU_FOR_SHAPES);
+  const bool holes = parts->policy != GCAP_GRAPH_ALLOW_HOLES && is_allowed(parts, capturing, GCAP_GRAPH_ALLOW_HOLES);
+  gcap_status_t status = GCAP_STATUS(
+      gcap_status_code(refusal),
+      "%s. To run the model: %s%schange the order of the EPs or what they support, make EP '%s' without graphs, or set "
+      "run_eagerly_if_not_capturable",
+      gcap_status_message(refusal),
+      shapes ? "give the EP the policy GCAP_GRAPH_ALLOW_CPU_FOR_SHAPES, which allows this model; or " : "",
+      holes ? "give the EP the policy GCAP_GRAPH_ALLOW_HOLES, under which nodes that cannot be captured are in holes; "
+              "or "
+            : "",
+      gcap_ep_name(parts->eps[capturing]));
   gcap_status_free(refusal);
   return status;
 }
 
+gcap_status_t gcap_session_take_refusal(const gcap_session_parts_t* parts, int capturing, gcap_status_t refusal) {
+  if (!parts->runs_eagerly) return add_remedies(parts, capturing, refusal);
+  gcap_log(GCAP_LOG_WARNING, "a session runs eagerly: %s", gcap_status_message(refusal));
+  gcap_status_free(refusal);
+  return NULL;
+}
+
 // Chooses the EP whose graphs are the session's, and checks that it can capture the model.
-static gcap_status_t choose_capture(gcap_session_parts_t* parts, const gcap_session_options_t* options) {
+static gcap_status_t choose_capture(gcap_session_parts_t* parts) {
   parts->main_ep = parts->used[0];
   for (int i = parts->num_used - 1; i >= 0; --i) {
     if (!parts->ep_facts[parts->used[i]].runs_on_host) parts->main_ep = parts->used[i];
   }
   const int capturing = find_capturing(parts);
   if (capturing < 0) return NULL;
-  const gcap_graph_node_policy_t policy = gcap_ep_graph_capture_node_assignment_policy(parts->eps[capturing]);
-  gcap_status_t status = check_policy(parts, capturing, policy);
-  if (status == NULL) {
-    parts->main_ep = capturing;
-    parts->captures = true;
-    return NULL;
-  }
-  if (options->run_eagerly_if_not_capturable) {
-    gcap_log(GCAP_LOG_WARNING, "a session runs eagerly: %s", gcap_status_message(status));
-    gcap_status_free(status);
-    return NULL;
-  }
-  return add_remedies(parts, capturing, policy, status);
+  parts->policy = gcap_ep_graph_capture_node_assignment_policy(parts->eps[capturing]);
+  gcap_status_t status = check_policy(parts, capturing, parts->policy);
+  if (status != NULL) return gcap_session_take_refusal(parts, capturing, status);
+  parts->main_ep = capturing;
+  parts->captures = true;
+  return NULL;
 }
 
 // --- Claims ---------------------------------------------------------------------------------------------------------
@@ -133,7 +140,8 @@ static gcap_status_t fill(gcap_session_parts_t* parts, const gcap_model_t* model
   GCAP_RETURN_IF_ERROR(gcap_partition(&parts->model, parts->eps, num_eps, parts->ep_of));
   note_used(parts);
   GCAP_RETURN_IF_ERROR(gcap_program_init(&parts->model, parts->eps, num_eps, parts->ep_of, &parts->program));
-  GCAP_RETURN_IF_ERROR(choose_capture(parts, options));
+  parts->runs_eagerly = options->run_eagerly_if_not_capturable;
+  GCAP_RETURN_IF_ERROR(choose_capture(parts));
   parts->main_runtime = parts->ep_facts[parts->main_ep].runtime;
   return NULL;
 }

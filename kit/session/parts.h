@@ -29,8 +29,10 @@ typedef struct gcap_session_parts {
   gcap_ep_t** turns;  // the same in the order in which every session takes its turns
   bool takes_turns;   // one of them supports no concurrent runs
   int main_ep;        // the EP whose graphs and failures are the session's: the one that captures, or the first used
-  gcap_runtime_t* main_runtime;  // of that EP
-  bool captures;                 // runs become graphs of main_ep
+  gcap_runtime_t* main_runtime;     // of that EP
+  bool captures;                    // runs become graphs of main_ep
+  gcap_graph_node_policy_t policy;  // of the EP that captures
+  bool runs_eagerly;                // if the model cannot be captured
   gcap_program_t program;
   void** constants;  // of each slot, its memory
 } gcap_session_parts_t;
@@ -42,6 +44,12 @@ gcap_status_t gcap_session_parts_init(const gcap_model_t* model, gcap_ep_t* cons
                                       gcap_session_parts_t* out_parts) GCAP_NODISCARD;
 // The constants were freed.
 void gcap_session_parts_deinit(gcap_session_parts_t* parts);
+
+// What becomes of a refusal of the policy, which is freed: NULL if such a model runs eagerly, and one warning says so;
+// else the refusal, with what to change.
+//   FAILED_PRECONDITION  `refusal`
+gcap_status_t gcap_session_take_refusal(const gcap_session_parts_t* parts, int capturing,
+                                        gcap_status_t refusal) GCAP_NODISCARD;
 
 // Claims the EPs that are used; all or none.
 //   FAILED_PRECONDITION  as gcap_ep_claim

@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "gcap/capture.h"
+#include "kit/session/run_holes.h"
 #include "kit/session/steps.h"
 #include "lib/internal/unwind.h"
 
@@ -26,13 +27,17 @@ static gcap_status_t allocate_state(gcap_run_state_t* run) {
   const size_t num_node_values = (size_t)parts->model.max_node_values;
   run->resources = calloc(parts->num_eps, sizeof(*run->resources));
   run->tensors = malloc((num_slots + 2 * num_node_values) * sizeof(gcap_tensor_t));
-  if (run->plan->host_bytes > 0) run->host = malloc(GCAP_HOST_MEMORY_OFFSET + run->plan->host_bytes);
-  if (run->host != NULL) atomic_init(&run->host->parts, 1);
-  if (run->resources == NULL || run->tensors == NULL || (run->plan->host_bytes > 0 && run->host == NULL)) {
+  const bool needs_host = run->holes == NULL && run->plan->host_bytes > 0;
+  if (needs_host) run->host = malloc(GCAP_HOST_MEMORY_OFFSET + run->plan->host_bytes);
+  if (needs_host && run->host != NULL) atomic_init(&run->host->parts, 1);
+  if (run->resources == NULL || run->tensors == NULL || (needs_host && run->host == NULL)) {
     return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory for a run");
   }
   run->node_inputs = run->tensors + num_slots;
   run->node_outputs = run->node_inputs + num_node_values;
+  if (run->holes == NULL) return NULL;
+  run->host = run->holes->hold;
+  gcap_hold_take(run->host);
   return NULL;
 }
 
@@ -96,17 +101,18 @@ static gcap_status_t end_one(gcap_run_state_t* run, int ep, gcap_status_t run_st
   return gcap_status_join(gcap_runtime_end_run(runtime, &told, run_status), status);
 }
 
-// Ends what was begun, the main EP's run first, whose outcome comes first. `status` is the run's.
+// Ends what was begun, the main EP's run first, whose outcome comes first. `status` is the run's. The end of a run that
+// is captured calls the functions of its holes, which may not return: what is not ended then, end_state ends.
 static gcap_status_t end_all(gcap_run_state_t* run, gcap_status_t status) {
   const gcap_session_parts_t* parts = run->parts;
-  const int num_begun = run->num_begun;
-  run->num_begun = 0;
-  for (int i = 0; i < num_begun; ++i) {
-    if (parts->used[i] == parts->main_ep) status = end_one(run, parts->main_ep, status);
+  for (int i = 0; i < run->num_begun && !run->is_main_ended; ++i) {
+    if (parts->used[i] != parts->main_ep) continue;
+    run->is_main_ended = true;
+    status = end_one(run, parts->main_ep, status);
   }
-  for (int i = 0; i < num_begun; ++i) {
-    if (parts->used[i] == parts->main_ep) continue;
-    status = gcap_status_join(status, end_one(run, parts->used[i], NULL));
+  while (run->num_begun > 0) {
+    const int ep = parts->used[--run->num_begun];
+    if (ep != parts->main_ep) status = gcap_status_join(status, end_one(run, ep, NULL));
   }
   return gcap_status_join(status, gcap_device_visit_leave(&run->devices));
 }
@@ -132,9 +138,8 @@ static void keep_what_is_read(gcap_run_state_t* run) {
 }
 
 // In a run that was begun: if it is captured, the graph gets a part in its id, and in what the run holds.
-static gcap_status_t retain_all(const gcap_shapes_use_t* use, gcap_capture_t* before) {
-  gcap_capture_t* capture = gcap_capture_current();
-  if (capture == NULL || capture == before) return NULL;
+static gcap_status_t retain_all(const gcap_shapes_use_t* use, gcap_capture_t* capture) {
+  if (capture == NULL) return NULL;
   if (use->id_hold != NULL) GCAP_RETURN_IF_ERROR(gcap_hold_give_to_capture(use->id_hold, capture));
   for (size_t i = 0; i < use->held.count; ++i) {
     GCAP_RETURN_IF_ERROR(gcap_hold_give_to_capture(use->held.items[i], capture));
@@ -146,7 +151,9 @@ static gcap_status_t retain_all(const gcap_shapes_use_t* use, gcap_capture_t* be
 
 static gcap_status_t issue(gcap_run_state_t* run, const gcap_shapes_use_t* use, gcap_capture_t* before,
                            gcap_run_moving_t* moving) {
-  GCAP_RETURN_IF_ERROR(retain_all(use, before));
+  gcap_capture_t* capture = gcap_capture_current();
+  GCAP_RETURN_IF_ERROR(retain_all(use, capture != before ? capture : NULL));
+  if (run->holes != NULL) GCAP_RETURN_IF_ERROR(gcap_run_holes_enter(run->holes, moving, capture));
   if (moving == NULL) return gcap_run_issue_steps(run);
   gcap_status_t status = gcap_run_moving_enter(moving, run);
   if (status == NULL) status = gcap_run_issue_steps(run);
@@ -158,6 +165,8 @@ gcap_status_t gcap_session_run_once(const gcap_session_parts_t* parts, const gca
                                     const gcap_tensor_t* outputs) {
   GCAP_AT_SCOPE_END(end_state)
   gcap_run_state_t run = {.parts = parts, .plan = use->plan, .asked = asked, .synchronize = asked->synchronize};
+  run.holes = use->holes;
+  run.moved = moving != NULL ? moving->addresses : NULL;
   GCAP_RETURN_IF_ERROR(init_state(&run, inputs, outputs));
   gcap_capture_t* before = gcap_capture_current();
   gcap_status_t status = begin_all(&run, moving);

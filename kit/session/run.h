@@ -27,6 +27,11 @@ gcap_status_t gcap_session_run_held_in_turn(gcap_session_t* session, const gcap_
                                             const gcap_tensor_t* inputs, const gcap_tensor_t* outputs,
                                             gcap_run_holds_t held) GCAP_NODISCARD;
 
+// A run for a plan of graphs, into the scope of its rehearsal (gcap_runtime_rehearse): with holes, which are not
+// called.
+gcap_status_t gcap_session_rehearse_in_turn(gcap_session_t* session, const gcap_run_options_t* options,
+                                            const gcap_tensor_t* inputs, const gcap_tensor_t* outputs) GCAP_NODISCARD;
+
 // Checks what needs no turn: the inputs, and the outputs of a model whose inputs have fixed shapes.
 //   INVALID_ARGUMENT  as gcap_session_run
 gcap_status_t gcap_session_check_tensors(const gcap_session_t* session, const gcap_tensor_t* inputs,
@@ -34,6 +39,7 @@ gcap_status_t gcap_session_check_tensors(const gcap_session_t* session, const gc
 
 // Refuses what shall end in a graph, and can have none.
 //   FAILED_PRECONDITION  as gcap_session_warm_up
+gcap_status_t gcap_session_check_plan(const gcap_shape_plan_t* plan) GCAP_NODISCARD;  // NULL is fine
 gcap_status_t gcap_session_check_graph(const gcap_session_t* session, int graph_id) GCAP_NODISCARD;
 
 #endif  // GCAP_KIT_SESSION_RUN_H_

@@ -70,7 +70,8 @@ static gcap_status_t build(gcap_session_t* session, const gcap_session_options_t
   GCAP_RETURN_IF_ERROR(gcap_constants_create(parts));
   if (parts->model.is_open) return gcap_shapes_create(options->max_shapes_without_id, &session->shapes);
   GCAP_RETURN_IF_ERROR(gcap_shape_plan_create(parts, /*inputs=*/NULL, &session->fixed));
-  if (parts->captures && !parts->takes_turns) session->replays = parts->main_runtime;
+  const bool launches_alone = session->fixed->holes.count == 0 && !session->fixed->is_eager;
+  if (parts->captures && !parts->takes_turns && launches_alone) session->replays = parts->main_runtime;
   return NULL;
 }
 
@@ -182,8 +183,14 @@ static const char* ep_name(const gcap_session_t* session) {
 
 void gcap_session_read_info(const gcap_session_t* session, gcap_session_info_t* out_info) {
   static const gcap_sized_type_t type = {.name = "gcap_session_info", .bytes = sizeof(gcap_session_info_t)};
-  const gcap_session_info_t info = {
+  const gcap_shape_plan_t* fixed = session->fixed;
+  gcap_session_info_t info = {
       .struct_size = sizeof(info), .captures = session->parts.captures, .ep_name = ep_name(session)};
+  if (fixed != NULL) {
+    info.captures &= !fixed->is_eager;
+    info.holes = (size_t)fixed->holes.count;
+    info.node_holes = fixed->holes.of_node;
+  }
   gcap_sized_write(&type, &info, out_info);
 }
 

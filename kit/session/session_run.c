@@ -15,9 +15,11 @@
 #include "gcap/log.h"
 #include "kit/session/policy.h"
 #include "kit/session/run.h"
+#include "kit/session/run_holes.h"
 #include "kit/session/run_options.h"
 #include "kit/session/tensors.h"
 #include "kit/session/user_stream.h"
+#include "kit/session/verified_run.h"
 #include "lib/graph/inner.h"
 #include "lib/internal/capture_check.h"
 #include "lib/internal/check_argument.h"
@@ -72,6 +74,7 @@ typedef struct call {
   gcap_run_t run;             // of the main EP
   gcap_run_moving_t* moving;  // the run's buffers; NULL: none
   bool has_no_graph;          // a replay was asked for, and there is none
+  bool is_rehearsed;          // for a plan, in a scope of a graph manager's
 } call_t;
 
 // The run is as one of a session that captures. Field by field: compilers clear a whole struct in a slower way.
@@ -83,6 +86,7 @@ static inline void init_call(call_t* c, gcap_session_t* session, const gcap_run_
   c->outputs = outputs;
   c->moving = NULL;
   c->has_no_graph = false;
+  c->is_rehearsed = false;
   gcap_run_init(&c->run);
   c->run.id = options->graph_id;
   if (options->user_stream != NULL) c->run.stream = (cudaStream_t)options->user_stream;
@@ -112,16 +116,17 @@ static void pin_shapes(const call_t* c, const gcap_shapes_use_t* use) {
 typedef struct steps {
   const call_t* call;
   const gcap_shapes_use_t* use;
+  bool is_verified;  // the work that is issued is waited for
 } steps_t;
 
 static gcap_status_t issue_step(void* self, int id, gcap_run_result_t* result, gcap_graph_run_kind_t* out_kind) {
   (void)result;  // a session's caller asks gcap_runtime_explain
   const steps_t* steps = self;
   call_t c = *steps->call;
-  if (id != c.run.id) {  // eagerly, after a failed capture
+  if (id != c.run.id) {  // eagerly, after a failed capture or beside a replay
     gcap_run_init(&c.run);
     c.run.stream = steps->call->run.stream;
-    c.run.synchronize = steps->call->run.synchronize;
+    c.run.synchronize = steps->call->run.synchronize || steps->is_verified;
     c.moving = NULL;
   }
   if (id != GCAP_GRAPH_ID_NONE) atomic_store_explicit(&c.session->has_run, true, memory_order_relaxed);
@@ -133,13 +138,73 @@ static gcap_status_t issue_step(void* self, int id, gcap_run_result_t* result, g
 
 static void leave(gcap_session_t** inside) { atomic_fetch_sub(&(*inside)->num_inside, 1); }
 
+// Replays on the session's stream, which the holes' kernels work on, and in the order of a user's. As a run that calls
+// kernels, which may try to end the session, or not return.
+static __attribute__((noinline)) gcap_status_t replay_with_holes(const call_t* c, bool* out_replayed) {
+  GCAP_AT_SCOPE_END(leave) gcap_session_t* inside = c->session;
+  atomic_fetch_add(&inside->num_inside, 1);
+  const gcap_session_parts_t* parts = &c->session->parts;
+  gcap_run_t run = c->run;
+  run.stream = GCAP_RUN_OWN_STREAM;
+  const bool is_ordered = c->run.stream != GCAP_RUN_OWN_STREAM && gcap_runtime_has_graph(parts->main_runtime, &run);
+  if (is_ordered) GCAP_RETURN_IF_ERROR(gcap_session_run_after(parts, c->run.stream));
+  gcap_status_t status = gcap_runtime_replay(parts->main_runtime, &run, out_replayed);
+  return is_ordered ? gcap_status_join(status, gcap_session_run_before(parts, c->run.stream)) : status;
+}
+
+// Replays, where the session may ask for that.
+static gcap_status_t replay(const call_t* c, const gcap_shapes_use_t* use, bool* out_replayed) {
+  if (use->plan->holes.count > 0) return replay_with_holes(c, out_replayed);
+  return gcap_runtime_replay(c->session->parts.main_runtime, &c->run, out_replayed);
+}
+
+// --- A run whose replays are compared with its work -----------------------------------------------------------------
+
+static gcap_status_t replay_step(void* self, gcap_run_result_t* result, bool* out_replayed) {
+  const steps_t* steps = self;
+  gcap_status_t status = replay(steps->call, steps->use, out_replayed);
+  result->was_issued |= *out_replayed;
+  return status;
+}
+
+static gcap_status_t work_step(void* self, gcap_run_result_t* result) {
+  steps_t* steps = self;
+  gcap_graph_run_kind_t kind = GCAP_GRAPH_RUN_EAGER;
+  steps->is_verified = true;
+  return issue_step(steps, GCAP_GRAPH_ID_NONE, result, &kind);
+}
+
+static bool verifies(const call_t* c) {
+  return c->options->verify != NULL && c->run.id != GCAP_GRAPH_ID_NONE && !c->run.capture_only;
+}
+
+static gcap_status_t verify(const call_t* c, const gcap_shapes_use_t* use, gcap_verified_run_t* verified,
+                            gcap_run_steps_t* steps) {
+  GCAP_RETURN_IF_ERROR(gcap_verified_run_init(&c->session->parts, &use->plan->model, c->inputs, c->outputs, &c->run,
+                                              c->options->verify, verified));
+  steps->replay = replay_step;
+  steps->work = work_step;
+  steps->verified = &verified->run;
+  steps->manager = verified->manager;
+  return NULL;
+}
+
+// --- The whole of a run with a graph -------------------------------------------------------------------------------
+
 // Runs, after its rehearsals, and once more if the capture fails. Apart, so that a replay need not make room for it.
 static __attribute__((noinline)) gcap_status_t run_by_steps(const call_t* c, const gcap_shapes_use_t* use) {
   GCAP_AT_SCOPE_END(leave) gcap_session_t* inside = c->session;
   atomic_fetch_add(&inside->num_inside, 1);
-  steps_t self = {c, use};
+  gcap_shapes_use_t with_holes = *use;
+  GCAP_RETURN_IF_ERROR(gcap_run_holes_create(&c->session->parts, use->plan, &with_holes.holes));
+  GCAP_AT_SCOPE_END(gcap_run_holes_let_go) gcap_run_holes_t* holes = with_holes.holes;
+  (void)holes;
+  steps_t self = {c, &with_holes, false};
   const bool reruns = c->options->rerun_failed_capture && !c->run.capture_only;
-  const gcap_run_steps_t steps = {.self = &self, .issue = issue_step, .id = c->run.id, .reruns_failed_capture = reruns};
+  gcap_run_steps_t steps = {.self = &self, .issue = issue_step, .id = c->run.id, .reruns_failed_capture = reruns};
+  GCAP_AT_SCOPE_END(gcap_verified_run_deinit) gcap_verified_run_t verified;
+  verified.heap = NULL;
+  if (verifies(c)) GCAP_RETURN_IF_ERROR(verify(c, use, &verified, &steps));
   gcap_run_result_t result = {.struct_size = sizeof(result)};
   return gcap_run_by_steps(&steps, &result);
 }
@@ -149,9 +214,9 @@ static gcap_status_t replay_or_run(const call_t* c, const gcap_shapes_use_t* use
   if (c->run.capture_only) {
     return gcap_runtime_has_graph(c->session->parts.main_runtime, &c->run) ? NULL : run_by_steps(c, use);
   }
-  if (c->run.id == GCAP_GRAPH_ID_NONE || c->has_no_graph) return run_by_steps(c, use);
+  if (c->run.id == GCAP_GRAPH_ID_NONE || c->has_no_graph || verifies(c)) return run_by_steps(c, use);
   bool replayed = false;
-  gcap_status_t status = gcap_runtime_replay(c->session->parts.main_runtime, &c->run, &replayed);
+  gcap_status_t status = replay(c, use, &replayed);
   return replayed || status != NULL ? status : run_by_steps(c, use);
 }
 
@@ -165,7 +230,7 @@ static gcap_status_t issue_once(void* user, const gcap_run_resources_t* resource
 // As ONNX Runtime's runs do: again and again, until there is a graph.
 static gcap_status_t run_until_captured(const call_t* c, const gcap_shapes_use_t* use) {
   if (gcap_runtime_has_graph(c->session->parts.main_runtime, &c->run)) return replay_or_run(c, use);
-  steps_t self = {c, use};
+  steps_t self = {c, use, false};
   gcap_run_t run = c->run;
   run.work = issue_once;
   run.user = &self;
@@ -205,8 +270,8 @@ static gcap_status_t run_moving(call_t* c, const gcap_shapes_use_t* use) {
   }
   GCAP_AT_SCOPE_END(gcap_run_moving_deinit) gcap_run_moving_t moving;
   moving.heap = NULL;
-  GCAP_RETURN_IF_ERROR(gcap_run_moving_init(&c->session->parts, &use->plan->model, c->inputs, c->outputs,
-                                            c->options->bindings, &moving));
+  GCAP_RETURN_IF_ERROR(
+      gcap_run_moving_init(&c->session->parts, use->plan, c->inputs, c->outputs, c->options->bindings, &moving));
   c->moving = &moving;
   c->run.buffers = &moving.buffers;
   return run_as_asked(c, use);
@@ -220,11 +285,24 @@ static gcap_status_t check_still_open(const gcap_capture_t* capture) {
   return GCAP_STATUS(GCAP_FAILED_PRECONDITION, "the caller's capture scope was ended inside the run");
 }
 
+// A caller's graph has no holes of a session: whoever replays it takes no turn of the EPs.
+static gcap_status_t check_policy(const gcap_session_parts_t* parts, const gcap_shape_plan_t* plan) {
+  GCAP_RETURN_IF_ERROR(gcap_policy_check(&parts->model, parts->eps, parts->ep_of, &parts->program, parts->main_ep,
+                                         GCAP_GRAPH_ALLOW_CPU_FOR_SHAPES));
+  return gcap_policy_check_kernels(&parts->model, parts->eps, parts->ep_of, &parts->program, parts->main_ep,
+                                   GCAP_GRAPH_ALLOW_CPU_FOR_SHAPES, plan->kernels);
+}
+
 static gcap_status_t join_capture(const call_t* c, const gcap_shapes_use_t* use, gcap_capture_t* capture) {
   gcap_session_t* session = c->session;
-  GCAP_RETURN_IF_ERROR(gcap_policy_check(&session->parts.model, session->parts.eps, session->parts.ep_of,
-                                         &session->parts.program, session->parts.main_ep,
-                                         GCAP_GRAPH_ALLOW_CPU_FOR_SHAPES));
+  GCAP_AT_SCOPE_END(gcap_run_holes_let_go) gcap_run_holes_t* holes = NULL;
+  if (c->is_rehearsed) {
+    GCAP_RETURN_IF_ERROR(gcap_run_holes_create(&session->parts, use->plan, &holes));
+  } else {
+    GCAP_RETURN_IF_ERROR(check_policy(&session->parts, use->plan));
+  }
+  gcap_shapes_use_t with_holes = *use;
+  with_holes.holes = holes;
   gcap_run_resources_t resources;
   GCAP_RETURN_IF_ERROR(gcap_session_get_resources(&session->parts, session->parts.main_ep, &resources));
   const cudaStream_t stream = gcap_stream_handle(resources.stream);
@@ -234,7 +312,8 @@ static gcap_status_t join_capture(const call_t* c, const gcap_shapes_use_t* use,
   atomic_fetch_add(&inside->num_inside, 1);
   gcap_run_t eager;
   gcap_run_init(&eager);
-  gcap_status_t status = gcap_session_run_once(&session->parts, use, &eager, /*moving=*/NULL, c->inputs, c->outputs);
+  gcap_status_t status =
+      gcap_session_run_once(&session->parts, &with_holes, &eager, /*moving=*/NULL, c->inputs, c->outputs);
   gcap_status_t open = check_still_open(capture);
   if (is_origin || open != NULL) return gcap_status_join(status, open);
   return gcap_status_join(status, gcap_capture_join(capture, &stream, 1));
@@ -251,7 +330,14 @@ static gcap_status_t run_in_capture(const call_t* c, const gcap_shapes_use_t* us
 
 // --- The whole ------------------------------------------------------------------------------------------------------
 
+gcap_status_t gcap_session_check_plan(const gcap_shape_plan_t* plan) {
+  if (plan == NULL || !plan->is_eager) return NULL;
+  return GCAP_STATUS(GCAP_FAILED_PRECONDITION,
+                     "there will be no graph: the model runs eagerly, since a kernel of it cannot be captured");
+}
+
 gcap_status_t gcap_session_check_graph(const gcap_session_t* session, int graph_id) {
+  GCAP_RETURN_IF_ERROR(gcap_session_check_plan(session->fixed));
   if (session->parts.captures && graph_id != GCAP_GRAPH_ID_NONE) return NULL;
   return GCAP_STATUS(GCAP_FAILED_PRECONDITION, "there will be no graph: %s",
                      graph_id == GCAP_GRAPH_ID_NONE ? "the graph id is -1, which is never captured"
@@ -283,16 +369,25 @@ static gcap_status_t run_specially(call_t* c, const gcap_shapes_use_t* use) {
 
 // Whether a replay by the options is a launch and nothing else.
 static inline bool is_plain(const gcap_run_options_t* o) {
-  return o->bindings == GCAP_BINDINGS_FIXED && !o->check_bindings && !o->capture_only && o->trimmed_devices == 0;
+  return o->bindings == GCAP_BINDINGS_FIXED && !o->check_bindings && !o->capture_only && o->trimmed_devices == 0 &&
+         o->verify == NULL;
 }
 
 static gcap_status_t run_use(call_t* c, const gcap_shapes_use_t* use) {
+  if (use->plan->is_eager) c->run.id = GCAP_GRAPH_ID_NONE;
   if (gcap_thread_captures()) return run_in_capture(c, use);
   return is_plain(c->options) && !c->options->capture_in_run ? replay_or_run(c, use) : run_specially(c, use);
 }
 
+// Refuses a struct that cannot be read, and says that nothing is verified yet.
+static gcap_status_t check_verify(const gcap_run_options_t* options) {
+  gcap_graph_verify_t known;
+  return options->verify != NULL ? gcap_graph_verify_read(options->verify, &known) : NULL;
+}
+
 static gcap_status_t run_in_turn(call_t* c, gcap_run_holds_t held) {
   gcap_session_t* session = c->session;
+  GCAP_RETURN_IF_ERROR(check_verify(c->options));
   const bool must_capture = c->run.capture_only && !gcap_thread_captures();
   if (must_capture) GCAP_RETURN_IF_ERROR(gcap_session_check_graph(session, c->run.id));
   if (!session->parts.captures) c->run.id = GCAP_GRAPH_ID_NONE;
@@ -304,6 +399,7 @@ static gcap_status_t run_in_turn(call_t* c, gcap_run_holds_t held) {
   const int id = gcap_thread_is_capturing() ? GCAP_GRAPH_ID_NONE : c->run.id;
   GCAP_RETURN_IF_ERROR(gcap_shapes_begin_use(session->shapes, &session->parts, id, c->inputs, &use));
   use.held = held;
+  if (must_capture) GCAP_RETURN_IF_ERROR(gcap_session_check_plan(use.plan));
   const gcap_model_t* model = &use.plan->model;
   GCAP_RETURN_IF_ERROR(gcap_tensors_check(model, "output", model->outputs, model->num_outputs, c->outputs));
   return run_use(c, &use);
@@ -315,6 +411,14 @@ gcap_status_t gcap_session_run_held_in_turn(gcap_session_t* session, const gcap_
   call_t c;
   init_call(&c, session, options, inputs, outputs);
   return run_in_turn(&c, held);
+}
+
+gcap_status_t gcap_session_rehearse_in_turn(gcap_session_t* session, const gcap_run_options_t* options,
+                                            const gcap_tensor_t* inputs, const gcap_tensor_t* outputs) {
+  call_t c;
+  init_call(&c, session, options, inputs, outputs);
+  c.is_rehearsed = true;
+  return run_in_turn(&c, (gcap_run_holds_t){0});
 }
 
 gcap_status_t gcap_session_run_in_turn(gcap_session_t* session, const gcap_run_options_t* options,

@@ -2,7 +2,7 @@
 //
 // From a program to one that can run: the shapes of all values follow from those of the inputs, node by node, and each
 // node gets a kernel that is made for its shapes. On the way the nodes that only the shapes decide are computed, since
-// the shapes of later values may follow from what they make.
+// the shapes of later values may follow from what they make. Once the kernels are made, the holes are known.
 //
 // Locking: none; a plan changes only while it is made.
 
@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "kit/session/policy.h"
 #include "kit/session/resources.h"
 #include "kit/session/tensors.h"
 #include "lib/internal/unwind.h"
@@ -154,6 +155,19 @@ static gcap_status_t plan_nodes(builder_t* b) {
   return NULL;
 }
 
+// --- Holes ----------------------------------------------------------------------------------------------------------
+
+static gcap_status_t plan_holes(builder_t* b) {
+  const gcap_session_parts_t* parts = b->parts;
+  gcap_shape_plan_t* plan = b->plan;
+  if (!parts->captures) return NULL;
+  gcap_status_t status = gcap_policy_check_kernels(&parts->model, parts->eps, parts->ep_of, &parts->program,
+                                                   parts->main_ep, parts->policy, plan->kernels);
+  if (status == NULL) return gcap_plan_holes_init(parts, plan->kernels, &plan->holes);
+  plan->is_eager = true;
+  return gcap_session_take_refusal(parts, parts->main_ep, status);
+}
+
 // --- Memory ---------------------------------------------------------------------------------------------------------
 
 static void plan_memory(builder_t* b) {
@@ -203,6 +217,7 @@ static gcap_status_t build(builder_t* b, const gcap_tensor_t* inputs) {
   GCAP_RETURN_IF_ERROR(allocate(b));
   if (inputs != NULL) GCAP_RETURN_IF_ERROR(put_symbols(b->plan, inputs));
   GCAP_RETURN_IF_ERROR(plan_nodes(b));
+  GCAP_RETURN_IF_ERROR(plan_holes(b));
   plan_memory(b);
   return NULL;
 }
@@ -238,6 +253,7 @@ void gcap_shape_plan_destroy(gcap_shape_plan_t* plan, const gcap_session_parts_t
   free(plan->tensors);
   free(plan->known);
   free(plan->host_offsets);
+  gcap_plan_holes_deinit(&plan->holes);
   if (plan->hold != NULL) gcap_hold_let_go(plan->hold);
   free(plan);
 }

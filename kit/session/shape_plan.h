@@ -6,6 +6,7 @@
 
 #include "kit/ep/hold.h"
 #include "kit/session/parts.h"
+#include "kit/session/plan_holes.h"
 
 // Thread: nothing changes after the creation, but what the owner of several plans writes under its lock.
 typedef struct gcap_shape_plan {
@@ -18,6 +19,8 @@ typedef struct gcap_shape_plan {
   size_t host_bytes;       // of that memory
   size_t total_bytes;      // of all slots in a run's memory: what makes one plan larger than another
   gcap_hold_t* hold;       // a part for each run, graph or stream that needs the plan
+  gcap_plan_holes_t holes;
+  bool is_eager;  // the kernels cannot be captured, and such a model runs eagerly
 
   // gcap_shapes_t: under its lock.
   struct gcap_shape_plan* next;
@@ -29,6 +32,7 @@ typedef struct gcap_shape_plan {
 // the EPs, on a thread that does not capture.
 //   INVALID_ARGUMENT  two sizes of one symbol; a size that follows from nothing, or that contradicts the model; a value
 //                     that is too large
+//   FAILED_PRECONDITION  a kernel cannot be captured, and the policy allows no hole for it
 //   errors of the EP (gcap_ep_infer_shapes, gcap_ep_create_kernel, a kernel's compute)
 gcap_status_t gcap_shape_plan_create(const gcap_session_parts_t* parts, const gcap_tensor_t* inputs,
                                      gcap_shape_plan_t** out_plan) GCAP_NODISCARD;

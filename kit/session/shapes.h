@@ -21,8 +21,9 @@ typedef struct gcap_run_holds {
 // A plan in use: it does not end meanwhile, and the id stays bound.
 typedef struct gcap_shapes_use {
   gcap_shape_plan_t* plan;
-  gcap_hold_t* id_hold;   // NULL: no id is bound. A graph of the id takes a part
-  gcap_run_holds_t held;  // the run's
+  gcap_hold_t* id_hold;          // NULL: no id is bound. A graph of the id takes a part
+  gcap_run_holds_t held;         // the run's
+  struct gcap_run_holes* holes;  // the run's; NULL: its plan has none
 } gcap_shapes_use_t;
 
 // `max_without_id`: how many plans are kept that no id is bound to.

@@ -12,6 +12,7 @@
 #include "kit/session/steps.h"
 
 #include "gcap/capture.h"
+#include "kit/session/run_holes.h"
 
 static const gcap_slot_t* slot_at(const gcap_run_state_t* run, int slot) { return &run->parts->program.slots[slot]; }
 
@@ -43,7 +44,6 @@ static gcap_status_t free_slot(gcap_run_state_t* run, int s) {
 static gcap_status_t issue_copy(gcap_run_state_t* run, const gcap_step_t* step) {
   const int from = slot_at(run, step->from)->space, to = slot_at(run, step->to)->space;
   gcap_runtime_t* runtime = run->parts->ep_facts[step->ep].runtime;
-  GCAP_RETURN_IF_ERROR(allocate(run, step->to));
   gcap_stream_t* stream = run->resources[step->ep].stream;
   const bool is_between_devices = from != GCAP_SPACE_HOST && to != GCAP_SPACE_HOST;
   if (is_between_devices) GCAP_RETURN_IF_ERROR(gcap_session_order(run->resources[from].stream, stream));
@@ -64,11 +64,7 @@ static gcap_status_t issue_node(gcap_run_state_t* run, const gcap_step_t* step) 
   const gcap_node_t* node = &run->plan->model.nodes[step->node];
   const gcap_run_resources_t* resources = &run->resources[step->ep];
   const bool on_host = parts->ep_facts[step->ep].runs_on_host;
-  if (!on_host) gcap_scratch_set_node(resources->scratch, resources->stream, node->name);  // a name of the session's
-  for (int i = 0; i < node->num_outputs; ++i) {
-    GCAP_RETURN_IF_ERROR(allocate(run, node->outputs[i]));
-    run->node_outputs[i] = run->tensors[node->outputs[i]];
-  }
+  for (int i = 0; i < node->num_outputs; ++i) run->node_outputs[i] = run->tensors[node->outputs[i]];
   for (int i = 0; i < node->num_inputs; ++i) {
     const bool reads = step->inputs[i] != GCAP_NO_SLOT;
     run->node_inputs[i] = run->tensors[reads ? step->inputs[i] : node->inputs[i]];
@@ -83,11 +79,48 @@ static gcap_status_t issue_node(gcap_run_state_t* run, const gcap_step_t* step) 
   return status;
 }
 
-// Frees what the step was the last to read, and what it made for nobody.
-static gcap_status_t free_after(gcap_run_state_t* run, int index) {
-  const gcap_step_t* step = &run->parts->program.steps[index];
+// --- Steps ----------------------------------------------------------------------------------------------------------
+
+static const gcap_step_t* step_at(const gcap_run_state_t* run, int index) { return &run->parts->program.steps[index]; }
+static const gcap_node_t* node_of(const gcap_run_state_t* run, const gcap_step_t* step) {
+  return &run->plan->model.nodes[step->node];
+}
+
+static gcap_status_t name_step(const gcap_run_state_t* run, const gcap_step_t* step, gcap_status_t status) {
+  return gcap_status_annotate(status, gcap_status_code(status), "%s'%s'", step->is_copy ? "a copy for node " : "node ",
+                              node_of(run, step)->name);
+}
+
+gcap_status_t gcap_run_enter_step(gcap_run_state_t* run, int index) {
+  const gcap_step_t* step = step_at(run, index);
+  gcap_status_t status = gcap_device_visit_enter(&run->devices, run->parts, step->ep);
+  if (status != NULL) return name_step(run, step, status);
+  if (step->is_copy || run->parts->ep_facts[step->ep].runs_on_host) return NULL;
+  const gcap_run_resources_t* resources = &run->resources[step->ep];
+  gcap_scratch_set_node(resources->scratch, resources->stream, node_of(run, step)->name);  // a name of the session's
+  return NULL;
+}
+
+gcap_status_t gcap_run_allocate_step(gcap_run_state_t* run, int index) {
+  const gcap_step_t* step = step_at(run, index);
+  gcap_status_t status = step->is_copy ? allocate(run, step->to) : NULL;
+  const gcap_node_t* node = node_of(run, step);
+  for (int i = 0; status == NULL && !step->is_copy && i < node->num_outputs; ++i) {
+    status = allocate(run, node->outputs[i]);
+  }
+  return status == NULL ? NULL : name_step(run, step, status);
+}
+
+gcap_status_t gcap_run_compute_step(gcap_run_state_t* run, int index) {
+  const gcap_step_t* step = step_at(run, index);
+  gcap_status_t status = step->is_copy ? issue_copy(run, step) : issue_node(run, step);
+  return status == NULL ? NULL : name_step(run, step, status);
+}
+
+gcap_status_t gcap_run_free_step(gcap_run_state_t* run, int index) {
+  const gcap_step_t* step = step_at(run, index);
   if (step->is_copy) return slot_at(run, step->from)->last_reader == index ? free_slot(run, step->from) : NULL;
-  const gcap_node_t* node = &run->plan->model.nodes[step->node];
+  const gcap_node_t* node = node_of(run, step);
   gcap_status_t status = NULL;
   for (int i = 0; i < node->num_inputs; ++i) {
     const int s = step->inputs[i];
@@ -102,18 +135,26 @@ static gcap_status_t free_after(gcap_run_state_t* run, int index) {
 }
 
 static gcap_status_t issue_step(gcap_run_state_t* run, int index) {
-  const gcap_step_t* step = &run->parts->program.steps[index];
-  gcap_status_t status = gcap_device_visit_enter(&run->devices, run->parts, step->ep);
-  if (status == NULL) status = step->is_copy ? issue_copy(run, step) : issue_node(run, step);
-  if (status == NULL) return free_after(run, index);
-  return gcap_status_annotate(status, gcap_status_code(status), "%s'%s'", step->is_copy ? "a copy for node " : "node ",
-                              run->plan->model.nodes[step->node].name);
+  GCAP_RETURN_IF_ERROR(gcap_run_enter_step(run, index));
+  GCAP_RETURN_IF_ERROR(gcap_run_allocate_step(run, index));
+  GCAP_RETURN_IF_ERROR(gcap_run_compute_step(run, index));
+  return gcap_run_free_step(run, index);
+}
+
+// Issues the steps from `index` on that are one hole, or the one step that is in none. `*out_next`: the step behind.
+static gcap_status_t issue_from(gcap_run_state_t* run, int index, int* hole, int* out_next) {
+  const gcap_plan_holes_t* holes = &run->plan->holes;
+  *out_next = index + 1;
+  if (run->holes == NULL || *hole == holes->count || holes->items[*hole].begin != index) return issue_step(run, index);
+  *out_next = holes->items[*hole].end;
+  return gcap_run_holes_issue(run->holes, run, (*hole)++);
 }
 
 gcap_status_t gcap_run_issue_steps(gcap_run_state_t* run) {
   const gcap_program_t* program = &run->parts->program;
   gcap_status_t status = NULL;
-  for (int i = 0; i < program->num_steps && status == NULL; ++i) status = issue_step(run, i);
+  int hole = 0;
+  for (int i = 0; i < program->num_steps && status == NULL;) status = issue_from(run, i, &hole, &i);
   // After a failure some values are left.
   for (int s = 0; s < program->num_slots && status != NULL; ++s) {
     if (run->tensors[s].data != NULL) status = gcap_status_join(status, free_slot(run, s));

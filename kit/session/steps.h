@@ -17,15 +17,31 @@ typedef struct gcap_run_state {
   gcap_tensor_t* tensors;           // of each slot
   gcap_tensor_t* node_inputs;       // room for those of one node
   gcap_tensor_t* node_outputs;
-  gcap_hold_t* host;  // begins the run's memory on the host; NULL: it needs none
+  gcap_hold_t* host;             // begins the run's memory on the host; NULL: it needs none
+  struct gcap_run_holes* holes;  // NULL: the plan has none
+  void* const* moved;            // where each buffer of the run is; NULL: the run has none
   gcap_device_visit_t devices;
-  int num_begun;  // of parts->used: those whose run is open
+  int num_begun;       // of parts->used: those whose run is open
+  bool is_main_ended;  // the main EP's is none of them any more
 } gcap_run_state_t;
 
 // Where parts of the run's memory on the host begin, behind the hold.
 #define GCAP_HOST_MEMORY_OFFSET 64
 
-// Issues all steps, and frees the memory between them.
+// Makes the step's device current, and its node that of the scratch that is taken next.
+//   errors of cudaSetDevice
+gcap_status_t gcap_run_enter_step(gcap_run_state_t* run, int index) GCAP_NODISCARD;
+// Gives memory to what the step makes.
+//   errors of the EP's scratch
+gcap_status_t gcap_run_allocate_step(gcap_run_state_t* run, int index) GCAP_NODISCARD;
+// Issues the step, all of whose values have memory. The message names the node.
+//   errors of the EPs' kernels and copies
+gcap_status_t gcap_run_compute_step(gcap_run_state_t* run, int index) GCAP_NODISCARD;
+// Frees what the step was the last to read, and what it made for nobody.
+//   errors of the EP's scratch
+gcap_status_t gcap_run_free_step(gcap_run_state_t* run, int index) GCAP_NODISCARD;
+
+// Issues all steps, those of holes by them, and frees the memory between them.
 //   errors of the EPs' kernels, copies and scratch
 gcap_status_t gcap_run_issue_steps(gcap_run_state_t* run) GCAP_NODISCARD;
 

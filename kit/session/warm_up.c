@@ -68,7 +68,9 @@ static gcap_status_t find_sizes(warm_up_t* w) {
     GCAP_RETURN_IF_ERROR(
         gcap_shapes_begin_use(session->shapes, &session->parts, item->options.graph_id, item->inputs, &use));
     item->bytes = use.plan->total_bytes;
+    gcap_status_t status = gcap_session_check_plan(use.plan);
     gcap_shapes_end_use(&use);
+    if (status != NULL) return status;
   }
   return NULL;
 }
@@ -174,7 +176,8 @@ gcap_status_t gcap_session_warm_up(gcap_session_t* session, const gcap_warm_up_r
 
 static gcap_status_t run_in_scope(void* user, size_t index) {
   const warm_up_t* w = user;
-  return run_item(&w->items[index], /*resources=*/NULL);
+  const item_t* item = &w->items[index];
+  return gcap_session_rehearse_in_turn(w->session, &item->options, item->inputs, item->outputs);
 }
 
 static void free_ids(int** ids) { free(*ids); }

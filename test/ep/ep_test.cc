@@ -228,14 +228,15 @@ TEST_F(EpOfTable, CallsReachTheMembersWithTheirArguments) {
   for (const bool on_host : {true, false}) {
     on_host ? Create(Full(&recorder_)) : CreateWithRuntime(Full(&recorder_));
     gcap_runtime_t* const runtime = gcap_ep_runtime(ep_);
-    recorder_.kernel = {&recorder_, [](void*, const gcap_kernel_context_t*) { return gcap_status_t(nullptr); },
-                        nullptr};
+    recorder_.kernel = {&recorder_, [](void*, const gcap_kernel_context_t*) { return gcap_status_t(nullptr); }, nullptr,
+                        /*not_capturable=*/on_host};
     gcap_kernel_t kernel;
     EXPECT_TRUE(gcap_ep_supports_concurrent_runs(ep_));
     EXPECT_TRUE(gcap_ep_supports(ep_, &model_, &node_));
     GCAP_EXPECT_OK(gcap_ep_create_kernel(ep_, &model_, &node_, &kernel));
     EXPECT_EQ(kernel.self, &recorder_);
     EXPECT_EQ(kernel.destroy, nullptr) << "a kernel without destroy is fine";
+    EXPECT_EQ(kernel.not_capturable, on_host);
     EXPECT_EQ(gcap_ep_input_place(ep_, &model_, &node_, 0), GCAP_INPUT_SHAPE_ONLY);
     GCAP_EXPECT_OK(gcap_ep_infer_shapes(ep_, &model_, &node_, nullptr, &output_));
     EXPECT_EQ(gcap_ep_graph_capture_node_assignment_policy(ep_), GCAP_GRAPH_ALLOW_CPU_FOR_SHAPES);

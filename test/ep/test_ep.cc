@@ -155,6 +155,8 @@ struct TestEpOps {
     out_kernel->self = new Kernel{ep, node->op_type, static_cast<NodeControl*>(attributes), {}};
     out_kernel->compute = Compute;
     out_kernel->destroy = DestroyKernel;
+    const auto* control = static_cast<const NodeControl*>(node->attributes);
+    out_kernel->not_capturable = control != nullptr && !control->capturable;
     return nullptr;
   }
 

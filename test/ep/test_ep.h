@@ -28,6 +28,7 @@ struct NodeControl {
   std::atomic<int> computes{0};               // calls of compute
   std::atomic<int> executions{0};             // "Count": how often the device came by
   bool counts = true;                         // "Count": does; else there is no host function
+  bool capturable = true;                     // what the kernel says when it is made
   std::atomic<void*> scratch{nullptr};        // "Bounce": what it got last
 };
 

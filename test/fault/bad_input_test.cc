@@ -82,7 +82,7 @@ TEST_F(BadInput, AKernelThatWaitsOrAllocates) {
 TEST_F(BadInput, NullLeavesTheOutputsEmpty) {
   const gcap_model_t model = {};
   const gcap_node_t node = {};
-  gcap_kernel_t kernel = {this, nullptr, [](void*) {}};
+  gcap_kernel_t kernel = {this, nullptr, [](void*) {}, false};
   gcap_run_resources_t of_runtime;
   gcap_run_resources_init(&of_runtime);
   of_runtime.stream = s_->stream;

@@ -59,12 +59,18 @@ typedef struct gcap_kernel_context {
 // Kernel: one node made ready to run: plans, algorithms, library handles. From gcap_ep_create_kernel.
 // Thread:   compute may run on several threads at once if the EP supports concurrent runs.
 // Capture:  compute runs inside captures: it issues work only to the context's stream, allocates only from the
-//           context's scratch, and does not synchronize.
+//           context's scratch, and does not synchronize. One that is not_capturable may do all that, for it is called in
+//           no capture.
 // Lifetime: outlives the graphs that recorded the kernel; ends before the EP.
 typedef struct gcap_kernel {
   void* self;                                                                  // passed to both members
   gcap_status_t (*compute)(void* self, const gcap_kernel_context_t* context);  // required
   void (*destroy)(void* self);  // optional; the creator of the kernel calls it once, when no run uses it
+  // Optional. True: no graph can hold what compute does with these shapes: it waits, allocates from the driver, calls a
+  // library that is not capturable, or decides on the host by what the device has computed. Under
+  // GCAP_GRAPH_ALLOW_HOLES the node is in a hole, so compute is called in each replay; under the other policies a model
+  // with such a node is not captured. Default false.
+  bool not_capturable;
 } gcap_kernel_t;
 
 // True if the EP can run the node, with the node's types, shapes and attributes. A host asks before any run: a
@@ -120,13 +126,18 @@ GCAP_API void gcap_ep_end_turn(gcap_ep_t* ep);
 
 // --- Graphs and memory ------------------------------------------------------------------------------------------------
 
-// Which nodes of a model may be on another EP if this EP is to capture the model, as ONNX Runtime's
-// OrtGraphCaptureNodeAssignmentPolicy.
+// Which nodes of a model may be on another EP if this EP is to capture the model. The first two are those of ONNX
+// Runtime's OrtGraphCaptureNodeAssignmentPolicy.
 typedef enum gcap_graph_node_policy {
   // No node may be on another EP.
   GCAP_GRAPH_ALL_NODES_ON_EP = 0,
   // Nodes that only compute shapes may be on an EP that runs on the host, so long as nothing is copied between EPs.
   GCAP_GRAPH_ALLOW_CPU_FOR_SHAPES,
+  // Any node may be on an EP that runs on the host, and a node of this EP may be not_capturable (gcap_kernel_t). Such
+  // nodes, and copies between EPs, are in holes (gcap/graph_holes.h): each replay runs them on the host between
+  // launches.
+  // ONNX Runtime makes no holes; it is told the policy before this one.
+  GCAP_GRAPH_ALLOW_HOLES,
 } gcap_graph_node_policy_t;
 
 // The EP's policy; GCAP_GRAPH_ALL_NODES_ON_EP if the EP has none.
