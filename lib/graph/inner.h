@@ -56,7 +56,7 @@ static inline bool gcap_run_is_plain(const gcap_run_t* run) {
 static inline bool gcap_run_is_bare(const gcap_run_t* run) {
   if (run->struct_size != sizeof(*run)) return false;
   return ((uintptr_t)run->buffers | (uintptr_t)run->result | (uintptr_t)run->bindings | run->num_bindings |
-          (uintptr_t)run->key | (uintptr_t)run->verify | run->num_taps | run->capture_only) == 0;
+          (uintptr_t)run->key | (uintptr_t)run->verify | run->capture_only | run->num_taps) == 0;
 }
 
 // The caller's run in the library's layout, its buffers too: `given` itself, or `copy`. The caller's result is cleared.
