@@ -268,6 +268,8 @@ TEST_F(GraphVerify, CallsWithoutWorkRefuse) {
   GCAP_EXPECT_FAILS(gcap_graph_manager_replay(manager_, &run, &replayed), GCAP_INVALID_ARGUMENT,
                     "graph id 3: the run has `verify`, and a replay alone has no work");
   EXPECT_FALSE(replayed);
+  run.result = nullptr;  // a run of an id alone, which replays by a shorter way
+  GCAP_EXPECT_FAILS(gcap_graph_manager_replay(manager_, &run, &replayed), GCAP_INVALID_ARGUMENT, "a replay alone");
   gcap_graph_run_kind_t kind;
   GCAP_EXPECT_FAILS(gcap_graph_manager_begin_run(manager_, &run, &kind, nullptr), GCAP_INVALID_ARGUMENT,
                     "a begin has no work");

@@ -82,8 +82,8 @@ TEST(VerifyElements, WithoutAToleranceEachBitCounts) {
 TEST(VerifyElements, ToleranceIsAbsoluteAndRelativeToWhatIsExpected) {
   EXPECT_TRUE(IsNear(1.5f, 1, 0.5, 0));
   EXPECT_FALSE(IsNear(1.5f, 1, 0.49, 0));
-  EXPECT_TRUE(IsNear(110, 100, 0, 0.1));
-  EXPECT_FALSE(IsNear(100, 110, 0, 0.0908)) << "10 of 110 is more";
+  EXPECT_FALSE(IsNear(110, 100, 0, 0.095)) << "10 of 100 is more";
+  EXPECT_TRUE(IsNear(100, 110, 0, 0.095)) << "10 of 110 is less";
   EXPECT_TRUE(IsNear(-111, -100, 1, 0.1)) << "both together";
   EXPECT_TRUE(IsNear(-0.0f, 0.0f, 0, 1e-9));
 }
