@@ -276,7 +276,7 @@ static gcap_status_t keep_on_host(look_t* look, const looked_t* node, const gcap
   for (int i = m->node.num_inputs; i < m->model.num_values; ++i) {
     GCAP_RETURN_IF_ERROR(add_on_host(&look->values, m->values[i].name, node->op_type, /*is_shape=*/true));
   }
-  const bool is_allowed = gcap_ep_graph_capture_node_assignment_policy(look->ep->ep) == GCAP_GRAPH_ALLOW_CPU_FOR_SHAPES;
+  const bool is_allowed = gcap_ep_graph_capture_node_assignment_policy(look->ep->ep) != GCAP_GRAPH_ALL_NODES_ON_EP;
   if (look->tells && !is_allowed) gcap_ort_left_add(&look->left, node->op_type, "it computes shapes");
   return NULL;
 }

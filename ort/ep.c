@@ -38,7 +38,7 @@ static gcap_ort_status_t* is_concurrent_run_supported(gcap_ort_ep_t* self, bool*
 // no tensor with the EP for one that computes shapes, and a replay would not compute the node.
 static gcap_ort_node_policy_t get_policy(const gcap_ort_ep_t* self) {
   const gcap_ort_session_ep_t* ep = ep_of(self);
-  const bool is_allowed = gcap_ep_graph_capture_node_assignment_policy(ep->ep) == GCAP_GRAPH_ALLOW_CPU_FOR_SHAPES;
+  const bool is_allowed = gcap_ep_graph_capture_node_assignment_policy(ep->ep) != GCAP_GRAPH_ALL_NODES_ON_EP;
   return is_allowed && !ep->leaves_nodes ? GCAP_ORT_ALLOW_CPU_FOR_SHAPES : GCAP_ORT_ALL_NODES_ON_EP;
 }
 

@@ -224,6 +224,10 @@ static gcap_status_t compute_plan(call_t* call, const gcap_ort_plan_t* plan, gca
     }
     context.resources = run->resources;
   }
+  if (plan->kernel.not_capturable && gcap_thread_is_capturing()) {
+    return GCAP_STATUS(GCAP_FAILED_PRECONDITION,
+                       "the kernel is not_capturable, and ONNX Runtime's runs have no holes for it");
+  }
   GCAP_RETURN_IF_ERROR(hold_plan(plan, run));
   gcap_status_t status = plan->kernel.compute(plan->kernel.self, &context);
   const bool is_eager_without_run = run == NULL && !gcap_thread_is_capturing();

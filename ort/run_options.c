@@ -13,7 +13,7 @@
 // shrink.
 static const char* const keys[] = {
     "gpu_graph_id", "user_compute_stream",           "rerun_failed_capture", "check_bindings", "capture_in_run",
-    "bindings",     "external_device_graph_capture", "capture_only",         "pinned"};
+    "bindings",     "external_device_graph_capture", "capture_only",         "pinned",         "verify"};
 
 enum { NUM_KEYS = sizeof(keys) / sizeof(keys[0]) };
 
@@ -47,6 +47,12 @@ gcap_status_t gcap_ort_run_options_read(const gcap_ort_host_t* host, const gcap_
     return GCAP_STATUS(GCAP_INVALID_ARGUMENT,
                        "the run option capture_only is '1', and ONNX Runtime does not say so of a replay, which is "
                        "executed: leave the option out");
+  }
+  if (out_options->verify != NULL) {
+    return GCAP_STATUS(
+        GCAP_INVALID_ARGUMENT,
+        "the run option verify is %p, and ONNX Runtime does not say so of a replay: leave the option out",
+        (const void*)out_options->verify);
   }
   const bool gives_graph = captures && out_options->graph_id != GCAP_GRAPH_ID_NONE;
   const char* unkept = gives_graph ? find_unkept(out_options) : NULL;

@@ -141,6 +141,15 @@ static void free_tables(gcap_doctor_analysis_t* analysis) {
   gcap_doctor_heap_deinit(&analysis->heap);
 }
 
+// A replay that differs is a finding as it was written.
+static void find_differences(gcap_doctor_analysis_t* analysis) {
+  const gcap_doctor_recording_t* recording = analysis->recording;
+  for (size_t i = 0; i < recording->num_differences; ++i) {
+    gcap_doctor_finding_add(analysis, GCAP_DOCTOR_FINDING_DIFFERS, GCAP_DOCTOR_SEVERITY_ERROR, GCAP_DOCTOR_NONE,
+                            recording->differences[i].call);
+  }
+}
+
 // --- The diagnosis ---------------------------------------------------------------------------------------------------
 
 gcap_doctor_diagnosis_t* gcap_doctor_diagnosis_create(const gcap_doctor_recording_t* recording) {
@@ -165,6 +174,7 @@ gcap_doctor_diagnosis_t* gcap_doctor_diagnosis_create(const gcap_doctor_recordin
   gcap_doctor_memory_find(&analysis);
   gcap_doctor_modes_find(&analysis);
   gcap_doctor_repeats_find(&analysis);
+  find_differences(&analysis);
   gcap_doctor_launches_find(&analysis);  // the last one: it asks which captures have a finding
   gcap_doctor_findings_finish(&analysis);
   diagnosis->capture_of = analysis.capture_of;

@@ -59,6 +59,7 @@ typedef enum gcap_doctor_finding_kind {
   GCAP_DOCTOR_FINDING_LAUNCH_FAILED,  // a launch that found no graph, or failed
   GCAP_DOCTOR_FINDING_NEVER_LAUNCHED,
   GCAP_DOCTOR_FINDING_MODE_KEPT,  // a thread's capture mode was not exchanged back
+  GCAP_DOCTOR_FINDING_DIFFERS,    // a replay left something else than the work that its graph was captured from
 } gcap_doctor_finding_kind_t;
 
 typedef struct gcap_doctor_finding {

@@ -42,6 +42,7 @@ const char* gcap_doctor_finding_kind_name(gcap_doctor_finding_kind_t kind) {
     case GCAP_DOCTOR_FINDING_LAUNCH_FAILED: return "launch_failed";
     case GCAP_DOCTOR_FINDING_NEVER_LAUNCHED: return "never_launched";
     case GCAP_DOCTOR_FINDING_MODE_KEPT: return "mode_kept";
+    case GCAP_DOCTOR_FINDING_DIFFERS: return "differs";
   }
   return "unknown";
 }

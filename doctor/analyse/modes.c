@@ -2,8 +2,6 @@
 //
 // What was left as it should not be: a thread in relaxed mode, a capture without its end, a graph without a node.
 // Locking: none.
-#include <string.h>
-
 #include "doctor/analyse/analysis.h"
 
 // A thread that stays in thread-local mode keeps out of others' captures, as R14 asks; only relaxed mode harms its own.
@@ -16,14 +14,6 @@ static void find_kept(gcap_doctor_analysis_t* analysis) {
         analysis, GCAP_DOCTOR_FINDING_MODE_KEPT, GCAP_DOCTOR_SEVERITY_WARNING, GCAP_DOCTOR_NONE, thread->exchange);
     finding->rule = gcap_rule_by_id("R60");
   }
-}
-
-// Whether the recorder stopped writing before the program ended: the end of a capture may be missing in the file alone.
-static bool reached_limit(const gcap_doctor_recording_t* recording) {
-  for (size_t i = 0; i < recording->num_notes; ++i) {
-    if (strstr(recording->notes[i], "limit") != NULL) return true;
-  }
-  return false;
 }
 
 static void find_open(gcap_doctor_analysis_t* analysis, uint32_t index) {
@@ -49,7 +39,8 @@ static void find_empty(gcap_doctor_analysis_t* analysis, uint32_t index) {
 }
 
 void gcap_doctor_modes_find(gcap_doctor_analysis_t* analysis) {
-  const bool may_lack_ends = reached_limit(analysis->recording);
+  // The end of a capture may be missing in the file alone.
+  const bool may_lack_ends = analysis->recording->reached_limit;
   for (uint32_t i = 0; i < analysis->diagnosis->num_captures; ++i) {
     const gcap_doctor_capture_outcome_t outcome = analysis->diagnosis->captures[i].outcome;
     if (outcome == GCAP_DOCTOR_OUTCOME_OPEN && !may_lack_ends) find_open(analysis, i);

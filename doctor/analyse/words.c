@@ -323,6 +323,18 @@ static const char* mode_kept(gcap_doctor_analysis_t* analysis, const gcap_doctor
                thread_of(analysis, finding->call), rule_words(analysis, finding->rule));
 }
 
+// The first difference at the finding's call; there is one.
+static const gcap_doctor_event_difference_t* difference_of(const gcap_doctor_analysis_t* analysis,
+                                                           const gcap_doctor_finding_t* finding) {
+  const gcap_doctor_event_difference_t* difference = analysis->recording->differences;
+  while (difference->call != finding->call) ++difference;
+  return difference;
+}
+
+static const char* differs(gcap_doctor_analysis_t* analysis, const gcap_doctor_finding_t* finding) {
+  return difference_of(analysis, finding)->text;
+}
+
 static const char* (*const writers[])(gcap_doctor_analysis_t*, const gcap_doctor_finding_t*) = {
     [GCAP_DOCTOR_FINDING_CULPRIT] = culprit,
     [GCAP_DOCTOR_FINDING_UNJOINED] = unjoined,
@@ -338,6 +350,7 @@ static const char* (*const writers[])(gcap_doctor_analysis_t*, const gcap_doctor
     [GCAP_DOCTOR_FINDING_LAUNCH_FAILED] = launch,
     [GCAP_DOCTOR_FINDING_NEVER_LAUNCHED] = idle,
     [GCAP_DOCTOR_FINDING_MODE_KEPT] = mode_kept,
+    [GCAP_DOCTOR_FINDING_DIFFERS] = differs,
 };
 
 // --- Remedies --------------------------------------------------------------------------------------------------------
@@ -367,11 +380,33 @@ static const char* own_remedy(const gcap_doctor_finding_t* finding) {
   }
 }
 
+static const char* remedy_of_fault(const char* fault) {
+  static const struct {
+    const char *fault, *remedy;
+  } remedies[] = {
+      {"stale_pointer", "name the memory as a buffer of the run, retain it with the graph, or give it another key"},
+      {"frozen_value", "name the value as one of the run, or put what decides it into the key"},
+      {"dropped_call", "issue the call in captures too, put the decision into the key, or make it a hole"},
+      {"missing_join", "record an event behind the one call, and let the stream of the other wait for it"},
+      {"outside_of_capture", "give the call to the run's stream, or to one that was forked from it"},
+      {"hole", "let the function take its buffers from the resources that it is given"},
+      {"host_decision", "put the decision into the key, or state it as a guard"},
+      {"uninitialized", "write the memory in the run before it is read, or name it as state"},
+  };
+  for (size_t i = 0; i < sizeof(remedies) / sizeof(remedies[0]); ++i) {
+    if (strcmp(remedies[i].fault, fault) == 0) return remedies[i].remedy;
+  }
+  return "run the work with its memory named (gcap_graph_verify_t.buffers), so that an earlier step may show";
+}
+
 void gcap_doctor_words_write(gcap_doctor_analysis_t* analysis, gcap_doctor_finding_t* finding) {
   const bool is_between = finding->kind == GCAP_DOCTOR_FINDING_CULPRIT && finding->capture != GCAP_DOCTOR_NONE &&
                           analysis->diagnosis->captures[finding->capture].culprit == GCAP_DOCTOR_NONE;
   finding->sentence = writers[finding->kind](analysis, finding);
   finding->remedy = own_remedy(finding);
+  if (finding->kind == GCAP_DOCTOR_FINDING_DIFFERS) {
+    finding->remedy = remedy_of_fault(difference_of(analysis, finding)->fault);
+  }
   if (is_own_query(analysis, finding)) finding->remedy = gcap_rule_by_id("R26")->remedy;
   if (finding->remedy == NULL && finding->rule != NULL) finding->remedy = finding->rule->remedy;
   if (is_between && finding->rule != NULL && strcmp(finding->rule->id, "R5") == 0) {

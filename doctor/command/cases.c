@@ -208,20 +208,10 @@ void gcap_doctor_cases_print_json(FILE* out, const gcap_doctor_cases_t* cases) {
   if (cases->count != 1) fputs("]\n", out);
 }
 
-typedef struct output {
-  const char* option;
-  const char* file;  // NULL for none
-  void (*write)(FILE* out, const gcap_doctor_diagnosis_t* diagnosis);
-} output_t;
-
-enum { kOutputs = 4 };
-
-static void outputs_of(const gcap_doctor_options_t* options, output_t* outputs) {
-  outputs[0] = (output_t){"--html", options->html, gcap_doctor_report_html};
-  outputs[1] = (output_t){"--json", options->json, gcap_doctor_report_json};
-  outputs[2] = (output_t){"--dot", options->dot, gcap_doctor_report_dot};
-  outputs[3] = (output_t){"--trace", options->trace, gcap_doctor_report_trace};
-}
+static void (*const kWriters[GCAP_DOCTOR_NUM_OUTPUTS])(FILE* out, const gcap_doctor_diagnosis_t* diagnosis) = {
+    gcap_doctor_report_html,  gcap_doctor_report_json,  gcap_doctor_report_dot,
+    gcap_doctor_report_trace, gcap_doctor_report_sarif, gcap_doctor_report_junit,
+};
 
 // page.html for 0, page.2.html for 1.
 static const char* numbered(gcap_doctor_heap_t* heap, const char* path, size_t index) {
@@ -232,13 +222,13 @@ static const char* numbered(gcap_doctor_heap_t* heap, const char* path, size_t i
   return gcap_doctor_heap_print(heap, "%.*s.%zu%s", (int)length, path, index + 1, path + length);
 }
 
-static bool write_one(const output_t* output, const char* path, const gcap_doctor_diagnosis_t* diagnosis) {
+static bool write_one(int output, const char* path, const gcap_doctor_diagnosis_t* diagnosis) {
   FILE* file = strcmp(path, "-") == 0 ? stdout : fopen(path, "we");
   if (file == NULL) {
     gcap_doctor_say("cannot write %s: %s", path, strerror(errno));
     return false;
   }
-  output->write(file, diagnosis);
+  kWriters[output](file, diagnosis);
   bool failed = fflush(file) != 0 || ferror(file);
   int error = errno;
   if (file != stdout && fclose(file) != 0) failed = true;
@@ -247,17 +237,16 @@ static bool write_one(const output_t* output, const char* path, const gcap_docto
 }
 
 bool gcap_doctor_cases_write(const gcap_doctor_cases_t* cases, const gcap_doctor_options_t* options) {
-  output_t outputs[kOutputs];
-  outputs_of(options, outputs);
   gcap_doctor_heap_t heap;
   gcap_doctor_heap_init(&heap);
   bool written = true;
-  for (int i = 0; i < kOutputs && written; ++i) {
-    for (size_t j = 0; j < cases->count && outputs[i].file != NULL && written; ++j) {
+  for (int i = 0; i < GCAP_DOCTOR_NUM_OUTPUTS && written; ++i) {
+    const char* first = options->outputs[i];
+    for (size_t j = 0; j < cases->count && first != NULL && written; ++j) {
       // Standard output takes all, one after the other.
-      const char* path = strcmp(outputs[i].file, "-") == 0 ? "-" : numbered(&heap, outputs[i].file, j);
-      written = write_one(&outputs[i], path, cases->items[j].diagnosis);
-      if (written && path != outputs[i].file && strcmp(path, "-") != 0) {
+      const char* path = strcmp(first, "-") == 0 ? "-" : numbered(&heap, first, j);
+      written = write_one(i, path, cases->items[j].diagnosis);
+      if (written && path != first && strcmp(path, "-") != 0) {
         gcap_doctor_say("%s is the report of %s", path, cases->items[j].name);
       }
     }
@@ -285,12 +274,10 @@ static bool can_open(const char* path) {
 }
 
 bool gcap_doctor_can_write(const gcap_doctor_options_t* options) {
-  output_t outputs[kOutputs];
-  outputs_of(options, outputs);
-  for (int i = 0; i < kOutputs; ++i) {
-    const char* path = outputs[i].file;
+  for (int i = 0; i < GCAP_DOCTOR_NUM_OUTPUTS; ++i) {
+    const char* path = options->outputs[i];
     if (path == NULL || can_open(path)) continue;
-    gcap_doctor_say("run: cannot write %s, the value of %s: %s", path, outputs[i].option, strerror(errno));
+    gcap_doctor_say("run: cannot write %s, the value of %s: %s", path, gcap_doctor_output_options[i], strerror(errno));
     return false;
   }
   return true;

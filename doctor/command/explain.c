@@ -89,11 +89,12 @@ int gcap_doctor_explain(const gcap_doctor_options_t* options) {
 }
 
 int gcap_doctor_report(const gcap_doctor_options_t* options) {
-  bool writes = options->html != NULL || options->json != NULL || options->dot != NULL || options->trace != NULL;
+  bool writes = false;
+  for (int i = 0; i < GCAP_DOCTOR_NUM_OUTPUTS; ++i) writes = writes || options->outputs[i] != NULL;
   if (options->num_rest == 0 || !(writes || options->text)) {
     gcap_doctor_say(options->num_rest == 0 ? "report: no file: expected files of events, or '-' for standard input"
                                            : "report: no report is asked for: expected --html FILE, --json FILE, --dot "
-                                             "FILE, --trace FILE or --text");
+                                             "FILE, --trace FILE, --sarif FILE, --junit FILE or --text");
     return GCAP_DOCTOR_EXIT_MISUSE;
   }
   gcap_doctor_cases_t cases;

@@ -25,22 +25,23 @@ typedef struct gcap_doctor_option {
   { "--colour", "auto|always|never", AT(colour), "colour in the text; auto: where it goes to a terminal" }
 #define OPTION_HELP \
   { "--help", NULL, AT(help), "this text" }
-#define OPTION_JSON \
-  { "--json", "FILE", AT(json), "all findings, captures and graphs as JSON" }
-#define OPTION_HTML \
-  { "--html", "FILE", AT(html), "one page with timeline, graphs and findings" }
-#define OPTION_DOT \
-  { "--dot", "FILE", AT(dot), "the graphs in Graphviz's language" }
-#define OPTION_TRACE \
-  { "--trace", "FILE", AT(trace), "calls and captures over time, for Perfetto" }
+#define OUTPUT(name, output, about) \
+  { name, "FILE", AT(outputs[GCAP_DOCTOR_OUTPUT_##output]), about }
+#define OPTIONS_OUTPUT                                                         \
+  OUTPUT("--json", JSON, "all findings, captures and graphs as JSON"),         \
+      OUTPUT("--html", HTML, "one page with timeline, graphs and findings"),   \
+      OUTPUT("--dot", DOT, "the graphs in Graphviz's language"),               \
+      OUTPUT("--trace", TRACE, "calls and captures over time, for Perfetto"),  \
+      OUTPUT("--sarif", SARIF, "the findings as SARIF 2.1.0, for code hosts"), \
+      OUTPUT("--junit", JUNIT, "the findings as JUnit's XML, for CI systems")
+
+const char* const gcap_doctor_output_options[GCAP_DOCTOR_NUM_OUTPUTS] = {"--html",  "--json",  "--dot",
+                                                                         "--trace", "--sarif", "--junit"};
 
 static const option_t kRunOptions[] = {
     {"--time", NULL, AT(time), "measure the device time of each node of a graph; costs more"},
     {"--events", "PREFIX", AT(events), "keep the events of each process in PREFIX.PID.events"},
-    OPTION_JSON,
-    OPTION_HTML,
-    OPTION_DOT,
-    OPTION_TRACE,
+    OPTIONS_OUTPUT,
     {"--cupti", "PATH", AT(cupti), "the libcupti.so to take; otherwise the first that is found"},
     {"--limit-mb", "N", AT(limit_mb), "the most that a process writes of events, in megabytes"},
     {"--exit-code", NULL, AT(exit_code),
@@ -58,10 +59,7 @@ static const option_t kExplainOptions[] = {
 };
 
 static const option_t kReportOptions[] = {
-    OPTION_HTML,
-    OPTION_JSON,
-    OPTION_DOT,
-    OPTION_TRACE,
+    OPTIONS_OUTPUT,
     {"--text", NULL, AT(text), "the text of explain, on standard output"},
     OPTION_COLOUR,
     OPTION_HELP,
@@ -75,7 +73,7 @@ const gcap_doctor_command_t gcap_doctor_commands[] = {
     {"explain", "[OPTION...] FILE...  or  --rule ID",
      "Says on standard output what went wrong in files of events or in a simulator's log; '-' is standard input.",
      kExplainOptions, COUNT(kExplainOptions), false, gcap_doctor_explain},
-    {"report", "FILE... --html|--json|--dot|--trace FILE, or --text",
+    {"report", "FILE... --html|--json|--dot|--trace|--sarif|--junit FILE, or --text",
      "Writes reports of files of events; '-' is standard input, or standard output for a report.", kReportOptions,
      COUNT(kReportOptions), false, gcap_doctor_report},
 };

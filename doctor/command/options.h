@@ -25,9 +25,23 @@ typedef enum gcap_doctor_colour {
   GCAP_DOCTOR_COLOUR_NEVER,
 } gcap_doctor_colour_t;
 
+// The reports that are written into files, each by an option of its own.
+typedef enum gcap_doctor_output {
+  GCAP_DOCTOR_OUTPUT_HTML = 0,
+  GCAP_DOCTOR_OUTPUT_JSON,
+  GCAP_DOCTOR_OUTPUT_DOT,
+  GCAP_DOCTOR_OUTPUT_TRACE,
+  GCAP_DOCTOR_OUTPUT_SARIF,
+  GCAP_DOCTOR_OUTPUT_JUNIT,
+  GCAP_DOCTOR_NUM_OUTPUTS,
+} gcap_doctor_output_t;
+
+// "--html".
+extern const char* const gcap_doctor_output_options[GCAP_DOCTOR_NUM_OUTPUTS];
+
 // Files are NULL where none is wanted.
 typedef struct gcap_doctor_options {
-  const char *json, *html, *dot, *trace;
+  const char* outputs[GCAP_DOCTOR_NUM_OUTPUTS];
   const char *events, *cupti;
   const char* rule;
   const char* limit_mb;

@@ -62,11 +62,10 @@ static int check_options(const gcap_doctor_options_t* options) {
     gcap_doctor_say("run: --cupti is '%s': expected the path of a libcupti.so", options->cupti);
     return GCAP_DOCTOR_EXIT_MISUSE;
   }
-  const char* files[] = {options->json, options->html, options->dot, options->trace};
-  const char* names[] = {"--json", "--html", "--dot", "--trace"};
-  for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); ++i) {
-    if (files[i] == NULL || strcmp(files[i], "-") != 0) continue;
-    gcap_doctor_say("run: %s is '-': expected a file, since standard output is the program's", names[i]);
+  for (int i = 0; i < GCAP_DOCTOR_NUM_OUTPUTS; ++i) {
+    if (options->outputs[i] == NULL || strcmp(options->outputs[i], "-") != 0) continue;
+    gcap_doctor_say("run: %s is '-': expected a file, since standard output is the program's",
+                    gcap_doctor_output_options[i]);
     return GCAP_DOCTOR_EXIT_MISUSE;
   }
   return gcap_doctor_can_write(options) ? GCAP_DOCTOR_EXIT_HEALTHY : GCAP_DOCTOR_EXIT_FILE;

@@ -27,7 +27,9 @@ typedef struct id_table {
 
 typedef struct reader {
   gcap_doctor_recording_t* recording;
-  id_table_t threads, frames, stacks, streams, execs;
+  id_table_t threads, modules, frames, stacks, streams, execs;
+  const char** builds;  // of modules, by index
+  size_t num_builds, build_capacity;
   uint32_t line;
 } reader_t;
 
@@ -126,12 +128,24 @@ static void add_frame(reader_t* reader, gcap_doctor_fields_t* fields, gcap_docto
   define(&reader->frames, id, (uint32_t)recording->num_frames++);
 }
 
+static void read_module(reader_t* reader, gcap_doctor_fields_t* fields) {
+  uint32_t id = gcap_doctor_fields_needed_id(fields, "id");
+  if (!is_good_id(reader, fields, id)) return;
+  GCAP_DOCTOR_GROW(reader, builds, num_builds, build_capacity);
+  reader->builds[reader->num_builds] = keep_or_empty(reader, gcap_doctor_fields_text(fields, "build"));
+  define(&reader->modules, id, (uint32_t)reader->num_builds++);
+}
+
 static void read_frame(reader_t* reader, gcap_doctor_fields_t* fields) {
   gcap_doctor_event_frame_t frame = {.offset = gcap_doctor_fields_needed_number(fields, "offset")};
   frame.module = keep(reader, gcap_doctor_fields_needed_text(fields, "module"));
   frame.function = keep_or_empty(reader, gcap_doctor_fields_text(fields, "function"));
   frame.file = keep(reader, gcap_doctor_fields_text(fields, "file"));
   frame.line = (uint32_t)gcap_doctor_fields_number(fields, "line", 0);
+  const uint32_t loaded = gcap_doctor_fields_id(fields, "loaded");
+  const uint32_t index = look_up(&reader->modules, loaded);
+  if (loaded != GCAP_DOCTOR_NONE && index == GCAP_DOCTOR_NONE) fields->reason = "a frame of a module not defined";
+  if (index != GCAP_DOCTOR_NONE) frame.build = reader->builds[index];
   add_frame(reader, fields, frame);
 }
 
@@ -306,12 +320,24 @@ static void read_whole(reader_t* reader, gcap_doctor_fields_t* fields) {
   exec->whole_ns += ns;
 }
 
+static void read_difference(reader_t* reader, gcap_doctor_fields_t* fields) {
+  gcap_doctor_recording_t* recording = reader->recording;
+  const char* text = gcap_doctor_fields_needed_text(fields, "text");
+  const char* fault = gcap_doctor_fields_text(fields, "fault");
+  const uint32_t call = gcap_doctor_fields_id(fields, "call");
+  if (fields->reason != NULL) return;
+  GCAP_DOCTOR_GROW(recording, differences, num_differences, difference_capacity);
+  recording->differences[recording->num_differences++] = (gcap_doctor_event_difference_t){
+      .call = call, .fault = keep(reader, fault != NULL ? fault : ""), .text = keep(reader, text)};
+}
+
 static void read_note(reader_t* reader, gcap_doctor_fields_t* fields) {
   gcap_doctor_recording_t* recording = reader->recording;
   const char* text = gcap_doctor_fields_needed_text(fields, "text");
   if (fields->reason != NULL) return;
   GCAP_DOCTOR_GROW(recording, notes, num_notes, note_capacity);
   recording->notes[recording->num_notes++] = keep(reader, text);
+  if (strstr(text, "limit") != NULL) recording->reached_limit = true;
 }
 
 static void read_end(reader_t* reader, gcap_doctor_fields_t* fields) {
@@ -323,11 +349,25 @@ static const struct {
   const char* kind;
   void (*read)(reader_t* reader, gcap_doctor_fields_t* fields);
 } kinds[] = {
-    {"call", read_call},     {"node", read_node},   {"edge", read_edge},       {"frame", read_frame},
-    {"stack", read_stack},   {"clone", read_clone}, {"time", read_time},       {"pyframe", read_python_frame},
-    {"stream", read_stream}, {"exec", read_exec},   {"replays", read_replays}, {"whole", read_whole},
-    {"thread", read_thread}, {"note", read_note},   {"system", read_system},   {"gcap-events", read_first},
+    {"call", read_call},
+    {"node", read_node},
+    {"edge", read_edge},
+    {"frame", read_frame},
+    {"stack", read_stack},
+    {"clone", read_clone},
+    {"time", read_time},
+    {"pyframe", read_python_frame},
+    {"stream", read_stream},
+    {"exec", read_exec},
+    {"replays", read_replays},
+    {"whole", read_whole},
+    {"thread", read_thread},
+    {"note", read_note},
+    {"system", read_system},
+    {"gcap-events", read_first},
     {"end", read_end},
+    {"module", read_module},
+    {"difference", read_difference},
 };
 
 // --- The file --------------------------------------------------------------------------------------------------------
@@ -375,6 +415,8 @@ static gcap_doctor_recording_t* read_file(FILE* file, char** line, size_t* capac
   // A program's own words may stand before a log.
   const bool is_log = read_events(&reader, file, !is_events, line, capacity);
   free(reader.threads.indices);
+  free(reader.modules.indices);
+  free(reader.builds);
   free(reader.frames.indices);
   free(reader.stacks.indices);
   free(reader.streams.indices);

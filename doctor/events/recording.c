@@ -35,6 +35,7 @@ void gcap_doctor_recording_destroy(gcap_doctor_recording_t* recording) {
   free(recording->execs);
   free(recording->clones);
   free(recording->times);
+  free(recording->differences);
   free(recording->notes);
   gcap_doctor_heap_t heap = recording->heap;  // the recording lies in it
   gcap_doctor_heap_deinit(&heap);
@@ -97,6 +98,10 @@ void gcap_doctor_recording_finish(gcap_doctor_recording_t* recording) {
   for (size_t i = 0; i < recording->num_execs; ++i) {
     gcap_doctor_event_exec_t* exec = &recording->execs[i];
     if (exec->call != GCAP_DOCTOR_NONE) exec->call = find_call(recording, exec->call);
+  }
+  for (size_t i = 0; i < recording->num_differences; ++i) {
+    gcap_doctor_event_difference_t* difference = &recording->differences[i];
+    if (difference->call != GCAP_DOCTOR_NONE) difference->call = find_call(recording, difference->call);
   }
 }
 

@@ -29,6 +29,7 @@ typedef struct gcap_doctor_event_thread {
 // A C frame has a module, a Python frame has none.
 typedef struct gcap_doctor_event_frame {
   const char* module;    // a path; NULL for a Python frame
+  const char* build;     // the module's build id; "" if it has none, NULL if the source does not tell
   uint64_t offset;       // of the return address in the module
   const char* function;  // "" if it is not known
   const char* file;      // NULL if it is not known
@@ -117,6 +118,13 @@ typedef struct gcap_doctor_event_time {
   uint64_t node, count, ns;
 } gcap_doctor_event_time_t;
 
+// A replay that left something else than its work did, and the first step of the work where that shows.
+typedef struct gcap_doctor_event_difference {
+  uint32_t call;      // index into `calls` of the step's call; GCAP_DOCTOR_NONE
+  const char* fault;  // "stale_pointer"; "" if the writer does not say
+  const char* text;   // a sentence
+} gcap_doctor_event_difference_t;
+
 // How a file was read.
 typedef struct gcap_doctor_event_damage {
   uint64_t lines;      // that could not be read
@@ -134,6 +142,7 @@ typedef struct gcap_doctor_recording {
   const char* source;                         // "events", "simulator log"
   uint64_t pid, unix_seconds, driver, cupti;  // 0 if not told
   bool ended;                                 // the program ended in order
+  bool reached_limit;                         // the recorder's: what came later is missing
   gcap_doctor_event_thread_t* threads;
   gcap_doctor_event_frame_t* frames;
   gcap_doctor_event_stack_t* stacks;
@@ -144,11 +153,12 @@ typedef struct gcap_doctor_recording {
   gcap_doctor_event_exec_t* execs;
   gcap_doctor_event_clone_t* clones;
   gcap_doctor_event_time_t* times;
+  gcap_doctor_event_difference_t* differences;
   const char** notes;
   size_t num_threads, num_frames, num_stacks, num_streams, num_calls, num_nodes, num_edges, num_execs, num_clones;
-  size_t num_times, num_notes;
+  size_t num_times, num_differences, num_notes;
   size_t thread_capacity, frame_capacity, stack_capacity, stream_capacity, call_capacity, node_capacity, edge_capacity;
-  size_t exec_capacity, clone_capacity, time_capacity, note_capacity;
+  size_t exec_capacity, clone_capacity, time_capacity, difference_capacity, note_capacity;
   gcap_doctor_event_damage_t damage;
 } gcap_doctor_recording_t;
 

@@ -23,6 +23,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "doctor/base/build_id.h"
+
 typedef struct image {
   const unsigned char* bytes;
   size_t size;
@@ -106,6 +108,48 @@ const struct link_map* gcap_doctor_elf_module(const void* address) {
   Dl_info info;
   struct link_map* module = NULL;
   return dladdr1(address, &info, (void**)&module, RTLD_DL_LINKMAP) != 0 ? module : NULL;
+}
+
+// Where the loaded file that the address is in begins in memory: with its head, as linkers lay it out.
+static const char* begin_of(const void* address) {
+  if (find_object != NULL) {
+    found_t found = {0};
+    return find_object((void*)address, &found) == 0 ? (const char*)found.begin : NULL;
+  }
+  Dl_info info;
+  return dladdr(address, &info) != 0 ? info.dli_fbase : NULL;
+}
+
+// Whether the loader has mapped the segment's bytes.
+static bool is_mapped(const ElfW(Phdr) * segments, unsigned count, const ElfW(Phdr) * segment) {
+  for (unsigned i = 0; i < count; ++i) {
+    const ElfW(Phdr)* loaded = &segments[i];
+    const uint64_t at = segment->p_vaddr - loaded->p_vaddr;
+    if (loaded->p_type == PT_LOAD && (loaded->p_flags & PF_R) != 0 && segment->p_vaddr >= loaded->p_vaddr &&
+        at <= loaded->p_filesz && segment->p_filesz <= loaded->p_filesz - at) {
+      return true;
+    }
+  }
+  return false;
+}
+
+void gcap_doctor_elf_build_id(const void* address, char* out) {
+  enum { kMapped = 4096 };  // of the file's beginning, at least: a page
+  const struct link_map* module = gcap_doctor_elf_module(address);
+  const char* begin = begin_of(address);
+  const ElfW(Ehdr)* head = (const ElfW(Ehdr)*)begin;
+  out[0] = '\0';
+  if (module == NULL || begin == NULL || memcmp(head->e_ident, ELFMAG, SELFMAG) != 0) return;
+  if (head->e_phentsize != sizeof(ElfW(Phdr)) || head->e_phoff > kMapped ||
+      head->e_phnum > (kMapped - head->e_phoff) / sizeof(ElfW(Phdr))) {
+    return;
+  }
+  const ElfW(Phdr)* segments = (const ElfW(Phdr)*)(begin + head->e_phoff);
+  for (unsigned i = 0; i < head->e_phnum && out[0] == '\0'; ++i) {
+    if (segments[i].p_type != PT_NOTE || !is_mapped(segments, head->e_phnum, &segments[i])) continue;
+    const unsigned char* notes = (const unsigned char*)(module->l_addr + segments[i].p_vaddr);
+    gcap_doctor_build_id_find(notes, segments[i].p_filesz, segments[i].p_align, out);
+  }
 }
 
 // What a file exports. Its GNU table of hashes, which nearly all have, or else the older table says how many they are.

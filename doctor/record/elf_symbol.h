@@ -19,6 +19,9 @@ const struct link_map* gcap_doctor_elf_module(const void* address);
 void* gcap_doctor_elf_exported(const struct link_map* module, const char* name);
 // The name of the exported symbol that the address is in; NULL for none. It is the file's own memory.
 const char* gcap_doctor_elf_name(const struct link_map* module, const void* address);
+// The build id of the loaded file that the address is in, as in build_id.h, whose size `out` has; "" for none. To be
+// used where gcap_doctor_elf_module is.
+void gcap_doctor_elf_build_id(const void* address, char* out);
 // The address of a function of the loaded file that is not exported, by the file's table of symbols; NULL if the file
 // was stripped of the table, or does not have the function.
 void* gcap_doctor_elf_hidden(const struct link_map* module, const char* name);

@@ -2,10 +2,10 @@
 //
 // Stacks: return addresses of the C stack by backtrace(), and the frames of Python by python.c.
 //
-// Addresses are described once: a frame's id is kept by its address and the loaded file that it is in, since another
-// file may take the place of one that was unloaded; a stack's by the ids of its frames. An address is written as what
-// tools such as addr2line take: less the address at which its file was loaded. Locking: the tables'; the loader's lock
-// is not taken (elf_symbol.c).
+// Addresses are described once: a loaded file's id is kept by its path, its address and its build id, since another
+// file may take the place of one that was unloaded; a frame's by its address and its file's id; a stack's by the ids of
+// its frames. An address is written as what tools such as addr2line take: less the address at which its file was
+// loaded. Locking: the tables'; the loader's lock is not taken (elf_symbol.c).
 #include "doctor/record/stacks.h"
 
 #include <execinfo.h>
@@ -14,6 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "doctor/base/build_id.h"
 #include "doctor/record/elf_symbol.h"
 #include "doctor/record/intern.h"
 #include "doctor/record/python.h"
@@ -24,8 +25,10 @@ enum {
   kCFrame = 1,
   kPythonFrame = 2,
   kStack = 3,
+  kModule = 4,
 };
 
+static gcap_doctor_intern_t modules = {.lock = PTHREAD_MUTEX_INITIALIZER};
 static gcap_doctor_intern_t frames = {.lock = PTHREAD_MUTEX_INITIALIZER};
 static gcap_doctor_intern_t stacks = {.lock = PTHREAD_MUTEX_INITIALIZER};
 static char executable[4096];
@@ -54,37 +57,52 @@ void gcap_doctor_stacks_start(void) {
   executable[length > 0 ? length : 0] = '\0';
 }
 
+static const char* path_of(const struct link_map* module) {
+  if (module->l_name != NULL && module->l_name[0] != '\0') return module->l_name;
+  return executable[0] != '\0' ? executable : "?";
+}
+
+// The id of the loaded file that the address is in.
+static uint32_t module_id(gcap_doctor_thread_t* thread, const struct link_map* module, const void* address) {
+  char build[GCAP_DOCTOR_BUILD_ID_TEXT];
+  gcap_doctor_elf_build_id(address, build);
+  const char* path = path_of(module);
+  uint64_t key = gcap_doctor_hash(kModule, &module->l_addr, sizeof(module->l_addr));
+  key = gcap_doctor_hash(gcap_doctor_hash(key, path, strlen(path)), build, strlen(build));
+  uint32_t id = gcap_doctor_intern_find(&modules, key, &thread->out, &thread->defined);
+  if (id != 0) return id;
+  gcap_doctor_line_t fields = {0};
+  gcap_doctor_line_field(&fields, "path", path);
+  if (build[0] != '\0') gcap_doctor_line_field(&fields, "build", build);
+  id = gcap_doctor_intern_add(&modules, key, "module", &fields, &thread->out, &thread->defined);
+  gcap_doctor_line_free(&fields);
+  return id;
+}
+
 // A return address as file, offset and function. The call is before it: it may be another function's first byte.
-static void describe(const struct link_map* module, const void* address, gcap_doctor_line_t* out) {
+static void describe(const struct link_map* module, uint32_t loaded, const void* address, gcap_doctor_line_t* out) {
   if (module == NULL) {
     gcap_doctor_line_field(out, "module", "?");
     gcap_doctor_line_hex(out, "offset", (uintptr_t)address);
     return;
   }
-  const char* name = module->l_name;
-  if (name == NULL || name[0] == '\0') name = executable[0] != '\0' ? executable : "?";
   const char* function = gcap_doctor_elf_name(module, (const char*)address - 1);
-  gcap_doctor_line_field(out, "module", name);
+  gcap_doctor_line_field(out, "module", path_of(module));
+  gcap_doctor_line_number(out, "loaded", loaded);
   gcap_doctor_line_hex(out, "offset", (uintptr_t)address - module->l_addr);
   if (function != NULL) gcap_doctor_line_field(out, "function", function);
 }
 
-static uint64_t key_of(const struct link_map* module, const void* address) {
-  uint64_t key = gcap_doctor_hash(kCFrame, &address, sizeof(address));
-  if (module == NULL) return key;
-  key = gcap_doctor_hash(key, &module->l_addr, sizeof(module->l_addr));
-  return module->l_name != NULL ? gcap_doctor_hash(key, module->l_name, strlen(module->l_name)) : key;
-}
-
-static uint32_t c_frame(gcap_doctor_thread_t* thread, const void* address) {
-  const struct link_map* module = gcap_doctor_elf_module((const char*)address - 1);
-  const uint64_t key = key_of(module, address);
+// `module` is NULL, and `loaded` 0, for an address in no file.
+static uint32_t c_frame(gcap_doctor_thread_t* thread, const struct link_map* module, uint32_t loaded,
+                        const void* address) {
+  const uint64_t key = gcap_doctor_hash(gcap_doctor_hash(kCFrame, &address, sizeof(address)), &loaded, sizeof(loaded));
   uint32_t id = gcap_doctor_intern_find(&frames, key, &thread->out, &thread->defined);
   if (id != 0) return id;
   gcap_doctor_line_t fields = {0};
   // An interpreter may have been loaded since the start.
   if (module != NULL) gcap_doctor_python_look_in(module);
-  describe(module, address, &fields);
+  describe(module, loaded, address, &fields);
   id = gcap_doctor_intern_add(&frames, key, "frame", &fields, &thread->out, &thread->defined);
   gcap_doctor_line_free(&fields);
   return id;
@@ -116,8 +134,16 @@ static size_t c_frames(gcap_doctor_thread_t* thread, uint32_t* ids) {
   for (int i = 0; i < count && i < kMaxOwnFrames; ++i) {
     if ((uintptr_t)addresses[i] >= own_begin && (uintptr_t)addresses[i] < own_end) first = i + 1;
   }
+  // Neighbours on a stack are mostly of one file, which is looked up once.
+  const struct link_map* module = NULL;
+  uint32_t loaded = 0;
   for (int i = first; i < count; ++i) {
-    const uint32_t id = c_frame(thread, addresses[i]);
+    const char* call = (const char*)addresses[i] - 1;
+    const struct link_map* of = gcap_doctor_elf_module(call);
+    if (of != module) loaded = of != NULL ? module_id(thread, of, call) : 0;
+    module = of;
+    if (module != NULL && loaded == 0) continue;
+    const uint32_t id = c_frame(thread, module, loaded, addresses[i]);
     if (id != 0) ids[num_ids++] = id;
   }
   return num_ids;

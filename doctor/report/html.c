@@ -153,7 +153,7 @@ static void put_finding(gcap_doctor_html_t* page, size_t index) {
   if (rule != NULL) {
     put_item(page, "Rule", "prose", gcap_doctor_heap_print(page->heap, "%s: %s", rule->id, rule->situation));
   }
-  const char* remedy = finding->remedy != NULL ? finding->remedy : rule != NULL ? rule->remedy : NULL;
+  const char* remedy = gcap_doctor_name_remedy(finding);
   if (remedy != NULL) put_item(page, "Remedy", "prose remedy", remedy);
   if (rule != NULL) {
     put_item(page, "Page", "",

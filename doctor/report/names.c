@@ -109,6 +109,13 @@ uint32_t gcap_doctor_name_python_frame(const gcap_doctor_recording_t* recording,
   return of->python[0];
 }
 
+uint32_t gcap_doctor_name_place(const gcap_doctor_recording_t* recording, uint32_t call) {
+  if (call >= recording->num_calls) return GCAP_DOCTOR_NONE;
+  const uint32_t stack = recording->calls[call].stack;
+  const uint32_t frame = gcap_doctor_name_python_frame(recording, stack);
+  return frame != GCAP_DOCTOR_NONE ? frame : gcap_doctor_recording_c_frame(recording, stack);
+}
+
 // --- Calls -----------------------------------------------------------------------------------------------------------
 
 const char* gcap_doctor_name_call(const char* function) {
@@ -142,6 +149,15 @@ const char* gcap_doctor_name_page(gcap_doctor_heap_t* heap, const gcap_rule_t* r
   char* page = gcap_doctor_heap_print(heap, "docs/rules/%s.md", rule->id);
   for (char* c = page; *c != '\0'; ++c) *c = (char)tolower((unsigned char)*c);
   return page;
+}
+
+const char* gcap_doctor_name_remedy(const gcap_doctor_finding_t* finding) {
+  if (finding->remedy != NULL) return finding->remedy;
+  return finding->rule != NULL ? finding->rule->remedy : NULL;
+}
+
+const char* gcap_doctor_name_unrecorded(const gcap_doctor_recording_t* recording) {
+  return recording->num_calls == 0 && recording->num_notes != 0 ? recording->notes[0] : NULL;
 }
 
 // --- Words -----------------------------------------------------------------------------------------------------------

@@ -27,6 +27,15 @@ const char* gcap_doctor_name_frame(gcap_doctor_heap_t* heap, const gcap_doctor_r
 // stack.
 uint32_t gcap_doctor_name_python_frame(const gcap_doctor_recording_t* recording, uint32_t stack);
 
+// The frame that reports name first of a call: its Python frame as above, else its C frame, as
+// gcap_doctor_recording_c_frame has it. GCAP_DOCTOR_NONE where neither is known, and for a call of GCAP_DOCTOR_NONE.
+uint32_t gcap_doctor_name_place(const gcap_doctor_recording_t* recording, uint32_t call);
+// The finding's remedy, else its rule's; NULL for none.
+const char* gcap_doctor_name_remedy(const gcap_doctor_finding_t* finding);
+// Why no call was recorded, in the recorder's words: nothing is known to be healthy. NULL where calls were recorded, or
+// nothing is said.
+const char* gcap_doctor_name_unrecorded(const gcap_doctor_recording_t* recording);
+
 // The runtime's function where there is one, else the driver's.
 const char* gcap_doctor_name_call(const char* function);
 // "900 cudaErrorStreamCaptureUnsupported".

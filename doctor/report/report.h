@@ -24,6 +24,12 @@ void gcap_doctor_report_dot(FILE* out, const gcap_doctor_diagnosis_t* diagnosis)
 // The calls as slices by thread, and captures by stream, in the JSON that Perfetto and chrome://tracing read.
 void gcap_doctor_report_trace(FILE* out, const gcap_doctor_diagnosis_t* diagnosis);
 
+// A result for each finding, as SARIF 2.1.0.
+void gcap_doctor_report_sarif(FILE* out, const gcap_doctor_diagnosis_t* diagnosis);
+// A test case for each finding, as the XML of JUnit; an error is a failure. A recording without a finding has one case,
+// which passes, or was skipped if no call was recorded.
+void gcap_doctor_report_junit(FILE* out, const gcap_doctor_diagnosis_t* diagnosis);
+
 #ifdef __cplusplus
 }  // extern "C"
 #endif

@@ -93,10 +93,7 @@ static const gcap_doctor_event_call_t* call_of(const page_t* page, uint32_t call
 
 // The Python line of a call, or its C frame; "" if neither is known.
 static const char* place_of(page_t* page, uint32_t call) {
-  if (call_of(page, call) == NULL) return "";
-  uint32_t stack = page->recording->calls[call].stack;
-  uint32_t frame = gcap_doctor_name_python_frame(page->recording, stack);
-  if (frame == GCAP_DOCTOR_NONE) frame = gcap_doctor_recording_c_frame(page->recording, stack);
+  const uint32_t frame = gcap_doctor_name_place(page->recording, call);
   return gcap_doctor_name_frame(page->heap, page->recording, frame);
 }
 
@@ -180,7 +177,7 @@ static void put_worst(page_t* page, const gcap_doctor_finding_t* finding) {
   put_thread(page, finding);
   const gcap_rule_t* rule = finding->rule;
   if (rule != NULL) put(page, kDim, "rule", "%s: %s", rule->id, rule->situation);
-  const char* remedy = finding->remedy != NULL ? finding->remedy : rule != NULL ? rule->remedy : NULL;
+  const char* remedy = gcap_doctor_name_remedy(finding);
   if (remedy != NULL) put(page, kGreen, "remedy", "%s", remedy);
   if (rule != NULL) {
     put(page, kDim, "page", "%s (gcap-doctor explain --rule %s prints it)", gcap_doctor_name_page(page->heap, rule),
@@ -192,14 +189,14 @@ static void put_worst(page_t* page, const gcap_doctor_finding_t* finding) {
 
 static void put_other(page_t* page, const gcap_doctor_finding_t* finding, bool has_two_lines) {
   const char* place = place_of(page, finding->call);
-  const char* remedy = finding->remedy != NULL ? finding->remedy : finding->rule != NULL ? finding->rule->remedy : "";
+  const char* remedy = gcap_doctor_name_remedy(finding);
   bool is_placed = place[0] != '\0';
   put(page, colour_of(finding->severity), gcap_doctor_name_severity(finding->severity), "%s%s%s%s%s", finding->sentence,
       times(page, finding->count), is_placed && !has_two_lines ? " [" : "", is_placed && !has_two_lines ? place : "",
       is_placed && !has_two_lines ? "]" : "");
-  if (!has_two_lines || (!is_placed && remedy[0] == '\0')) return;
-  put(page, kDim, "", "%s%s%s%s", is_placed ? "at " : "", place, is_placed && remedy[0] != '\0' ? "; remedy: " : "",
-      remedy);
+  if (!has_two_lines || (!is_placed && remedy == NULL)) return;
+  put(page, kDim, "", "%s%s%s%s", is_placed ? "at " : "", place, is_placed && remedy != NULL ? "; remedy: " : "",
+      remedy != NULL ? remedy : "");
 }
 
 // All but the first, in that many lines.
@@ -313,7 +310,7 @@ static void put_healthy(page_t* page) {
   const gcap_doctor_diagnosis_t* diagnosis = page->diagnosis;
   size_t graphs = 0;
   for (size_t i = 0; i < diagnosis->num_captures; ++i) graphs += diagnosis->captures[i].graph != GCAP_DOCTOR_NONE;
-  if (page->recording->num_calls == 0 && page->recording->num_notes != 0) {
+  if (gcap_doctor_name_unrecorded(page->recording) != NULL) {
     // The note says why; nothing is known to be healthy.
     put(page, kYellow, "gcap-doctor:", "no calls were recorded");
     return;

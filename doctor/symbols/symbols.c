@@ -4,36 +4,34 @@
 //
 // The idea: the wanted frames are sorted by module and offset, and the symbolizer is started once for each module, with
 // all its offsets, small modules first, until the time is over. Modules without anything beyond what the recorder saw
-// are not asked about: large libraries come stripped. What was inlined becomes frames of its own: the answer of a frame
-// is a row of new frames, and the stacks are written anew. Then c++filt makes C++ names readable. Locking: none.
+// are not asked about: large libraries come stripped. Nor is a file that is another build than the one that was
+// recorded: its names would be false, and a note says so with both build ids. What was inlined becomes frames of its
+// own: the answer of a frame is a row of new frames, and the stacks are written anew. Then c++filt makes C++ names
+// readable. Locking: none.
 #include "doctor/symbols/symbols.h"
 
-#include <elf.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "doctor/base/clock.h"
 #include "doctor/base/path.h"
+#include "doctor/symbols/module.h"
 #include "doctor/symbols/tool.h"
 
 enum {
-  kSeconds = 2,                // of all the symbolizers together
-  kMaxSeconds = 3600,          //
-  kMaxAsked = 2000,            // offsets or names on one command line, which may be two megabytes
-  kMaxNameBytes = 1 << 20,     // names on one command line
-  kMaxLinkedBytes = 64 << 20,  // of a module whose debug information may lie elsewhere
-  kMaxSections = 4096,
+  kSeconds = 2,             // of all the symbolizers together
+  kMaxSeconds = 3600,       //
+  kMaxAsked = 2000,         // offsets or names on one command line, which may be two megabytes
+  kMaxNameBytes = 1 << 20,  // names on one command line
 };
 
 // A frame to ask about, and what came of it.
 typedef struct asked {
   uint32_t frame;
   const char* module;
+  const char* build;  // the module's when it was recorded: gcap_doctor_event_frame_t
   uint64_t offset;
-  off_t bytes;              // of the module
+  off_t bytes;              // of the module's file here; 0 if there is nothing to ask about it
   uint32_t first, num_new;  // new frames, innermost first
 } asked_t;
 
@@ -50,41 +48,6 @@ typedef struct resolver {
 
 static bool starts_with(const char* text, const char* start) { return strncmp(text, start, strlen(start)) == 0; }
 
-// Whether the sections of an ELF file name any symbols that are not exported, or lines.
-static bool has_symbols(int fd, off_t bytes) {
-  Elf64_Ehdr head;
-  if (pread(fd, &head, sizeof(head), 0) != sizeof(head) || memcmp(head.e_ident, ELFMAG, SELFMAG) != 0 ||
-      head.e_ident[EI_CLASS] != ELFCLASS64 || head.e_shentsize != sizeof(Elf64_Shdr) || head.e_shnum > kMaxSections ||
-      head.e_shstrndx >= head.e_shnum) {
-    return false;
-  }
-  bool has = false;
-  size_t table_bytes = head.e_shnum * sizeof(Elf64_Shdr);
-  Elf64_Shdr* sections = malloc(table_bytes);
-  if (sections != NULL && pread(fd, sections, table_bytes, (off_t)head.e_shoff) == (ssize_t)table_bytes) {
-    for (size_t i = 0; i < head.e_shnum && !has; ++i) {
-      char name[16] = "";
-      off_t at = (off_t)(sections[head.e_shstrndx].sh_offset + sections[i].sh_name);
-      if (pread(fd, name, sizeof(name) - 1, at) <= 0) continue;
-      has = sections[i].sh_type == SHT_SYMTAB || starts_with(name, ".debug_line") ||
-            starts_with(name, ".zdebug_line") || (starts_with(name, ".gnu_debuglink") && bytes < kMaxLinkedBytes);
-    }
-  }
-  free(sections);
-  return has;
-}
-
-// The module's size, or 0 if there is nothing to ask about it. A '[vdso]' is no file.
-static off_t bytes_to_ask(const char* module) {
-  struct stat about;
-  int fd = module[0] == '/' ? open(module, O_RDONLY | O_CLOEXEC | O_NONBLOCK) : -1;
-  if (fd < 0) return 0;
-  off_t bytes = fstat(fd, &about) == 0 && S_ISREG(about.st_mode) ? about.st_size : 0;
-  if (bytes != 0 && !has_symbols(fd, bytes)) bytes = 0;
-  close(fd);
-  return bytes;
-}
-
 static int by_module(const void* left, const void* right) {
   const asked_t *a = left, *b = right;
   if (a->bytes != b->bytes) return a->bytes < b->bytes ? -1 : 1;
@@ -93,8 +56,12 @@ static int by_module(const void* left, const void* right) {
   return a->offset < b->offset ? -1 : a->offset > b->offset;
 }
 
+static const char* build_of(const asked_t* asked) { return asked->build != NULL ? asked->build : "?"; }
+
 static int by_module_name(const void* left, const void* right) {
-  return strcmp(((const asked_t*)left)->module, ((const asked_t*)right)->module);
+  const asked_t *a = left, *b = right;
+  int order = strcmp(a->module, b->module);
+  return order != 0 ? order : strcmp(build_of(a), build_of(b));
 }
 
 static int by_frame(const void* left, const void* right) {
@@ -113,7 +80,7 @@ static void add_frame(resolver_t* resolver, asked_t* of, const char* function, c
   recording->frames = gcap_doctor_heap_grow(recording->frames, recording->num_frames, &recording->frame_capacity,
                                             sizeof(*recording->frames));
   gcap_doctor_event_frame_t* frame = &recording->frames[recording->num_frames];
-  *frame = (gcap_doctor_event_frame_t){.module = of->module, .offset = of->offset};
+  *frame = (gcap_doctor_event_frame_t){.module = of->module, .build = of->build, .offset = of->offset};
   frame->function = gcap_doctor_heap_copy(&recording->heap, function, strlen(function));
   // Where a build runs in a sandbox, the compiler saw the sources below this.
   static const char kSandbox[] = "/proc/self/cwd/";
@@ -198,7 +165,9 @@ static void ask_all(resolver_t* resolver) {
   while (at < resolver->num_asked && gcap_doctor_clock_now_ns() < resolver->deadline_ns) {
     asked_t* first = &resolver->asked[at];
     size_t count = 1;
-    while (at + count < resolver->num_asked && count < kMaxAsked && strcmp(first[count].module, first->module) == 0) {
+    // A module of two builds has offsets that are asked about and others that are not.
+    while (at + count < resolver->num_asked && count < kMaxAsked && first[count].bytes == first->bytes &&
+           strcmp(first[count].module, first->module) == 0) {
       ++count;
     }
     if (first->bytes != 0 && !ask(resolver, first, count)) return;
@@ -247,24 +216,70 @@ static void demangle_all(resolver_t* resolver, const bool* wanted) {
 
 // --- Frames and stacks -----------------------------------------------------------------------------------------------
 
+static void add_note(resolver_t* resolver, const char* text) {
+  gcap_doctor_recording_t* recording = resolver->recording;
+  recording->notes = gcap_doctor_heap_grow(recording->notes, recording->num_notes, &recording->note_capacity,
+                                           sizeof(*recording->notes));
+  recording->notes[recording->num_notes++] = gcap_doctor_heap_copy(&recording->heap, text, strlen(text));
+}
+
+// Modules whose names are those of this machine's files, whatever their build.
+typedef struct untold {
+  const char* first;
+  size_t count;
+} untold_t;
+
+static void note_untold(resolver_t* resolver, const untold_t* untold, const char* why) {
+  if (untold->count == 0) return;
+  const char* more = "";
+  if (untold->count > 1) more = gcap_doctor_heap_print(&resolver->heap, ", and %zu more", untold->count - 1);
+  add_note(resolver, gcap_doctor_heap_print(&resolver->heap,
+                                            "%s: names of C frames are those of this machine's files, which may be "
+                                            "other builds than the program's (%s%s)",
+                                            why, untold->first, more));
+}
+
+// The size of the module's file, if it is the build that was recorded.
+static off_t look_at(resolver_t* resolver, const asked_t* asked, untold_t* no_ids, untold_t* no_id) {
+  gcap_doctor_module_file_t file;
+  gcap_doctor_module_look(asked->module, &file);
+  untold_t* untold = asked->build == NULL ? no_ids : asked->build[0] == '\0' && file.build[0] == '\0' ? no_id : NULL;
+  if (file.bytes == 0) return 0;
+  if (untold != NULL && untold->count++ == 0) untold->first = asked->module;
+  if (untold != NULL || strcmp(asked->build, file.build) == 0) return file.bytes;
+  add_note(resolver,
+           gcap_doctor_heap_print(&resolver->heap,
+                                  "%s is another build on this machine, and names no frame: build id %s, recorded %s",
+                                  asked->module, file.build[0] != '\0' ? file.build : "none",
+                                  asked->build[0] != '\0' ? asked->build : "none"));
+  return 0;
+}
+
+static void look_at_modules(resolver_t* resolver) {
+  untold_t no_ids = {0}, no_id = {0};
+  if (resolver->num_asked == 0) return;
+  // Each module is looked at once.
+  qsort(resolver->asked, resolver->num_asked, sizeof(*resolver->asked), by_module_name);
+  for (size_t i = 0; i < resolver->num_asked; ++i) {
+    asked_t* asked = &resolver->asked[i];
+    const bool is_same = i > 0 && by_module_name(asked - 1, asked) == 0;
+    asked->bytes = is_same ? asked[-1].bytes : look_at(resolver, asked, &no_ids, &no_id);
+  }
+  note_untold(resolver, &no_ids, "the file of events tells no build ids");
+  note_untold(resolver, &no_id, "modules have no build id");
+  qsort(resolver->asked, resolver->num_asked, sizeof(*resolver->asked), by_module);
+}
+
 static void note_frames(resolver_t* resolver, const bool* is_wanted) {
   const gcap_doctor_recording_t* recording = resolver->recording;
   resolver->asked = gcap_doctor_heap_alloc(&resolver->heap, recording->num_frames * sizeof(*resolver->asked) + 1);
   for (uint32_t i = 0; i < recording->num_frames; ++i) {
     const gcap_doctor_event_frame_t* frame = &recording->frames[i];
     if (!is_wanted[i] || frame->module == NULL || frame->file != NULL) continue;
-    resolver->asked[resolver->num_asked++] = (asked_t){.frame = i, .module = frame->module, .offset = frame->offset};
+    resolver->asked[resolver->num_asked++] =
+        (asked_t){.frame = i, .module = frame->module, .build = frame->build, .offset = frame->offset};
   }
-  // Each module is looked at once.
-  if (resolver->num_asked != 0) {
-    qsort(resolver->asked, resolver->num_asked, sizeof(*resolver->asked), by_module_name);
-  }
-  for (size_t i = 0; i < resolver->num_asked; ++i) {
-    asked_t* asked = &resolver->asked[i];
-    bool is_same = i > 0 && strcmp(asked[-1].module, asked->module) == 0;
-    asked->bytes = is_same ? asked[-1].bytes : bytes_to_ask(asked->module);
-  }
-  if (resolver->num_asked != 0) qsort(resolver->asked, resolver->num_asked, sizeof(*resolver->asked), by_module);
+  look_at_modules(resolver);
 }
 
 static const asked_t* find_asked(const resolver_t* resolver, uint32_t frame) {

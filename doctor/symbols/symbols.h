@@ -22,6 +22,10 @@ uint64_t gcap_doctor_symbols_deadline(void);
 // their own. C++ names are readable afterwards. A frame of a module that is gone, or has nothing to say, stays as it
 // is, and so do those for which no time is left.
 //
+// A module's file is asked only where its build id is the recorded one. Where it is another, the recording gets a note
+// with both. Where the recording does not tell, or neither it nor the file has one, the file is asked, and a note says
+// so.
+//
 // GCAP_DOCTOR_SYMBOLIZER names the program; `none` for none.
 void gcap_doctor_symbols_resolve(gcap_doctor_recording_t* recording, const bool* wanted, uint64_t deadline_ns);
 

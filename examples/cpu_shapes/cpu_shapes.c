@@ -15,8 +15,10 @@
 //       the model is refused:
 //         EP 'lesson' cannot capture the model: node 'shape_of_x' (Shape) on EP 'cpu' is not on it, and its
 //         policy is GCAP_GRAPH_ALL_NODES_ON_EP. To run the model: give the EP the policy
-//         GCAP_GRAPH_ALLOW_CPU_FOR_SHAPES, which allows this model; or change the order of the EPs or what
-//         they support, make EP 'lesson' without graphs, or set run_eagerly_if_not_capturable
+//         GCAP_GRAPH_ALLOW_CPU_FOR_SHAPES, which allows this model; or set allow_holes, or give the EP the
+//         policy GCAP_GRAPH_ALLOW_HOLES, under which nodes that cannot be captured are in holes; or change the
+//         order of the EPs or what they support, make EP 'lesson' without graphs, or set
+//         run_eagerly_if_not_capturable
 //     under GCAP_GRAPH_ALL_NODES_ON_EP, with run_eagerly_if_not_capturable:
 //       a warning:
 //         a session runs eagerly: EP 'lesson' cannot capture the model: node 'shape_of_x' (Shape) on EP 'cpu'

@@ -21,6 +21,13 @@
 
 const size_t kStepBuckets[STEP_NUM_BUCKETS] = {1, 2, 4, 8};
 
+// In a debug build the first replay after a capture, and after each move, is compared with its work (graph_verify.h).
+#ifdef NDEBUG
+#define NUM_VERIFIED_REPLAYS 0
+#else
+#define NUM_VERIFIED_REPLAYS 1
+#endif
+
 enum { POOL, TOKENS, NUM_BUFFERS };  // of each run
 
 // --- Key ------------------------------------------------------------------------------------------------------------
@@ -160,9 +167,19 @@ static gcap_status_t run_work(step_t* step, const step_lane_t* lane, const batch
   step->draws = batch_draws(batch);
   gcap_run_result_t result;
   gcap_run_result_init(&result);
+  // Put back, and not compared: nothing has written the pages that no sequence has had yet, nor the free slots.
+  const gcap_graph_verify_buffer_t states[] = {
+      {.name = "pool", .address = items[POOL].address, .bytes = items[POOL].bytes, .is_state = true},
+      {.name = "chosen", .address = step->chosen, .bytes = DECODER_MAX_ROWS * sizeof(*step->chosen), .is_state = true}};
+  gcap_graph_verify_t verify;
+  gcap_graph_verify_init(&verify);
+  verify.buffers = states;
+  verify.num_buffers = sizeof(states) / sizeof(states[0]);
+  verify.first = NUM_VERIFIED_REPLAYS;
   gcap_run_t run;
   gcap_run_init(&run);
   run.key = &key;
+  run.verify = &verify;
   run.work = issue;
   run.user = step;
   run.buffers = &buffers;

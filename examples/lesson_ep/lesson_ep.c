@@ -68,6 +68,17 @@ static gcap_graph_node_policy_t allow_cpu_for_shapes(const void* self) {
   return GCAP_GRAPH_ALLOW_CPU_FOR_SHAPES;
 }
 
+static gcap_graph_node_policy_t allow_holes(const void* self) {
+  (void)self;
+  return GCAP_GRAPH_ALLOW_HOLES;
+}
+
+static gcap_graph_node_policy_t (*const policies[])(const void*) = {
+    [GCAP_GRAPH_ALL_NODES_ON_EP] = all_nodes_on_ep,
+    [GCAP_GRAPH_ALLOW_CPU_FOR_SHAPES] = allow_cpu_for_shapes,
+    [GCAP_GRAPH_ALLOW_HOLES] = allow_holes,
+};
+
 gcap_status_t lesson_ep_create(const char* const* keys, const char* const* values, size_t num_options,
                                gcap_graph_node_policy_t policy, gcap_ep_t** out_ep) {
   *out_ep = NULL;
@@ -83,8 +94,7 @@ gcap_status_t lesson_ep_create(const char* const* keys, const char* const* value
       .create_kernel = create_kernel,
       .input_place = input_place,
       .infer_shapes = infer_shapes,
-      .graph_capture_node_assignment_policy =
-          policy == GCAP_GRAPH_ALLOW_CPU_FOR_SHAPES ? allow_cpu_for_shapes : all_nodes_on_ep,
+      .graph_capture_node_assignment_policy = policies[policy],
       .runtime = runtime,
   };
   gcap_status_t status = gcap_ep_create(&ops, out_ep);

@@ -45,6 +45,13 @@
 #define BYTES (COUNT * sizeof(float))
 #define APART 1  // a byte more, so that no page touches an output: a graph that was captured apart stays apart
 
+// In a debug build the first replay after a capture, and after each move, is compared with its work (graph_verify.h).
+#ifdef NDEBUG
+#define NUM_VERIFIED_REPLAYS 0
+#else
+#define NUM_VERIFIED_REPLAYS 1
+#endif
+
 enum { GRAPH_THAT_MOVES, GRAPH_THAT_STAYS, GRAPH_WITH_A_TABLE };  // ids
 enum { PAGE, OUTPUT, NUM_BUFFERS };                               // of each run
 
@@ -54,9 +61,9 @@ typedef struct engine {
   float* token;  // the input of each step, which stays where it is
   float* pages[NUM_PAGES];
   float* outputs[NUM_OUTPUTS];
-  const float** table;  // in device memory: the address of one page
-  uint32_t count;       // elements of a launch
-  int num_issued;       // how often the work was issued
+  const float** table;         // in device memory: the address of one page
+  uint32_t count;              // elements of a launch
+  gcap_run_outcome_t outcome;  // of the last run
 } engine_t;
 
 // --- The work -------------------------------------------------------------------------------------------------------
@@ -81,10 +88,9 @@ static gcap_status_t scale(const float* x, float* y, const engine_t* engine, flo
 // The work of a step: page = 2 * token, output = 3 * page. It finds the buffers in `addresses`: in the rehearsals
 // before the capture they are addresses with no memory behind.
 static gcap_status_t step(void* user, const gcap_run_resources_t* resources) {
-  engine_t* engine = user;
+  const engine_t* engine = user;
   cudaStream_t stream = resources->cuda_stream;
   void* const* at = resources->addresses;
-  ++engine->num_issued;
   GCAP_RETURN_IF_ERROR(scale(engine->token, at[PAGE], engine, 2.0f, stream));
   return scale(at[PAGE], at[OUTPUT], engine, 3.0f, stream);
 }
@@ -93,10 +99,9 @@ static gcap_status_t step(void* user, const gcap_run_resources_t* resources) {
 // bound is not the one that is read. gcap would keep the graph where it is, and run the step eagerly on other pages,
 // but for `may_be_unused`: the page may have no pointer, since the program writes the table.
 static gcap_status_t step_with_table(void* user, const gcap_run_resources_t* resources) {
-  engine_t* engine = user;
+  const engine_t* engine = user;
   cudaStream_t stream = resources->cuda_stream;
   void* const* at = resources->addresses;
-  ++engine->num_issued;
   return launch((const void*)scale_listed_kernel, engine->table, at[OUTPUT], engine, 3.0f, stream);
 }
 
@@ -132,7 +137,11 @@ static gcap_status_t run_step(engine_t* engine, int id, int page, int output, si
   buffers.items = items;
   buffers.count = NUM_BUFFERS;
   buffers.may_be_unused = may_be_unused;
-  engine->num_issued = 0;
+  gcap_run_result_t result;
+  gcap_run_result_init(&result);
+  gcap_graph_verify_t verify;
+  gcap_graph_verify_init(&verify);
+  verify.first = NUM_VERIFIED_REPLAYS;
   gcap_run_t run;
   gcap_run_init(&run);
   run.id = id;
@@ -141,13 +150,17 @@ static gcap_status_t run_step(engine_t* engine, int id, int page, int output, si
   run.user = engine;
   run.buffers = &buffers;
   run.synchronize = true;
-  return gcap_graph_manager_run(engine->graphs, &run);
+  run.result = &result;
+  run.verify = &verify;
+  gcap_status_t status = gcap_graph_manager_run(engine->graphs, &run);
+  engine->outcome = result.outcome;
+  return status;
 }
 
 // Prints what the last run was, and whether its output is 6 * (first + i).
 static gcap_status_t judge(const engine_t* engine, int output, float first) {
-  const char* what = engine->num_issued == 0 ? "a replay" : "an eager run";
-  if (engine->num_issued > 1) what = "two rehearsals and a capture";
+  const char* what = engine->outcome == GCAP_RUN_REPLAYED ? "a replay" : "an eager run";
+  if (engine->outcome == GCAP_RUN_CAPTURED) what = "two rehearsals and a capture";
   bool right = false;
   GCAP_RETURN_IF_ERROR(check(engine, engine->outputs[output], 6.0f, first, &right));
   printf("%s, %s\n", what, right ? "right" : "WRONG");

@@ -62,7 +62,8 @@ GCAP_API gcap_status_t gcap_graph_manager_destroy(gcap_graph_manager_t* manager)
 // `work(user, resources)` and ends the run; a run with buffers is rehearsed before its capture. If the capture failed,
 // calls `work` once more, eagerly, unless rerun_failed_capture is false. If another thread captures the id meanwhile,
 // replays that graph. If the driver refuses to move the graph, the run is eager or captured. So the device does the
-// run's work exactly once; with capture_only it does nothing of it.
+// run's work exactly once, or once more to verify a replay (run->verify); with capture_only it does nothing of it.
+//   REPLAY_DIFFERS       run->verify: a replay left other results than its work (graph_verify.h)
 //   CAPTURE_INVALIDATED  the capture failed, and rerun_failed_capture is false, or the run is capture_only
 //   CANCELLED            what `work` returned: the run stopped on purpose
 //   FAILED_PRECONDITION  the calling thread is capturing; or as begin_run, end_run and replay

@@ -7,17 +7,18 @@
 // then have what the eager run left, whatever the comparison says.
 //
 // If a buffer differs, the run fails with GCAP_REPLAY_DIFFERS. The message names the graph, the buffer, the first
-// element that differs, and both values; it tells how many elements differ, the largest difference, and where the first
-// NaN came in. The id then cools down as after a failed capture, so the graph is not launched again.
+// element that differs, and both values; the number of elements that differ, the largest difference, and the first NaN
+// that came in. The id then cools down as after a failed capture, so the graph is not launched again.
 //
 // Only whole runs can be verified (gcap_graph_manager_run, gcap_runtime_run, a session's run), since the work is
 // needed. A run whose id has no graph for it, and one with capture_only, is what it would be without `verify`, and
-// gcap_graph_verify_report_t.is_verified is false. So is an outcome that is not REPLAYED.
+// gcap_graph_verify_report_t.is_verified is false. gcap_run_result_t has the outcome REPLAYED of a verified run without
+// a difference, and NOT_DONE, with was_issued, of one with a difference.
 //
 // What is copied and put back:
 //   - the buffers of the run (gcap_run_t.buffers), and those of `buffers` below. They may share bytes, as outputs that
 //     overlap inputs do: each byte is copied once, and each buffer is compared as it says;
-//   - the scratch that the graph keeps (scratch.h). It is the replay's alone, and not compared: the eager run has other;
+//   - the scratch that the graph keeps (scratch.h), which is not compared: the eager run has other scratch;
 //   - what `save` and `restore` care for.
 // Both get the same values (gcap_graph_buffers_t.values). What is not put back:
 //   - memory that nobody named. If the work changes such memory, as an accumulator, the run changes it twice, and the
@@ -25,7 +26,9 @@
 //   - effects on the host: host functions and functions of holes are called twice, by the replay and by the eager run,
 //     and so is what they write, send and count;
 //   - what other devices and processes see, such as a collective: all ranks verify the same run, or none does.
-// The work must do the same twice from the same memory: name the tolerance of work whose sums have no fixed order.
+// Bytes that nothing has written yet are compared as any others, which a checker of uninitialized reads reports: fill
+// them, or list their buffer as `is_state`. The work must do the same twice from the same memory: name the tolerance of
+// work whose sums have no fixed order.
 #ifndef GCAP_GRAPH_VERIFY_H_
 #define GCAP_GRAPH_VERIFY_H_
 
@@ -42,8 +45,8 @@
 extern "C" {
 #endif
 
-// A buffer of a verification. Those of the run need not be listed: they are compared byte by byte. One that is listed
-// with the address and the bytes of a buffer of the run says how that one is compared.
+// A buffer of a verification. Those of the run are compared byte by byte without being listed. One that is listed with
+// the address and the bytes of a buffer of the run says how that one is compared; of two such, the last one.
 // Thread, Capture and Lifetime as of gcap_graph_verify_t.
 typedef struct gcap_graph_verify_buffer {
   const char* name;  // for messages; may be NULL
@@ -56,6 +59,19 @@ typedef struct gcap_graph_verify_buffer {
   double absolute, relative;
   bool is_state;  // copied and put back, and not compared: a cache, the state of a generator
 } gcap_graph_verify_buffer_t;
+
+// What is wrong with the graph, where a verification with `bisect` differs.
+typedef enum gcap_graph_fault {
+  GCAP_GRAPH_FAULT_UNKNOWN = 0,         // none of these is seen
+  GCAP_GRAPH_FAULT_STALE_POINTER,       // an argument leads to other memory than a fresh capture's, or to nobody's
+  GCAP_GRAPH_FAULT_FROZEN_VALUE,        // an argument, a grid or a kernel that is another one in a fresh capture
+  GCAP_GRAPH_FAULT_DROPPED_CALL,        // the work makes the call, and its capture did not
+  GCAP_GRAPH_FAULT_HOST_DECISION,       // the capture made a call that the work does not make now
+  GCAP_GRAPH_FAULT_MISSING_JOIN,        // two nodes work on the same memory, one writes, and no path orders them
+  GCAP_GRAPH_FAULT_OUTSIDE_OF_CAPTURE,  // the capture made the call, and the graph has no node of it
+  GCAP_GRAPH_FAULT_HOLE,                // the function of a hole left something else in a replay than in the work
+  GCAP_GRAPH_FAULT_UNINITIALIZED,       // a node reads memory without a name that nothing in the run wrote before
+} gcap_graph_fault_t;
 
 // What a verification found.
 // Thread:   plain data, which the call of the run writes before it returns.
@@ -74,11 +90,26 @@ typedef struct gcap_graph_verify_report {
   double largest_difference;  // of two numbers, among those
   size_t nan_buffer;          // the first buffer with a NaN of the replay where the work has none; SIZE_MAX: none
   size_t nan_element;         // the first such element
+  // With `bisect`, of a difference. The first call of the work that is noted (capture.h) behind which the replay and
+  // the work differ, counted from 0; a hole counts as one, and what comes behind the last call as one more. SIZE_MAX:
+  // none was found, or nobody looked. The message of the failure names the call, its file and line, node, argument and
+  // memory.
+  size_t step;
+  gcap_graph_fault_t fault;
+  size_t node;         // as in gcap_graph_difference_t, of the graph; SIZE_MAX: no node is known
+  size_t earlier;      // of a MISSING_JOIN: an edge from this node to `node` is missing; else SIZE_MAX
+  size_t step_buffer;  // the first buffer that differs behind the step, as `buffer`; SIZE_MAX without a step
+  size_t step_element;
+  double step_replayed, step_eager;
+  uint64_t replays;  // of beginnings of the graph, to find the step
+  bool is_linear;    // the steps were looked at one by one, since the first find had no cause
 } gcap_graph_verify_report_t;
 
 // Says how large the struct is, and that nothing was verified. Every run that has the report does so too.
 static inline void gcap_graph_verify_report_init(gcap_graph_verify_report_t* report) {
-  const gcap_graph_verify_report_t nothing = {sizeof(*report), false, 0, SIZE_MAX, 0, 0, 0, 0, 0, SIZE_MAX, 0};
+  const gcap_graph_verify_report_t nothing = {
+      sizeof(*report),          false,    0,        SIZE_MAX, 0, 0, 0, 0, 0,    SIZE_MAX, 0, SIZE_MAX,
+      GCAP_GRAPH_FAULT_UNKNOWN, SIZE_MAX, SIZE_MAX, SIZE_MAX, 0, 0, 0, 0, false};
   *report = nothing;
 }
 
@@ -95,7 +126,7 @@ static inline void gcap_graph_verify_report_init(gcap_graph_verify_report_t* rep
 //                       call is a replay or a begin, which has no work to compare with
 //   UNIMPLEMENTED       the runtime is not gcap's own, or the driver is older than CUDA 12.4
 //   RESOURCE_EXHAUSTED  neither device nor host memory for two copies of what is named: nothing was issued
-//   CUDA_ERROR          a copy or a wait failed; gcap_run_result_t.was_issued tells whether that came behind the replay
+//   CUDA_ERROR          a copy or a wait failed; gcap_run_result_t.was_issued says whether that came behind the replay
 //   REPLAY_DIFFERS      see above
 //   others              what `save` or `restore` returned. The run ends there: behind `save` nothing was issued, behind
 //                       `restore` the buffers have what was there before the replay
@@ -116,11 +147,24 @@ typedef struct gcap_graph_verify {
   // And the first n since the graph was captured, and since a run moved its buffers. Default 0.
   uint64_t first;
   gcap_graph_verify_report_t* report;  // default NULL: nobody asks
+  // Looks for the first step where a difference shows, and for its cause. Default false. The steps are those of
+  // captures that the manager made since its first run with this: each of their calls costs a few questions to the
+  // driver, and 300 bytes of the host's memory. Of an older graph the cause alone is looked for.
+  //
+  // The beginning of the graph is replayed, and the work issued eagerly, for at most log2(n) + 2 of n calls, each time
+  // from the memory of before; and the work is captured once more, into a graph that is thrown away. So functions on
+  // the host are called as often. If the place that is found has no cause, all places before it are tried, one by one.
+  // The buffers have what the work left, whatever is found. A search that fails says so behind the message of the
+  // difference. The search waits for the whole device, while no other thread captures through gcap.
+  bool bisect;
+  // A difference is also written to this file, which is made or emptied, as events (docs/doctor_events.md), for
+  // gcap-doctor explain. Default NULL: no file. That a file cannot be written is logged.
+  const char* events;
 } gcap_graph_verify_t;
 
 // Fills in the defaults: nothing is verified.
 static inline void gcap_graph_verify_init(gcap_graph_verify_t* verify) {
-  const gcap_graph_verify_t defaults = {sizeof(*verify), NULL, 0, NULL, NULL, NULL, 0, 0, NULL};
+  const gcap_graph_verify_t defaults = {sizeof(*verify), NULL, 0, NULL, NULL, NULL, 0, 0, NULL, false, NULL};
   *verify = defaults;
 }
 

@@ -82,8 +82,8 @@ static gcap_status_t add_remedies(const gcap_session_parts_t* parts, int capturi
       "run_eagerly_if_not_capturable",
       gcap_status_message(refusal),
       shapes ? "give the EP the policy GCAP_GRAPH_ALLOW_CPU_FOR_SHAPES, which allows this model; or " : "",
-      holes ? "give the EP the policy GCAP_GRAPH_ALLOW_HOLES, under which nodes that cannot be captured are in holes; "
-              "or "
+      holes ? "set allow_holes, or give the EP the policy GCAP_GRAPH_ALLOW_HOLES, under which nodes that cannot be "
+              "captured are in holes; or "
             : "",
       gcap_ep_name(parts->eps[capturing]));
   gcap_status_free(refusal);
@@ -98,14 +98,15 @@ gcap_status_t gcap_session_take_refusal(const gcap_session_parts_t* parts, int c
 }
 
 // Chooses the EP whose graphs are the session's, and checks that it can capture the model.
-static gcap_status_t choose_capture(gcap_session_parts_t* parts) {
+static gcap_status_t choose_capture(gcap_session_parts_t* parts, bool allow_holes) {
   parts->main_ep = parts->used[0];
   for (int i = parts->num_used - 1; i >= 0; --i) {
     if (!parts->ep_facts[parts->used[i]].runs_on_host) parts->main_ep = parts->used[i];
   }
   const int capturing = find_capturing(parts);
   if (capturing < 0) return NULL;
-  parts->policy = gcap_ep_graph_capture_node_assignment_policy(parts->eps[capturing]);
+  parts->policy =
+      allow_holes ? GCAP_GRAPH_ALLOW_HOLES : gcap_ep_graph_capture_node_assignment_policy(parts->eps[capturing]);
   gcap_status_t status = check_policy(parts, capturing, parts->policy);
   if (status != NULL) return gcap_session_take_refusal(parts, capturing, status);
   parts->main_ep = capturing;
@@ -141,7 +142,7 @@ static gcap_status_t fill(gcap_session_parts_t* parts, const gcap_model_t* model
   note_used(parts);
   GCAP_RETURN_IF_ERROR(gcap_program_init(&parts->model, parts->eps, num_eps, parts->ep_of, &parts->program));
   parts->runs_eagerly = options->run_eagerly_if_not_capturable;
-  GCAP_RETURN_IF_ERROR(choose_capture(parts));
+  GCAP_RETURN_IF_ERROR(choose_capture(parts, options->allow_holes));
   parts->main_runtime = parts->ep_facts[parts->main_ep].runtime;
   return NULL;
 }

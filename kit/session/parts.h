@@ -31,7 +31,7 @@ typedef struct gcap_session_parts {
   int main_ep;        // the EP whose graphs and failures are the session's: the one that captures, or the first used
   gcap_runtime_t* main_runtime;     // of that EP
   bool captures;                    // runs become graphs of main_ep
-  gcap_graph_node_policy_t policy;  // of the EP that captures
+  gcap_graph_node_policy_t policy;  // of the EP that captures, or what the session's options say
   bool runs_eagerly;                // if the model cannot be captured
   gcap_program_t program;
   void** constants;  // of each slot, its memory

@@ -37,6 +37,7 @@ static const gcap_option_t run_rows[] = {
     ROW("capture_only", OWN, GCAP, BOOL, capture_only,
         "capture a graph of the id, and execute nothing; done if there is one"),
     ROW("pinned", OWN, GCAP, BOOL, pinned, "the budget never evicts the graph that the run captures"),
+    ROW("verify", OWN, GCAP, ADDRESS, verify, "when replays are compared with the work, and how; 0: never"),
     NO_FIELD("external_device_graph_capture", REFUSED, FLAG, "gcap cannot require that the caller is capturing"),
     NO_FIELD("qnn.htp_perf_mode", IGNORED, TEXT, OF_QNN),
     NO_FIELD("qnn.htp_perf_mode_post_run", IGNORED, TEXT, OF_QNN),

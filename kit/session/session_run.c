@@ -19,6 +19,7 @@
 #include "kit/session/run_options.h"
 #include "kit/session/tensors.h"
 #include "kit/session/user_stream.h"
+#include "kit/session/verified_run.h"
 #include "lib/graph/inner.h"
 #include "lib/internal/capture_check.h"
 #include "lib/internal/check_argument.h"
@@ -115,16 +116,17 @@ static void pin_shapes(const call_t* c, const gcap_shapes_use_t* use) {
 typedef struct steps {
   const call_t* call;
   const gcap_shapes_use_t* use;
+  bool is_verified;  // the work that is issued is waited for
 } steps_t;
 
 static gcap_status_t issue_step(void* self, int id, gcap_run_result_t* result, gcap_graph_run_kind_t* out_kind) {
   (void)result;  // a session's caller asks gcap_runtime_explain
   const steps_t* steps = self;
   call_t c = *steps->call;
-  if (id != c.run.id) {  // eagerly, after a failed capture
+  if (id != c.run.id) {  // eagerly, after a failed capture or beside a replay
     gcap_run_init(&c.run);
     c.run.stream = steps->call->run.stream;
-    c.run.synchronize = steps->call->run.synchronize;
+    c.run.synchronize = steps->call->run.synchronize || steps->is_verified;
     c.moving = NULL;
   }
   if (id != GCAP_GRAPH_ID_NONE) atomic_store_explicit(&c.session->has_run, true, memory_order_relaxed);
@@ -135,21 +137,6 @@ static gcap_status_t issue_step(void* self, int id, gcap_run_result_t* result, g
 }
 
 static void leave(gcap_session_t** inside) { atomic_fetch_sub(&(*inside)->num_inside, 1); }
-
-// Runs, after its rehearsals, and once more if the capture fails. Apart, so that a replay need not make room for it.
-static __attribute__((noinline)) gcap_status_t run_by_steps(const call_t* c, const gcap_shapes_use_t* use) {
-  GCAP_AT_SCOPE_END(leave) gcap_session_t* inside = c->session;
-  atomic_fetch_add(&inside->num_inside, 1);
-  gcap_shapes_use_t with_holes = *use;
-  GCAP_RETURN_IF_ERROR(gcap_run_holes_create(&c->session->parts, use->plan, &with_holes.holes));
-  GCAP_AT_SCOPE_END(gcap_run_holes_let_go) gcap_run_holes_t* holes = with_holes.holes;
-  (void)holes;
-  steps_t self = {c, &with_holes};
-  const bool reruns = c->options->rerun_failed_capture && !c->run.capture_only;
-  const gcap_run_steps_t steps = {.self = &self, .issue = issue_step, .id = c->run.id, .reruns_failed_capture = reruns};
-  gcap_run_result_t result = {.struct_size = sizeof(result)};
-  return gcap_run_by_steps(&steps, &result);
-}
 
 // Replays on the session's stream, which the holes' kernels work on, and in the order of a user's. As a run that calls
 // kernels, which may try to end the session, or not return.
@@ -165,16 +152,86 @@ static __attribute__((noinline)) gcap_status_t replay_with_holes(const call_t* c
   return is_ordered ? gcap_status_join(status, gcap_session_run_before(parts, c->run.stream)) : status;
 }
 
+// Replays, where the session may ask for that.
+static gcap_status_t replay(const call_t* c, const gcap_shapes_use_t* use, bool* out_replayed) {
+  if (use->plan->holes.count > 0) return replay_with_holes(c, out_replayed);
+  return gcap_runtime_replay(c->session->parts.main_runtime, &c->run, out_replayed);
+}
+
+// --- A run whose replays are compared with its work -----------------------------------------------------------------
+
+static gcap_status_t replay_step(void* self, gcap_run_result_t* result, bool* out_replayed) {
+  const steps_t* steps = self;
+  gcap_status_t status = replay(steps->call, steps->use, out_replayed);
+  result->was_issued |= *out_replayed;
+  return status;
+}
+
+static gcap_status_t work_step(void* self, gcap_run_result_t* result) {
+  steps_t* steps = self;
+  gcap_graph_run_kind_t kind = GCAP_GRAPH_RUN_EAGER;
+  steps->is_verified = true;
+  return issue_step(steps, GCAP_GRAPH_ID_NONE, result, &kind);
+}
+
+// The run once more, in the scope that records it.
+static gcap_status_t run_in_scope(void* user) {
+  const call_t* c = user;
+  gcap_run_options_t options = *c->options;
+  options.verify = NULL;
+  return gcap_session_rehearse_in_turn(c->session, &options, c->inputs, c->outputs);
+}
+
+static gcap_status_t record_step(void* self, void** addresses, struct gcap_graph_recording* recording) {
+  (void)addresses;  // a session's tensors are where the call says
+  call_t c = *((const steps_t*)self)->call;
+  return gcap_runtime_record(c.session->parts.main_runtime, c.run.id, run_in_scope, &c, recording);
+}
+
+static bool verifies(const call_t* c) {
+  return c->options->verify != NULL && c->run.id != GCAP_GRAPH_ID_NONE && !c->run.capture_only;
+}
+
+static gcap_status_t verify(const call_t* c, const gcap_shapes_use_t* use, gcap_verified_run_t* verified,
+                            gcap_run_steps_t* steps) {
+  GCAP_RETURN_IF_ERROR(gcap_verified_run_init(&c->session->parts, &use->plan->model, c->inputs, c->outputs, &c->run,
+                                              c->options->verify, verified));
+  steps->replay = replay_step;
+  steps->work = work_step;
+  steps->record = record_step;
+  steps->verified = &verified->run;
+  steps->manager = verified->manager;
+  return NULL;
+}
+
+// --- The whole of a run with a graph -------------------------------------------------------------------------------
+
+// Runs, after its rehearsals, and once more if the capture fails. Apart, so that a replay need not make room for it.
+static __attribute__((noinline)) gcap_status_t run_by_steps(const call_t* c, const gcap_shapes_use_t* use) {
+  GCAP_AT_SCOPE_END(leave) gcap_session_t* inside = c->session;
+  atomic_fetch_add(&inside->num_inside, 1);
+  gcap_shapes_use_t with_holes = *use;
+  GCAP_RETURN_IF_ERROR(gcap_run_holes_create(&c->session->parts, use->plan, &with_holes.holes));
+  GCAP_AT_SCOPE_END(gcap_run_holes_let_go) gcap_run_holes_t* holes = with_holes.holes;
+  (void)holes;
+  steps_t self = {c, &with_holes, false};
+  const bool reruns = c->options->rerun_failed_capture && !c->run.capture_only;
+  gcap_run_steps_t steps = {.self = &self, .issue = issue_step, .id = c->run.id, .reruns_failed_capture = reruns};
+  GCAP_AT_SCOPE_END(gcap_verified_run_deinit) gcap_verified_run_t verified;
+  verified.heap = NULL;
+  if (verifies(c)) GCAP_RETURN_IF_ERROR(verify(c, use, &verified, &steps));
+  gcap_run_result_t result = {.struct_size = sizeof(result)};
+  return gcap_run_by_steps(&steps, &result);
+}
+
 // Replays if there is a graph, else runs. The replay comes before the engine: it is the way that costs.
 static gcap_status_t replay_or_run(const call_t* c, const gcap_shapes_use_t* use) {
   if (c->run.capture_only) {
     return gcap_runtime_has_graph(c->session->parts.main_runtime, &c->run) ? NULL : run_by_steps(c, use);
   }
-  if (c->run.id == GCAP_GRAPH_ID_NONE || c->has_no_graph) return run_by_steps(c, use);
+  if (c->run.id == GCAP_GRAPH_ID_NONE || c->has_no_graph || verifies(c)) return run_by_steps(c, use);
   bool replayed = false;
-  gcap_status_t status = use->plan->holes.count > 0
-                             ? replay_with_holes(c, &replayed)
-                             : gcap_runtime_replay(c->session->parts.main_runtime, &c->run, &replayed);
+  gcap_status_t status = replay(c, use, &replayed);
   return replayed || status != NULL ? status : run_by_steps(c, use);
 }
 
@@ -188,7 +245,7 @@ static gcap_status_t issue_once(void* user, const gcap_run_resources_t* resource
 // As ONNX Runtime's runs do: again and again, until there is a graph.
 static gcap_status_t run_until_captured(const call_t* c, const gcap_shapes_use_t* use) {
   if (gcap_runtime_has_graph(c->session->parts.main_runtime, &c->run)) return replay_or_run(c, use);
-  steps_t self = {c, use};
+  steps_t self = {c, use, false};
   gcap_run_t run = c->run;
   run.work = issue_once;
   run.user = &self;
@@ -327,7 +384,8 @@ static gcap_status_t run_specially(call_t* c, const gcap_shapes_use_t* use) {
 
 // Whether a replay by the options is a launch and nothing else.
 static inline bool is_plain(const gcap_run_options_t* o) {
-  return o->bindings == GCAP_BINDINGS_FIXED && !o->check_bindings && !o->capture_only && o->trimmed_devices == 0;
+  return o->bindings == GCAP_BINDINGS_FIXED && !o->check_bindings && !o->capture_only && o->trimmed_devices == 0 &&
+         o->verify == NULL;
 }
 
 static gcap_status_t run_use(call_t* c, const gcap_shapes_use_t* use) {
@@ -336,8 +394,15 @@ static gcap_status_t run_use(call_t* c, const gcap_shapes_use_t* use) {
   return is_plain(c->options) && !c->options->capture_in_run ? replay_or_run(c, use) : run_specially(c, use);
 }
 
+// Refuses a struct that cannot be read, and says that nothing is verified yet.
+static gcap_status_t check_verify(const gcap_run_options_t* options) {
+  gcap_graph_verify_t known;
+  return options->verify != NULL ? gcap_graph_verify_read(options->verify, &known) : NULL;
+}
+
 static gcap_status_t run_in_turn(call_t* c, gcap_run_holds_t held) {
   gcap_session_t* session = c->session;
+  GCAP_RETURN_IF_ERROR(check_verify(c->options));
   const bool must_capture = c->run.capture_only && !gcap_thread_captures();
   if (must_capture) GCAP_RETURN_IF_ERROR(gcap_session_check_graph(session, c->run.id));
   if (!session->parts.captures) c->run.id = GCAP_GRAPH_ID_NONE;

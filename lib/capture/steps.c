@@ -42,6 +42,13 @@ static void copy_file(char* to, const char* file) {
   snprintf(to, GCAP_CAPTURE_STEP_FILE_BYTES, "%s%s", fits ? "" : "...", end);
 }
 
+void gcap_capture_step_write(gcap_capture_step_t* step, const char* operation, const char* file) {
+  gcap_text_t text;
+  gcap_text_init(&text, step->operation, sizeof(step->operation));
+  gcap_text_add(&text, "%s", operation);
+  copy_file(step->file, file);
+}
+
 // Adds a step, behind which its segment has so many nodes.
 static void add(gcap_capture_steps_t* steps, const char* operation, const char* file, gcap_capture_step_t step,
                 size_t nodes) {
@@ -49,10 +56,7 @@ static void add(gcap_capture_steps_t* steps, const char* operation, const char* 
   steps->is_cut = steps->count == GCAP_CAPTURE_MAX_STEPS ||
                   !gcap_grow(&steps->items, &steps->room, steps->count + 1, sizeof(*steps->items));
   if (steps->is_cut) return;
-  gcap_text_t text;
-  gcap_text_init(&text, step.operation, sizeof(step.operation));
-  gcap_text_add(&text, "%s", operation);
-  copy_file(step.file, file);
+  gcap_capture_step_write(&step, operation, file);
   step.segment = steps->segment;
   step.first_node = steps->nodes;
   step.num_nodes = nodes - steps->nodes;

@@ -37,14 +37,18 @@ typedef enum gcap_capture_step_kind {
 // as gcap_contents_node_t of that `graph` and the parent GCAP_CONTENTS_TOP. Each node belongs to one step: those that
 // came without a noted call belong to the next step. A call that makes no node has a step all the same.
 typedef struct gcap_capture_step {
-  char operation[GCAP_CAPTURE_STEP_TEXT_BYTES];  // "hole 'name'"; of an END "work behind the last noted call"
-  char file[GCAP_CAPTURE_STEP_FILE_BYTES];       // "" of a HOLE and of an END
+  // "hole 'name'", also of a CALL that is a step with break_where_refused; of an END "work behind the last noted call"
+  char operation[GCAP_CAPTURE_STEP_TEXT_BYTES];
+  char file[GCAP_CAPTURE_STEP_FILE_BYTES];  // "" of these
   int line;
   cudaStream_t stream;  // NULL: the call did not say
   gcap_capture_step_kind_t kind;
   size_t segment;
   size_t first_node, num_nodes;
 } gcap_capture_step_t;
+
+// Writes the texts of a step, as each step has them.
+void gcap_capture_step_write(gcap_capture_step_t* step, const char* operation, const char* file);
 
 // All zeros: no steps. Thread: one at a time.
 typedef struct gcap_capture_steps {
@@ -80,7 +84,7 @@ typedef struct gcap_step_observer {
 // Has `observer` hear of this thread's steps from now on; NULL: nobody. Returns who heard before. A scope that the
 // thread opens meanwhile has its calls to itself. The observer changes nothing else: no latch, no refusal, no retained
 // entry. A capture and an eager run of one work make the same steps, but for what gcap does of its own in the one and
-// not in the other (a question, an allocation): match steps by kind, operation, file and line.
+// not in the other (a question, an allocation): match steps by operation, file and line.
 gcap_step_observer_t* gcap_observe_steps(gcap_step_observer_t* observer);
 
 // What the step of a hole is called.

@@ -7,25 +7,16 @@
 // frame, and says which one invalidated the capture. It makes no call of CUDA: the scope may be open. Locking: none, a
 // scope belongs to its thread; a cancellation waits until the file is closed.
 
-#include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <pthread.h>
 #include <stdio.h>
-#include <string.h>
-#include <sys/syscall.h>
-#include <time.h>
-#include <unistd.h>
 
 #include "lib/capture/capture_internal.h"
+#include "lib/capture/events_file.h"
 #include "lib/internal/check_argument.h"
 #include "lib/internal/forked.h"
-#include "rules/event_text.h"
 
-enum {
-  kThreadNameBytes = 16,  // Linux's limit
-  kMaxStreams = 64,       // that are told apart; a capture has a few
-};
+enum { kMaxStreams = 64 };  // that are told apart; a capture has a few
 
 typedef struct writer {
   FILE* file;
@@ -34,19 +25,6 @@ typedef struct writer {
   size_t num_streams;
   uint32_t num_frames;
 } writer_t;
-
-// --- Fields ----------------------------------------------------------------------------------------------------------
-
-static void append(void* file, const char* bytes, size_t size) { fwrite(bytes, 1, size, file); }
-
-static void write_text(const writer_t* writer, const char* key, const char* text, size_t length) {
-  fprintf(writer->file, "\t%s=", key);
-  gcap_event_write_text(text, length, append, writer->file);
-}
-
-static void write_string(const writer_t* writer, const char* key, const char* text) {
-  write_text(writer, key, text, strlen(text));
-}
 
 // --- What lines refer to ---------------------------------------------------------------------------------------------
 
@@ -66,24 +44,8 @@ static size_t write_stream(writer_t* writer, cudaStream_t stream) {
 
 // The id of the stack of a call, 0 if its place is not known.
 static uint32_t write_place(writer_t* writer, const gcap_capture_call_record_t* call) {
-  if (call->file == NULL || call->file[0] == '\0') return 0;
-  const uint32_t id = ++writer->num_frames;
-  fprintf(writer->file, "frame\tid=%" PRIu32, id);
-  write_string(writer, "module", program_invocation_name);
-  fputs("\toffset=0x0", writer->file);
-  write_string(writer, "file", call->file);
-  fprintf(writer->file, "\tline=%d\nstack\tid=%" PRIu32 "\tc=%" PRIu32 "\n", call->line, id, id);
-  return id;
-}
-
-static void write_head(writer_t* writer) {
-  char name[kThreadNameBytes] = "";
-  (void)pthread_getname_np(pthread_self(), name, sizeof(name));
-  fprintf(writer->file, "gcap-events\tversion=1\tpid=%ld\ttime=%lld", (long)getpid(), (long long)time(NULL));
-  write_string(writer, "program", program_invocation_name);
-  fprintf(writer->file, "\nthread\tid=1\tos=%ld", syscall(SYS_gettid));
-  write_string(writer, "name", name);
-  fputs("\n", writer->file);
+  if (!gcap_events_file_write_place(writer->file, writer->num_frames + 1, call->file, call->line)) return 0;
+  return ++writer->num_frames;
 }
 
 // --- Calls -----------------------------------------------------------------------------------------------------------
@@ -96,22 +58,8 @@ static void write_begin(writer_t* writer) {
   fprintf(writer->file,
           "call\tn=1\tthread=1\tfunction=cudaStreamBeginCapture\tresult=0\tstream=%zu\tmode=%s\tsays=begins capture 1",
           stream, modes[writer->capture->mode]);
-  if (writer->capture->label[0] != '\0') write_string(writer, "label", writer->capture->label);
+  if (writer->capture->label[0] != '\0') gcap_events_file_write_string(writer->file, "label", writer->capture->label);
   fputs("\n", writer->file);
-}
-
-// "cudaMalloc(&x, 64)" is a function and its arguments; another text is all function.
-static void write_operation(const writer_t* writer, const char* operation) {
-  const size_t length = strlen(operation);
-  const char* open = strchr(operation, '(');
-  const char* close = strrchr(operation, ')');
-  if (open == NULL || open == operation || strcspn(operation, " <") < (size_t)(open - operation)) {
-    write_text(writer, "function", operation, length);
-    return;
-  }
-  const char* end = close != NULL && close > open ? close : operation + length;  // a text that was cut off
-  write_text(writer, "function", operation, (size_t)(open - operation));
-  write_text(writer, "arguments", open + 1, (size_t)(end - open - 1));
 }
 
 // In the words of the simulator's log. Somebody else may have ended the capture under the scope.
@@ -128,7 +76,7 @@ static void write_call(writer_t* writer, uint64_t number, const gcap_capture_cal
   const size_t stream = write_stream(writer, call->stream);
   const uint32_t stack = write_place(writer, call);
   fprintf(writer->file, "call\tn=%" PRIu64 "\tthread=1", number);
-  write_operation(writer, call->operation);
+  gcap_events_file_write_operation(writer->file, call->operation);
   fprintf(writer->file, "\tresult=%d", (int)call->answer);
   if (stream != 0) fprintf(writer->file, "\tstream=%zu", stream);
   if (stack != 0) fprintf(writer->file, "\tstack=%" PRIu32, stack);
@@ -166,21 +114,12 @@ static void write_end(writer_t* writer) {
 // --- The file --------------------------------------------------------------------------------------------------------
 
 static gcap_status_t write_file(const gcap_capture_t* capture, const char* path) {
-  const int descriptor = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-  writer_t writer = {.file = descriptor < 0 ? NULL : fdopen(descriptor, "w"), .capture = capture};
-  if (writer.file == NULL) {
-    const int error = errno;
-    if (descriptor >= 0) close(descriptor);
-    return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "the file of events %s cannot be written: %s", path, strerror(error));
-  }
-  write_head(&writer);
+  writer_t writer = {.capture = capture};
+  GCAP_RETURN_IF_ERROR(gcap_events_file_open(path, &writer.file));
   write_begin(&writer);
   write_calls(&writer);
   write_end(&writer);
-  const bool is_whole = fflush(writer.file) == 0 && !ferror(writer.file);
-  const int error = errno;
-  if (fclose(writer.file) == 0 && is_whole) return NULL;
-  return GCAP_STATUS(GCAP_UNAVAILABLE, "the file of events %s is incomplete: %s", path, strerror(error));
+  return gcap_events_file_close(writer.file, path);
 }
 
 static gcap_status_t check_can_write(const gcap_capture_t* capture) {

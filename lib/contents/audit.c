@@ -13,13 +13,12 @@
 #include "lib/contents/inner.h"
 #include "lib/contents/memory.h"
 #include "lib/contents/relocation.h"
+#include "lib/contents/words.h"
 #include "lib/internal/check_argument.h"
 #include "lib/internal/forked.h"
 #include "lib/internal/grow.h"
 
 #define WORD sizeof(uintptr_t)
-// No memory is below it: saves questions about small numbers.
-#define LOWEST_ADDRESS ((uintptr_t)65536)
 #define NO_BUFFER ((size_t)-1)
 #define MEMORY_CHARS 320
 
@@ -128,44 +127,27 @@ static gcap_status_t identify(const gcap_audit_subject_t* subject, note_t* note)
   return NULL;
 }
 
-// Notes the word, unless it points nowhere. A kernel's word that points nowhere is a number.
-static gcap_status_t note_word(gcap_graph_notes_t* notes, const gcap_audit_subject_t* subject, size_t node, size_t part,
-                               size_t offset, bool is_pointer) {
-  note_t note = {.node = node, .part = part, .offset = offset};
-  memcpy(&note.address, gcap_contents_bytes_of(subject->contents, &subject->contents->nodes[node]) + offset, WORD);
-  if (note.address == 0 || (!is_pointer && note.address < LOWEST_ADDRESS)) return NULL;
-  note.buffer = buffer_of(subject->relocation, node, offset);
-  GCAP_RETURN_IF_ERROR(identify(subject, &note));
-  if (!is_pointer && note.owner == GCAP_GRAPH_OWNER_UNKNOWN) return NULL;
-  note.is_bad = is_bad(&note);
-  return add_note(notes, &note);
-}
+// The notes of one node.
+typedef struct noting {
+  gcap_graph_notes_t* notes;
+  const gcap_audit_subject_t* subject;
+  size_t node;
+} noting_t;
 
-static gcap_status_t note_kernel(gcap_graph_notes_t* notes, const gcap_audit_subject_t* subject, size_t index) {
-  const gcap_contents_node_t* node = &subject->contents->nodes[index];
-  const gcap_contents_part_t* parts = gcap_contents_parts_of(subject->contents, node);
-  for (size_t i = 0; i < node->num_parts; ++i) {
-    const size_t end = parts[i].offset + parts[i].bytes;
-    for (size_t at = (parts[i].offset + WORD - 1) / WORD * WORD; at + WORD <= end; at += WORD) {
-      GCAP_RETURN_IF_ERROR(note_word(notes, subject, index, i, at, /*is_pointer=*/false));
-    }
-  }
-  return NULL;
+// Notes the word, unless it points nowhere. A kernel's word that points nowhere is a number.
+static gcap_status_t note_word(void* user, const gcap_contents_word_t* word) {
+  const noting_t* noting = user;
+  note_t note = {.node = noting->node, .part = word->part, .offset = word->offset, .address = word->address};
+  note.buffer = buffer_of(noting->subject->relocation, note.node, note.offset);
+  GCAP_RETURN_IF_ERROR(identify(noting->subject, &note));
+  if (!word->is_pointer && note.owner == GCAP_GRAPH_OWNER_UNKNOWN) return NULL;
+  note.is_bad = is_bad(&note);
+  return add_note(noting->notes, &note);
 }
 
 static gcap_status_t note_node(gcap_graph_notes_t* notes, const gcap_audit_subject_t* subject, size_t index) {
-  const gcap_contents_node_t* node = &subject->contents->nodes[index];
-  if (!node->has_arguments) return NULL;
-  switch (node->type) {
-    case cudaGraphNodeTypeKernel: return note_kernel(notes, subject, index);
-    case cudaGraphNodeTypeMemcpy:
-      GCAP_RETURN_IF_ERROR(
-          note_word(notes, subject, index, 0, offsetof(struct cudaMemcpy3DParms, srcPtr.ptr), /*is_pointer=*/true));
-      return note_word(notes, subject, index, 0, offsetof(struct cudaMemcpy3DParms, dstPtr.ptr), /*is_pointer=*/true);
-    case cudaGraphNodeTypeMemset:
-      return note_word(notes, subject, index, 0, offsetof(struct cudaMemsetParams, dst), /*is_pointer=*/true);
-    default: return NULL;
-  }
+  noting_t noting = {notes, subject, index};
+  return gcap_contents_each_word(subject->contents, index, note_word, &noting);
 }
 
 // Appends the memory of the graph's own allocation nodes to what is owned.

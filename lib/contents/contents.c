@@ -73,6 +73,24 @@ void gcap_contents_free(gcap_contents_t* contents) {
   *contents = (gcap_contents_t){0};
 }
 
+static void* copy_items(const void* items, size_t bytes) {
+  void* copy = malloc(bytes + 1);
+  if (copy != NULL && bytes != 0) memcpy(copy, items, bytes);
+  return copy;
+}
+
+gcap_status_t gcap_contents_copy(const gcap_contents_t* contents, gcap_contents_t* out_copy) {
+  gcap_contents_t copy = *contents;
+  copy.nodes = copy_items(contents->nodes, contents->count * sizeof(*contents->nodes));
+  copy.bytes = copy_items(contents->bytes, contents->num_bytes);
+  copy.parts = copy_items(contents->parts, contents->num_parts * sizeof(*contents->parts));
+  copy.dependencies = copy_items(contents->dependencies, contents->num_dependencies * sizeof(*contents->dependencies));
+  const bool is_whole = copy.nodes != NULL && copy.bytes != NULL && copy.parts != NULL && copy.dependencies != NULL;
+  if (!is_whole) gcap_contents_free(&copy);
+  *out_copy = copy;
+  return is_whole ? NULL : GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory for what is inside a graph");
+}
+
 // --- Arguments ------------------------------------------------------------------------------------------------------
 
 // Adds a part of the node that is being read, whose bytes are the last ones.

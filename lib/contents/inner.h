@@ -2,7 +2,8 @@
 //
 // inner.h: what other modules use of the contents module, and users do not see: the nodes of a graph and their
 // arguments, how two graphs differ, how buffers lie to one another, values that change, stand-ins, which bytes are
-// pointers into a buffer or carry a value, notes of whose memory a graph points into, and what memory an address is in.
+// pointers into a buffer or carry a value, notes of whose memory a graph points into, what memory an address is in, and
+// why a graph does something else than a fresh capture of its work.
 // What the files of the module have for one another alone is in a header of each.
 #ifndef GCAP_LIB_CONTENTS_INNER_H_
 #define GCAP_LIB_CONTENTS_INNER_H_
@@ -80,6 +81,8 @@ gcap_status_t gcap_contents_read(cudaGraph_t graph, bool with_arguments, gcap_co
 gcap_status_t gcap_contents_read_all(const cudaGraph_t* graphs, size_t count, bool with_arguments,
                                      gcap_contents_t* out_contents);
 void gcap_contents_free(gcap_contents_t* contents);
+//   RESOURCE_EXHAUSTED  no host memory
+gcap_status_t gcap_contents_copy(const gcap_contents_t* contents, gcap_contents_t* out_copy);
 
 // "kernel", "memcpy"
 const char* gcap_contents_type_name(enum cudaGraphNodeType type);
@@ -381,5 +384,68 @@ typedef struct gcap_driver_allocation {
 //   UNIMPLEMENTED  as gcap_driver_get
 //   CUDA_ERROR     the driver does not answer
 gcap_status_t gcap_driver_find_allocation(uintptr_t address, gcap_driver_allocation_t* out_allocation);
+
+// --- Why a graph does something else ---------------------------------------------------------------------------------
+
+// What a graph does is compared with a fresh capture of the same work, which was read and thrown away: node by node, in
+// the order of their creation.
+
+// How a node has something else than the same node of a fresh capture.
+typedef enum gcap_change_kind {
+  GCAP_CHANGE_NONE = 0,
+  GCAP_CHANGE_POINTER,  // a word that leads to memory, in one of the two
+  GCAP_CHANGE_VALUE,    // a word that is no pointer, a grid, a kernel
+} gcap_change_kind_t;
+
+typedef struct gcap_node_change {
+  gcap_change_kind_t kind;
+  char place[64];             // "argument 2", "the source", "grid"
+  char now[400], fresh[400];  // "0x7f3c00000000, in buffer id 17, 4096 bytes at 0x7f3c00000000"
+} gcap_node_change_t;
+
+// The first thing that a node has otherwise than node `fresh_node` of the fresh capture. Pointers into scratch may
+// differ: a graph keeps its own. With `fresh` NULL, and where nothing differs, a pointer to memory that is nobody's.
+//   errors of gcap_memory_look
+gcap_status_t gcap_contents_find_change(const gcap_contents_t* now, size_t node, const gcap_contents_t* fresh,
+                                        size_t fresh_node, const gcap_block_finder_t* finder,
+                                        gcap_node_change_t* out_change);
+
+// Memory that has a name, and of which the caller knows who writes it.
+typedef struct gcap_named_memory {
+  const char* name;
+  uintptr_t start;
+  size_t bytes;
+} gcap_named_memory_t;
+
+// The memory that the nodes of a graph work on.
+typedef struct gcap_touches_subject {
+  const gcap_contents_t* contents;  // with arguments
+  gcap_block_finder_t finder;
+  const gcap_named_memory_t* named;
+  size_t num_named;
+  // Whether the node may write named memory number `index`. Of a copy and a fill the arguments tell that, and it is not
+  // asked. NULL: each kernel may write.
+  bool (*writes)(void* user, size_t node, size_t index);
+  void* user;
+} gcap_touches_subject_t;
+
+// Two nodes that work on the same memory, which one of them writes, and that no path of edges orders.
+typedef struct gcap_unordered_nodes {
+  size_t earlier, later;
+  char memory[128];  // "buffer 'x'"
+} gcap_unordered_nodes_t;
+
+// Looks for two such nodes. `later`: which the later one is; GCAP_CONTENTS_TOP: the first such node. Of several earlier
+// ones the last. A kernel's pointers into memory without a name count only in scratch: elsewhere nobody knows whether
+// both read it alone.
+//   RESOURCE_EXHAUSTED  no host memory
+//   errors of gcap_memory_look
+gcap_status_t gcap_contents_find_unordered(const gcap_touches_subject_t* subject, size_t later,
+                                           gcap_unordered_nodes_t* out_nodes, bool* out_found);
+
+// Whether the node works on memory without a name that no node before it works on: `place` and `memory` say which.
+//   RESOURCE_EXHAUSTED, errors of gcap_memory_look  likewise
+gcap_status_t gcap_contents_find_first_use(const gcap_touches_subject_t* subject, size_t node, char place[64],
+                                           char memory[400], bool* out_found);
 
 #endif  // GCAP_LIB_CONTENTS_INNER_H_

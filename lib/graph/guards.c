@@ -35,6 +35,7 @@ static _Thread_local const gcap_graph_work_call_t* innermost_work;
 
 void gcap_graph_eager_run_begins(void) { ++num_eager_runs; }
 void gcap_graph_eager_run_ends(void) { --num_eager_runs; }
+bool gcap_graph_is_in_eager_run(void) { return num_eager_runs != 0; }
 
 void gcap_graph_enter_work(gcap_graph_work_call_t* call) {
   call->outer = innermost_work;

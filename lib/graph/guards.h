@@ -134,5 +134,7 @@ gcap_status_t gcap_graph_refuse_in_guard(const char* operation) GCAP_NODISCARD;
 // The eager runs that this thread has open.
 void gcap_graph_eager_run_begins(void);
 void gcap_graph_eager_run_ends(void);
+// Whether this thread has such a run open.
+bool gcap_graph_is_in_eager_run(void);
 
 #endif  // GCAP_LIB_GRAPH_GUARDS_H_

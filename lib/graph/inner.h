@@ -122,6 +122,8 @@ gcap_status_t gcap_graph_refuse_in_hole(const char* operation) GCAP_NODISCARD;
 // A replay, or rehearsals and the run, and once more the run after a failed capture, or all of it after a capture of
 // another thread. A graph manager, a runtime and a session have steps of their own; the order is here.
 
+struct gcap_graph_recording;  // recording.h
+
 // The steps of one run.
 typedef struct gcap_run_steps {
   void* self;  // passed to both
@@ -138,6 +140,9 @@ typedef struct gcap_run_steps {
   const gcap_run_t* verified;
   gcap_graph_manager_t* manager;
   gcap_status_t (*work)(void* self, gcap_run_result_t* result);
+  // Has the work captured once more, by gcap_graph_record, where nothing is launched. `addresses`: of the buffers, and
+  // behind them of the values; NULL without buffers.
+  gcap_status_t (*record)(void* self, void** addresses, struct gcap_graph_recording* recording);
 } gcap_run_steps_t;
 
 // What stands for the id of a run with a key, which GCAP_GRAPH_ID_NONE cannot: that is the id of the run after a failed
@@ -238,6 +243,14 @@ void gcap_graph_plan_give(const gcap_graph_plan_t* plan, gcap_graph_plan_t* out_
 gcap_status_t gcap_graph_rehearse(const gcap_run_t* run, const gcap_run_resources_t* resources,
                                   const gcap_capture_options_t* options, gcap_retained_t** out_retained,
                                   gcap_graph_plan_t* plan) GCAP_NODISCARD;
+
+// Captures the work of a run, in the library's layout, into `recording`, which the caller frees. `resources` is what
+// the work gets. The work may end with an exception.
+//   CAPTURE_INVALIDATED  the capture or the work failed
+//   others               as gcap_capture_begin
+gcap_status_t gcap_graph_record(const gcap_run_t* run, const gcap_run_resources_t* resources,
+                                const gcap_capture_options_t* options,
+                                struct gcap_graph_recording* recording) GCAP_NODISCARD;
 
 // The runs of an array, whose structs may be of another version: run number `index`, read into the library's layout and
 // checked.

@@ -12,6 +12,7 @@
 #include "lib/capture/inner.h"
 #include "lib/graph/inner.h"
 #include "lib/graph/manager.h"
+#include "lib/graph/recording.h"
 #include "lib/graph/run.h"
 #include "lib/internal/forked.h"
 #include "lib/internal/sized.h"
@@ -86,49 +87,69 @@ bool gcap_graph_plan_add_captured(gcap_graph_plan_t* plan, gcap_graph_manager_t*
 
 static void abort_on_unwind(gcap_capture_t** unfinished) { gcap_capture_abort(*unfinished); }
 
-static gcap_status_t capture(const gcap_run_t* run, const gcap_run_resources_t* resources,
-                             const gcap_capture_options_t* options, gcap_graph_stated_list_t* stated,
-                             cudaGraph_t* out_graph, gcap_retained_t** out_retained) {
+gcap_status_t gcap_graph_record(const gcap_run_t* run, const gcap_run_resources_t* resources,
+                                const gcap_capture_options_t* options, struct gcap_graph_recording* recording) {
   gcap_capture_t* scope = NULL;
   GCAP_RETURN_IF_ERROR(gcap_capture_begin(resources->cuda_stream, options, &scope));
-  gcap_capture_set_owner(scope, stated);
+  gcap_capture_set_owner(scope, &recording->stated);
+  if (recording->keeps_steps) gcap_capture_keep_steps(scope, &recording->steps);
   GCAP_AT_SCOPE_END(abort_on_unwind) gcap_capture_t* unfinished = scope;
   gcap_status_t status = run->work(run->user, resources);
   unfinished = NULL;
   gcap_capture_fail_once(scope, status);
   gcap_status_free(status);
-  return gcap_capture_end(scope, out_graph, out_retained);
+  return gcap_capture_end(scope, &recording->last, &recording->retained);
+}
+
+gcap_status_t gcap_graph_recording_free(struct gcap_graph_recording* recording) {
+  gcap_status_t status = NULL;
+  if (recording->last != NULL) status = GCAP_CUDA(cudaGraphDestroy(recording->last));
+  status = gcap_status_join(status, gcap_graph_hole_list_free(&recording->stated.holes));
+  gcap_graph_stated_free(&recording->stated);
+  gcap_capture_steps_free(&recording->steps);
+  gcap_retained_release(recording->retained);
+  *recording = (struct gcap_graph_recording){0};
+  return status;
+}
+
+// Beside an exception, which tells.
+static void drop_recording(struct gcap_graph_recording* recording) {
+  gcap_status_ignore(gcap_graph_recording_free(recording));
 }
 
 static void release_refused(gcap_graph_refused_t** refused) { gcap_graph_refused_release(*refused); }
+
+// Adds the step that a capture refused, if one was, to those that are holes. Whether there is one more.
+static bool learn(const gcap_graph_hole_list_t* holes, gcap_graph_refused_t** refused) {
+  if (!holes->is_refused) return false;
+  gcap_graph_refused_t* more = gcap_graph_refused_with(holes->refused, &holes->tried);
+  if (more == NULL) return false;
+  gcap_graph_refused_release(*refused);
+  *refused = more;
+  return true;
+}
 
 // `*refused`: the steps that are holes. `*out_has_more`: the capture refused another one, which it has now.
 static gcap_status_t rehearse(const gcap_run_t* run, const gcap_run_resources_t* resources,
                               const gcap_capture_options_t* options, gcap_graph_refused_t** refused,
                               gcap_retained_t** out_retained, gcap_graph_plan_t* plan, bool* out_has_more) {
-  cudaGraph_t graph = NULL;
-  gcap_retained_t* retained = NULL;
-  GCAP_AT_SCOPE_END(gcap_graph_stated_free) gcap_graph_stated_list_t stated = {0};  // nobody replays
-  stated.holes.refused = gcap_graph_refused_retain(*refused);
-  gcap_status_t status = capture(run, resources, options, &stated, &graph, &retained);
-  if (graph != NULL) {
-    gcap_graph_plan_t more = *plan;
-    status = add_segments(resources->cuda_stream, graph, &stated.holes, &more);
-    status = gcap_status_join(status, GCAP_CUDA(cudaGraphDestroy(graph)));
-    status = gcap_status_join(status, gcap_graph_hole_list_free(&stated.holes));
-    if (status == NULL) *plan = more;
-  }
+  GCAP_AT_SCOPE_END(drop_recording) struct gcap_graph_recording recording = {0};
+  gcap_graph_hole_list_t* holes = &recording.stated.holes;
+  holes->refused = gcap_graph_refused_retain(*refused);
+  gcap_status_t status = gcap_graph_record(run, resources, options, &recording);
+  *out_has_more = status != NULL && learn(holes, refused);
+  if (status != NULL) return status;
+  gcap_graph_plan_t more = *plan;
+  status = add_segments(resources->cuda_stream, recording.last, holes, &more);
+  gcap_retained_t* retained = recording.retained;
+  recording.retained = NULL;
+  status = gcap_status_join(status, gcap_graph_recording_free(&recording));
   if (status == NULL) {
+    *plan = more;
     *out_retained = retained;
     return NULL;
   }
   gcap_retained_release(retained);
-  gcap_graph_refused_t* more = NULL;
-  if (stated.holes.is_refused) more = gcap_graph_refused_with(stated.holes.refused, &stated.holes.tried);
-  *out_has_more = more != NULL;
-  if (more == NULL) return status;
-  gcap_graph_refused_release(*refused);
-  *refused = more;
   return status;
 }
 
@@ -142,7 +163,6 @@ gcap_status_t gcap_graph_rehearse(const gcap_run_t* run, const gcap_run_resource
   do {
     gcap_status_free(status);
     *plan = before;  // the work of a runtime adds to the plan
-    has_more = false;
     status = rehearse(run, resources, options, &refused, out_retained, plan, &has_more);
   } while (has_more);
   return gcap_status_annotate(status, gcap_status_code(status), "the rehearsal of graph id %d", run->id);

@@ -16,7 +16,9 @@
 #include <stdlib.h>
 
 #include "gcap/log.h"
+#include "lib/graph/bisect.h"
 #include "lib/graph/manager.h"
+#include "lib/graph/prefix.h"
 #include "lib/graph/run.h"
 #include "lib/graph/variants.h"
 #include "lib/internal/grow.h"
@@ -25,7 +27,7 @@
 #include "lib/verify/inner.h"
 
 // The slots of the copies.
-enum { BEFORE = 0, REPLAYED, NUM_SLOTS };
+enum { BEFORE = 0, REPLAYED, WORK, NUM_SLOTS };
 
 typedef struct verification {
   const gcap_run_steps_t* steps;
@@ -38,6 +40,7 @@ typedef struct verification {
   // What is copied: buffers, and behind them the graph's own memory.
   gcap_verify_block_t* blocks;
   size_t num_blocks, room;
+  size_t num_buffers;  // of the blocks
   gcap_verify_state_t* state;
 } verification_t;
 
@@ -147,6 +150,7 @@ static gcap_status_t list_buffers(verification_t* v) {
     if (refine(v, num_of_run, &verify->buffers[i]) > 0) continue;
     GCAP_RETURN_IF_ERROR(add(v, block_of(&verify->buffers[i])));
   }
+  v->num_buffers = v->num_blocks;
   return NULL;
 }
 
@@ -197,7 +201,8 @@ static gcap_status_t save(verification_t* v) {
   GCAP_RETURN_IF_ERROR(check_may_run(v));
   if (v->captured != v->stream) GCAP_RETURN_IF_ERROR(gcap_synchronize_stream(v->captured));
   GCAP_RETURN_IF_ERROR(list_blocks(v));
-  GCAP_RETURN_IF_ERROR(gcap_verify_state_create(v->blocks, v->num_blocks, NUM_SLOTS, v->stream, &v->state));
+  const size_t num_slots = v->steps->verified->verify->bisect ? NUM_SLOTS : WORK;
+  GCAP_RETURN_IF_ERROR(gcap_verify_state_create(v->blocks, v->num_blocks, num_slots, v->stream, &v->state));
   GCAP_RETURN_IF_ERROR(gcap_verify_state_save(v->state, BEFORE, v->stream));
   return call(v->steps->verified->verify->save, v, "save");
 }
@@ -232,12 +237,31 @@ static void report(const gcap_verify_difference_t* difference, gcap_graph_verify
   out_report->nan_element = difference->nan_element;
 }
 
-static gcap_status_t describe(const verification_t* v, const gcap_verify_difference_t* difference) {
-  char chars[1024];
-  gcap_text_t text;
-  gcap_text_init(&text, chars, sizeof(chars));
-  gcap_verify_write_difference(v->state, difference, &text);
-  return GCAP_STATUS(GCAP_REPLAY_DIFFERS, "graph id %d: its replay differs from its work: %s", v->id, chars);
+// Looks for the first step that differs. The buffers have what the work left, unless that fails.
+static gcap_status_t bisect(const verification_t* v, gcap_graph_verify_report_t* out_report,
+                            gcap_capture_step_t* out_step, gcap_text_t* text) {
+  const gcap_bisect_subject_t subject = {.run = v->steps,
+                                         .id = v->id,
+                                         .ticket = v->ticket,
+                                         .stream = v->stream,
+                                         .state = v->state,
+                                         .before = BEFORE,
+                                         .spare = REPLAYED,
+                                         .work = WORK,
+                                         .blocks = v->blocks,
+                                         .num_buffers = v->num_buffers};
+  return gcap_bisect(&subject, out_report, out_step, text);
+}
+
+static void write_events(const verification_t* v, const gcap_graph_verify_report_t* found,
+                         const gcap_capture_step_t* step, gcap_status_t failure) {
+  const char* path = v->steps->verified->verify->events;
+  if (path == NULL) return;
+  const bool has_step = step->operation[0] != '\0';
+  gcap_status_t status =
+      gcap_bisect_write_events(path, has_step ? step : NULL, found->fault, gcap_status_message(failure));
+  if (status != NULL) gcap_log(GCAP_LOG_WARNING, "%s", gcap_status_message(status));
+  gcap_status_free(status);
 }
 
 // Has the graph that was found wrong replay no more.
@@ -255,11 +279,27 @@ static gcap_status_t give_up(const verification_t* v, gcap_status_t failure) {
   return failure;
 }
 
+static gcap_status_t differ(const verification_t* v, const gcap_verify_difference_t* difference,
+                            gcap_graph_verify_report_t* out_report) {
+  char chars[8192];
+  gcap_text_t text;
+  gcap_text_init(&text, chars, sizeof(chars));
+  gcap_verify_write_difference(v->state, difference, &text);
+  gcap_capture_step_t step = {0};
+  gcap_status_t restored = NULL;
+  if (v->steps->verified->verify->bisect) restored = bisect(v, out_report, &step, &text);
+  gcap_status_t failure =
+      GCAP_STATUS(GCAP_REPLAY_DIFFERS, "graph id %d: its replay differs from its work: %s", v->id, chars);
+  failure = give_up(v, failure);
+  write_events(v, out_report, &step, failure);
+  return gcap_status_join(failure, restored);
+}
+
 static gcap_status_t judge(verification_t* v, gcap_graph_verify_report_t* out_report) {
   gcap_verify_difference_t difference;
   GCAP_RETURN_IF_ERROR(gcap_verify_state_compare(v->state, GCAP_VERIFY_NOW, REPLAYED, v->stream, &difference));
   report(&difference, out_report);
-  return difference.block == SIZE_MAX ? NULL : give_up(v, describe(v, &difference));
+  return difference.block == SIZE_MAX ? NULL : differ(v, &difference, out_report);
 }
 
 static gcap_status_t verify(verification_t* v, gcap_run_result_t* result, bool* out_replayed,
@@ -270,18 +310,18 @@ static gcap_status_t verify(verification_t* v, gcap_run_result_t* result, bool* 
   gcap_status_t status = gcap_synchronize_stream(v->stream);
   if (status == NULL) status = put_back(v);
   if (status == NULL) status = issue_work(v);
-  if (status == NULL) status = judge(v, out_report);
-  if (status != NULL) result->outcome = GCAP_RUN_NOT_DONE;
-  return status;
+  return status == NULL ? judge(v, out_report) : status;
 }
 
 gcap_status_t gcap_graph_verify_replay(const gcap_run_steps_t* steps, gcap_run_result_t* result, bool* out_replayed) {
+  if (steps->verified->verify->bisect) gcap_graph_keep_steps(steps->manager, true);
   GCAP_AT_SCOPE_END(end_on_unwind) verification_t v = {.steps = steps};
   if (!look(&v)) return steps->replay(steps->self, result, out_replayed);
   gcap_graph_verify_report_t found;
   gcap_graph_verify_report_init(&found);
   gcap_status_t status = verify(&v, result, out_replayed, &found);
   status = gcap_status_join(status, end(&v));
+  if (status != NULL) result->outcome = GCAP_RUN_NOT_DONE;
   gcap_graph_verify_give_report(steps->verified->verify, &found);
   return status;
 }

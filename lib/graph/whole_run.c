@@ -76,6 +76,13 @@ static gcap_status_t work_step(void* self, gcap_run_result_t* result) {
   return issue_step(whole, GCAP_GRAPH_ID_NONE, result, &kind);
 }
 
+static gcap_status_t record_step(void* self, void** addresses, struct gcap_graph_recording* recording) {
+  const whole_run_t* whole = self;
+  gcap_run_resources_t resources = {.struct_size = sizeof(resources), .cuda_stream = whole->run->stream};
+  gcap_run_give_addresses(whole->run->buffers, addresses, &resources);
+  return gcap_graph_record(whole->run, &resources, &whole->manager->options.capture, recording);
+}
+
 static void end(whole_run_t* whole) {
   if (whole->is_held) gcap_graph_manager_let_go(whole->manager);
   free(whole->addresses);
@@ -95,7 +102,8 @@ static gcap_status_t run_known(gcap_graph_manager_t* manager, const gcap_run_t* 
                                   .reruns_failed_capture = manager->options.rerun_failed_capture && !run->capture_only,
                                   .verified = may_verify ? run : NULL,
                                   .manager = manager,
-                                  .work = work_step};
+                                  .work = work_step,
+                                  .record = record_step};
   return gcap_run_by_steps(&steps, result);
 }
 

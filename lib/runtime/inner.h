@@ -22,4 +22,11 @@ gcap_status_t gcap_runtime_rehearse(gcap_runtime_t* runtime, const int* graph_id
                                     gcap_status_t (*work)(void* user, size_t index), void* user,
                                     gcap_graph_plan_t* plan) GCAP_NODISCARD;
 
+struct gcap_graph_recording;  // lib/graph
+
+// Captures `work` once more, as a run of the graph is captured, on the calling thread's stream: gcap_graph_record says
+// what comes of it. In the caller's turn, of gcap's own runtime.
+gcap_status_t gcap_runtime_record(gcap_runtime_t* runtime, int graph_id, gcap_status_t (*work)(void* user), void* user,
+                                  struct gcap_graph_recording* recording) GCAP_NODISCARD;
+
 #endif  // GCAP_LIB_RUNTIME_INNER_H_

@@ -49,6 +49,12 @@ static gcap_status_t begin(rehearsals_t* r, size_t num_ids) {
   return r->retained != NULL ? NULL : GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory for a plan");
 }
 
+// Gets the memory of a graph, or of its rehearsal, ready. Before its capture.
+static void prepare(gcap_own_runtime_t* runtime, gcap_stream_t* stream, int graph_id) {
+  gcap_graph_memory_prepare(&runtime->graph_memory, stream, graph_id);
+  gcap_forks_prepare(runtime, gcap_graph_memory_work(graph_id));
+}
+
 static gcap_status_t work_in_reservation(void* user, const gcap_run_resources_t* resources) {
   (void)resources;  // those of the run that is begun in the scope
   rehearsals_t* r = user;
@@ -60,8 +66,7 @@ static gcap_status_t work_in_reservation(void* user, const gcap_run_resources_t*
 static gcap_status_t rehearse(rehearsals_t* r, gcap_graph_plan_t* plan) {
   gcap_own_runtime_t* runtime = r->runtime->own;
   const int graph_id = r->graph_ids[r->index];
-  gcap_graph_memory_prepare(&runtime->graph_memory, r->stream, graph_id);
-  gcap_forks_prepare(runtime, gcap_graph_memory_work(graph_id));
+  prepare(runtime, r->stream, graph_id);
   gcap_retained_t* retained = NULL;
   gcap_run_t run;
   gcap_run_init(&run);
@@ -101,6 +106,41 @@ gcap_status_t gcap_runtime_rehearse(gcap_runtime_t* runtime, const int* graph_id
   }
   add_shared(&r, num_ids, plan);
   return NULL;
+}
+
+// --- One more capture -------------------------------------------------------------------------------------------------
+
+// A work that is recorded.
+typedef struct recorded {
+  gcap_own_runtime_t* runtime;
+  gcap_stream_t* stream;
+  int graph_id;
+  gcap_status_t (*work)(void* user);
+  void* user;
+} recorded_t;
+
+static gcap_status_t record_in_reservation(void* user, const gcap_run_resources_t* resources) {
+  (void)resources;  // those of the run that is begun in the scope
+  const recorded_t* recorded = user;
+  GCAP_RETURN_IF_ERROR(gcap_graph_memory_reserve(&recorded->runtime->graph_memory, recorded->stream, recorded->graph_id,
+                                                 gcap_capture_current()));
+  return recorded->work(recorded->user);
+}
+
+gcap_status_t gcap_runtime_record(gcap_runtime_t* runtime, int graph_id, gcap_status_t (*work)(void* user), void* user,
+                                  struct gcap_graph_recording* recording) {
+  gcap_thread_context_t* context = NULL;
+  GCAP_RETURN_IF_ERROR(gcap_thread_contexts_get(runtime->own->contexts, &context));
+  recorded_t recorded = {runtime->own, gcap_thread_context_stream(context), graph_id, work, user};
+  prepare(runtime->own, recorded.stream, graph_id);
+  gcap_run_t run;
+  gcap_run_init(&run);
+  run.id = graph_id;
+  run.work = record_in_reservation;
+  run.user = &recorded;
+  const gcap_run_resources_t resources = {.struct_size = sizeof(resources),
+                                          .cuda_stream = gcap_stream_handle(recorded.stream)};
+  return gcap_graph_record(&run, &resources, &runtime->own->options.graph.capture, recording);
 }
 
 // --- For an engine --------------------------------------------------------------------------------------------------

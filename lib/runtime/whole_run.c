@@ -128,6 +128,31 @@ static gcap_status_t work_step(void* self, gcap_run_result_t* result) {
   return issue_step(whole, GCAP_GRAPH_ID_NONE, result, &kind);
 }
 
+// The run in the scope that records it: its buffers are where the work is told, and do not move.
+typedef struct recorded_run {
+  gcap_runtime_t* runtime;
+  gcap_run_t run;
+  gcap_run_resources_t resources;
+} recorded_run_t;
+
+static gcap_status_t run_in_scope(void* user) {
+  const recorded_run_t* recorded = user;
+  gcap_graph_run_kind_t kind = GCAP_GRAPH_RUN_EAGER;
+  return gcap_runtime_run_once(recorded->runtime, &recorded->run, &recorded->resources, &kind);
+}
+
+static gcap_status_t record_step(void* self, void** addresses, struct gcap_graph_recording* recording) {
+  const whole_run_t* whole = self;
+  recorded_run_t recorded = {whole->runtime, whole->run, whole->resources};
+  gcap_run_give_addresses(whole->run.buffers, addresses, &recorded.resources);
+  gcap_run_as_step(&recorded.run, GCAP_GRAPH_ID_NONE);
+  recorded.run.buffers = NULL;
+  recorded.run.synchronize = false;
+  recorded.run.result = NULL;
+  const int id = gcap_runtime_id_of(whole->runtime, &whole->run);
+  return gcap_runtime_record(whole->runtime, id, run_in_scope, &recorded, recording);
+}
+
 // Has a run compare its replays. Another runtime than gcap's own has no graph that could be looked at.
 static gcap_status_t verify(whole_run_t* whole, const gcap_run_t* run, gcap_run_steps_t* steps) {
   whole->run.verify = NULL;  // the steps have it
@@ -139,6 +164,7 @@ static gcap_status_t verify(whole_run_t* whole, const gcap_run_t* run, gcap_run_
   steps->verified = run;
   steps->manager = whole->held;
   steps->work = work_step;
+  steps->record = record_step;
   return NULL;
 }
 

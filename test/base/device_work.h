@@ -72,6 +72,7 @@ class CopyJob {
   void set_input(int value) { host_[0] = value; }
   // Read it once the stream has passed the job.
   int output() const { return host_[1]; }
+  int* output_address() const { return &host_[1]; }
 
  private:
   int* host_ = nullptr;

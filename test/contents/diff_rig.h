@@ -114,7 +114,7 @@ class Diff : public DeviceTest {
     return [=](cudaStream_t stream) { LaunchWith(stream, launch, memory_[0], memory_[1], addend, uint32_t{8}); };
   }
 
-  float* memory_[2] = {};
+  float* memory_[3] = {};
 };
 
 }  // namespace testing

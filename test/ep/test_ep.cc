@@ -8,6 +8,7 @@
 #include "test/ep/test_ep.h"
 
 #include <chrono>
+#include <cstring>
 #include <thread>
 #include <vector>
 
@@ -180,12 +181,47 @@ struct TestEpOps {
 
   static gcap_runtime_t* RuntimeOf(const void* self) { return Ep(self)->runtime_; }
 
+  struct LateCopy {
+    void* to;
+    const void* from;
+    size_t bytes;
+  };
+
+  // From the host by way of pinned memory, which a host function fills. One thread at a time.
+  static gcap_status_t CopyLate(TestEp* ep, const gcap_copy_t& copy) {
+    if (copy.src_memory.kind != GCAP_MEMORY_HOST || copy.stream == nullptr) {
+      return gcap_runtime_copy_tensors(ep->runtime_, &copy, 1);
+    }
+    constexpr size_t kBytes = 4096;
+    void*& staged = ep->staged_[ep->num_staged_++ % 64];
+    if (staged == nullptr) GCAP_RETURN_IF_ERROR(GCAP_CUDA(cudaMallocHost(&staged, kBytes)));
+    const LateCopy late = {static_cast<char*>(staged) + sizeof(LateCopy), copy.src->data, gcap_tensor_bytes(copy.src)};
+    EXPECT_LE(sizeof(LateCopy) + late.bytes, kBytes);
+    *static_cast<LateCopy*>(staged) = late;
+    const cudaStream_t stream = gcap_stream_handle(copy.stream);
+    const auto fill = [](void* self) {
+      const LateCopy* self_copy = static_cast<LateCopy*>(self);
+      std::memcpy(self_copy->to, self_copy->from, self_copy->bytes);
+    };
+    GCAP_RETURN_IF_ERROR(GCAP_CUDA(cudaLaunchHostFunc(stream, fill, staged)));
+    return GCAP_CUDA(cudaMemcpyAsync(copy.dst->data, late.to, late.bytes, cudaMemcpyHostToDevice, stream));
+  }
+
   // The table of a runtime around that of the EP.
   static gcap_runtime_ops_t OuterTable(TestEp* ep) {
     const gcap_runtime_ops_t runs = ForwardingOpsBy<RuntimeOf>::Runs(ep);
     gcap_runtime_ops_t ops = ep->config_.counts_runs ? runs : ForwardingOpsBy<RuntimeOf>::Least(ep);
     ops.is_concurrent_run_supported = runs.is_concurrent_run_supported;
     if (!ep->config_.counts_runs) return ops;
+    if (ep->config_.copies_late) {
+      ops.can_copy = [](const void* self, gcap_memory_t src, gcap_memory_t dst) {
+        return gcap_runtime_can_copy(RuntimeOf(self), src, dst);
+      };
+      ops.copy_tensors = [](void* self, const gcap_copy_t* copies, size_t count) {
+        for (size_t i = 0; i < count; ++i) GCAP_RETURN_IF_ERROR(CopyLate(Ep(self), copies[i]));
+        return gcap_status_t(nullptr);
+      };
+    }
     ops.begin_run = [](void* self, const gcap_run_t* run, gcap_graph_run_kind_t* out_kind, void** out_addresses) {
       ++Ep(self)->begun_runs_;
       return gcap_runtime_begin_run(RuntimeOf(self), run, out_kind, out_addresses);
@@ -233,6 +269,12 @@ gcap_status_t TestEp::End() {
   outer_ = nullptr;
   status = gcap_status_join(status, gcap_runtime_destroy(runtime_));
   runtime_ = nullptr;
+  for (void*& staged : staged_) {
+    if (staged != nullptr) {
+      EXPECT_EQ(cudaFreeHost(staged), cudaSuccess);
+    }
+    staged = nullptr;
+  }
   return status;
 }
 

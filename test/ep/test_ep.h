@@ -52,6 +52,7 @@ struct TestEpConfig {
   std::string broken_op;        // the op whose kernel cannot be made
   bool has_run_members = true;  // false: its runtime is a table with only what is required
   bool counts_runs = false;     // its runtime is a table whose begin_run and end_run count
+  bool copies_late = false;     // of counts_runs: a copy from the host reads when the device is there, as its table may
   void (*leave)() = nullptr;    // what Leave calls; it need not return
   gcap_graph_node_policy_t policy = GCAP_GRAPH_ALL_NODES_ON_EP;
 };
@@ -83,6 +84,8 @@ class TestEp {
   gcap_runtime_t* runtime_ = nullptr;
   gcap_runtime_t* outer_ = nullptr;  // what the EP has, if it is not `runtime_`
   gcap_ep_t* ep_ = nullptr;
+  void* staged_[64] = {};  // of late copies: pinned memory, in turn
+  size_t num_staged_ = 0;
   std::atomic<int> live_kernels_{0};
   std::atomic<int> computes_now_{0};
   std::atomic<int> most_computes_at_once_{0};

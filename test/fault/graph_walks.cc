@@ -123,6 +123,21 @@ gcap_status_t RunHoled(S* s) {
   return gcap_graph_manager_run(s->manager, &run);
 }
 void CapturedHoled(S* s) { GCAP_EXPECT_OK(RunHoled(s)); }
+// A replay that is compared with its work, in the job's output.
+gcap_status_t RunVerified(S* s) {
+  const gcap_graph_verify_buffer_t output = {"output", s->job.output_address(), sizeof(int), GCAP_DTYPE_I32, 0, 0,
+                                             false};
+  gcap_graph_verify_t verify;
+  gcap_graph_verify_init(&verify);
+  verify.buffers = &output;
+  verify.num_buffers = 1;
+  verify.each = 1;
+  gcap_run_t run = RunOf(S::kId, s->Handle(), /*synchronize=*/true);
+  run.work = [](void* scene, const gcap_run_resources_t* resources) { return Work(scene, resources->cuda_stream); };
+  run.user = s;
+  run.verify = &verify;
+  return gcap_graph_manager_run(s->manager, &run);
+}
 void CapturedForOther(S* s) {
   for (g_decision = 1; g_decision < 3; ++g_decision) GCAP_EXPECT_OK(RunGuarded(s));
 }
@@ -206,6 +221,7 @@ std::vector<Walk> RunWalks() {
       WalkOf<S>("gcap_graph_hole_issue", IssueHole, OpenRun).AlwaysThen<S>(EndAnyRun),
       WalkOf<S>("gcap_graph_hole_issue", IssueStep, OpenRun, "break_where_refused").AlwaysThen<S>(EndAnyRun),
       WalkOf<S>("gcap_graph_hole_issue", IssueHole, nullptr, "outside of a run"),
+      WalkOf<S>("gcap_graph_manager_run", RunVerified, Captured, "verified replay"),
       WalkOf<S>("gcap_graph_manager_run", RunHoled, nullptr, "capture with a hole").Recovers(),
       WalkOf<S>("gcap_graph_manager_run", RunHoled, CapturedHoled, "replay with a hole"),
       WalkOf<S>("gcap_graph_manager_replay", ACT(ReplayOn(s->manager, S::kId, gcap_stream_handle(s->other), true)),

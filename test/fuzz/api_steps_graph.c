@@ -92,6 +92,25 @@ static bool draw_handle(cudaStream_t* out_handle, int* out_slot) {
   return true;
 }
 
+static gcap_status_t in_verification(void* user, cudaStream_t stream) {
+  (void)user, (void)stream;
+  return fuzz_world.steps % 11 == 0 ? GCAP_STATUS(GCAP_UNAVAILABLE, "the state was not kept") : NULL;
+}
+
+// Without a draw, too. Work of chance may do another thing each time, so what differs is no finding: scratch of the
+// graph is copied, and no buffer is compared.
+static const gcap_graph_verify_t* draw_verify(void) {
+  static gcap_graph_verify_t verify;
+  static gcap_graph_verify_report_t report;
+  gcap_graph_verify_report_init(&report);
+  gcap_graph_verify_init(&verify);
+  verify.save = verify.restore = in_verification;
+  verify.each = fuzz_world.steps % 3;
+  verify.first = fuzz_world.steps % 2;
+  verify.report = &report;
+  return &verify;
+}
+
 // A run of a drawn id, which may wait, have bindings, and ask what became of it. One id is pinned, one captured only.
 static gcap_run_t draw_run(cudaStream_t stream) {
   static const int64_t shape[] = {2, 3};
@@ -117,6 +136,7 @@ static gcap_run_t draw_run(cudaStream_t stream) {
   // Without a draw, so that older inputs still mean what they meant.
   run.pinned = run.id == 4;
   run.capture_only = run.id == 5 && fuzz_world.steps % 2 == 0;
+  if (run.id == 3) run.verify = draw_verify();
   return run;
 }
 

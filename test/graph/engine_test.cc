@@ -40,8 +40,11 @@ struct Steps {
     return code == GCAP_OK ? nullptr : GCAP_STATUS(code, "as told");
   }
   Outcome Run(bool replays_at_all = true) {
-    const gcap_run_steps_t steps = {this,   replays_at_all ? Replay : nullptr, Issue, 0, true, false, nullptr, nullptr,
-                                    nullptr};
+    gcap_run_steps_t steps = {};
+    steps.self = this;
+    steps.replay = replays_at_all ? Replay : nullptr;
+    steps.issue = Issue;
+    steps.reruns_failed_capture = true;
     gcap_run_result_t result;
     gcap_run_result_init(&result);
     return Outcome(gcap_run_by_steps(&steps, &result));

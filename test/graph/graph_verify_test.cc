@@ -283,6 +283,28 @@ TEST_F(GraphVerify, AThreadThatCapturesIsRefused) {
   ExpectSound(Frozen());
 }
 
+// The replay would be allowed there, and the work would not.
+TEST_F(GraphVerify, InTheWorkOfARunItIsRefusedBeforeTheReplay) {
+  CaptureFrozen();
+  y_.Fill(-7);
+  std::string refused;
+  const WorkWith outer = [&](const gcap_run_resources_t*) -> gcap_status_t {
+    gcap_run_result_t result;
+    gcap_run_result_init(&result);
+    gcap_run_t run = VerifiedRun();
+    run.result = &result;
+    const WorkWith inner = Frozen();
+    const Outcome outcome = RunHoled(run, inner);
+    refused = gcap_code_name(outcome.code);
+    EXPECT_FALSE(result.was_issued);
+    return nullptr;
+  };
+  EXPECT_TRUE(RunHoled(RunBy(GCAP_GRAPH_ID_NONE), outer).ok());
+  EXPECT_EQ(refused, "FAILED_PRECONDITION");
+  EXPECT_EQ(y_.value(), -7);
+  ExpectSound(Frozen());
+}
+
 // --- When -----------------------------------------------------------------------------------------------------------
 
 TEST_F(GraphVerify, WithoutAGraphARunIsWhatItWouldBe) {
@@ -436,6 +458,7 @@ TEST_F(GraphVerify, ValuesAreThoseOfTheRun) {
 TEST_F(GraphVerify, AReplayOnAnotherStreamIsCompared) {
   CaptureFrozen();
   const RawStream other;
+  GCAP_EXPECT_OK(Replay(manager_, kId, /*synchronize=*/false));  // the copies come behind it
   gcap_run_t run = VerifiedRun();
   run.stream = other.get();
   const Outcome sound = RunHoled(run, Frozen());

@@ -84,6 +84,7 @@ const std::vector<Key>& Keys() {
       {"capture_in_run", GET(o.capture_in_run), 0, kGoodBools, kBadBools},
       {"capture_only", GET(o.capture_only), 0, kGoodBools, kBadBools},
       {"pinned", GET(o.pinned), 0, kGoodBools, kBadBools},
+      {"verify", GET(reinterpret_cast<uintptr_t>(o.verify)), 0, {{"0", 0}, {"0x1000", 4096}}, {"", "-1", "ff", "1 "}},
       {"bindings",
        GET(o.bindings),
        0,

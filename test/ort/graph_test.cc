@@ -202,6 +202,7 @@ TEST_F(GraphTest, OptionsOfARunThatNoReplayCanKeepAreRefusedByName) {
               {"capture_in_run", "2", "capture_in_run"},
               {"user_compute_stream", "4096", "user_compute_stream is 0x1000"},
               {"capture_only", "1", "capture_only is '1'"},
+              {"verify", "4096", "verify is 0x1000"},
               {"external_device_graph_capture", "1", "external_device_graph_capture"}};
   for (const auto& row : rows) {
     SumsRun sums(this, {1, 1, 1, 1});
@@ -367,6 +368,26 @@ TEST_F(GraphTest, KernelThatFailsInTheCaptureLeavesNoPartOfAGraph) {
   EXPECT_EQ(sums.session.Run(), "");
   EXPECT_EQ(sums.c.Get(), (Floats{2, 4, 6, 8}));
   EXPECT_EQ(plugin().computes, computes) << "once nothing fails there is a graph";
+}
+
+// ONNX Runtime's runs have no holes: such a session runs, and has no graph.
+TEST_F(GraphTest, KernelThatIsNotCapturableIsInNoGraph) {
+  plugin().not_capturable = true;
+  plugin().failing_node = "relu";
+  SumsRun sums(this, {1, 1, 1, 1});
+  ASSERT_EQ(sums.session.error(), "");
+  for (int i = 0; i < 20; ++i) {
+    const float x = static_cast<float>(i);
+    sums.a.Set({x, x, x, x});
+    const int computes = plugin().computes;
+    EXPECT_EQ(sums.session.Run(), "");
+    EXPECT_EQ(sums.c.Get(), (Floats{x + 2, x + 4, x + 6, x + 8}));
+    EXPECT_GE(plugin().computes, computes + 3) << "no replay";
+  }
+  EXPECT_GT(plugin().captured_computes, 0) << "of the node before";
+  std::string error;
+  for (int i = 0; i < 20 && error.empty(); ++i) error = sums.session.Run({{"rerun_failed_capture", "0"}});
+  EXPECT_NE(error.find("node 'relu': the kernel is not_capturable"), std::string::npos) << error;
 }
 
 TEST_F(GraphTest, FailedCaptureIsToldIfNotRerun) {

@@ -99,7 +99,11 @@ static gcap_status_t create_kernel(void* self, const gcap_model_t* model, const 
   strncpy(kernel->name, node->name, sizeof(kernel->name) - 1);
   __atomic_fetch_add(&state.made_kernels, 1, __ATOMIC_RELAXED);
   __atomic_fetch_add(&state.live_kernels, 1, __ATOMIC_RELAXED);
-  *out_kernel = (gcap_kernel_t){.self = kernel, .compute = compute, .destroy = destroy_kernel};
+  const bool is_failing = state.failing_node != NULL && strcmp(state.failing_node, kernel->name) == 0;
+  *out_kernel = (gcap_kernel_t){.self = kernel,
+                                .compute = compute,
+                                .destroy = destroy_kernel,
+                                .not_capturable = is_failing && state.not_capturable};
   return NULL;
 }
 
@@ -120,7 +124,7 @@ static gcap_status_t infer_shapes(void* self, const gcap_model_t* model, const g
 
 static gcap_graph_node_policy_t policy(const void* self) {
   (void)self;
-  return GCAP_GRAPH_ALLOW_CPU_FOR_SHAPES;
+  return state.not_capturable ? GCAP_GRAPH_ALLOW_HOLES : GCAP_GRAPH_ALLOW_CPU_FOR_SHAPES;
 }
 
 static gcap_status_t destroy(void* self) {

@@ -23,6 +23,7 @@ typedef struct test_plugin {
   test_plugin_failure_t fails;
   const char* failing_node;  // NULL: each
   bool other_fails;          // a run of the EP GcapOther does not begin while the thread captures
+  bool not_capturable;       // what the kernel of failing_node says when it is made
   bool forgets_input_place;  // the EP says that its kernels read no input on the host
   bool infers_any_rank;      // the EP takes whatever rank the outputs come with
   uint64_t waits_at_end;     // calls of cudaStreamSynchronize when the last kernel ended

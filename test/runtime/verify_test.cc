@@ -96,6 +96,27 @@ TEST_F(RuntimeVerify, TheScratchOfTheGraphIsPutBack) {
   }
 }
 
+// The scratch of the graph and that of the work have no name, so what is wrong shows where it comes to y. It is not
+// called wrong itself.
+TEST_F(RuntimeVerify, TheStepOfAStalePointerIsFoundBehindScratch) {
+  Create(GraphOptions(1));
+  Job job;
+  Verified run(job);
+  run.verify.bisect = true;
+  for (int i = 0; i < 3; ++i) GCAP_EXPECT_OK(run.Run(runtime_, 0));
+  EXPECT_TRUE(run.report.is_verified);
+  job.from = &job.other;
+  const LogCatcher log;
+  GCAP_EXPECT_FAILS(run.Run(runtime_, 0), GCAP_REPLAY_DIFFERS, "stale pointer: node 1 of 3, memcpy: the source is");
+  EXPECT_EQ(run.report.fault, GCAP_GRAPH_FAULT_STALE_POINTER);
+  EXPECT_EQ(run.report.node, 1u);
+  EXPECT_NE(run.report.step, SIZE_MAX);
+  EXPECT_EQ(job.y.Get(), Floats(kCount, 8)) << "what the work left";
+  GCAP_EXPECT_OK(gcap_scratch_validate(gcap_runtime_scratch(runtime_)));
+  for (int i = 0; i < 3; ++i) GCAP_EXPECT_OK(run.Run(runtime_, 0));
+  Destroy();
+}
+
 TEST_F(RuntimeVerify, AStalePointerIsTold) {
   Create(GraphOptions(1));
   Job job;

@@ -24,7 +24,7 @@ inline Floats Rotated(Floats x) {
   return x;
 }
 
-inline Floats Counted(float seed) {
+inline Floats CountedFrom(float seed) {
   Floats content(kCount);
   for (size_t i = 0; i < content.size(); ++i) content[i] = seed + static_cast<float>(i);
   return content;
@@ -66,6 +66,7 @@ class HolesRig {
     gcap_session_options_t session_options;
     gcap_session_options_init(&session_options);
     session_options.run_eagerly_if_not_capturable = eagerly;
+    session_options.allow_holes = allow_holes;
     return gcap_session_create(&made, eps, 2, &session_options, &session);
   }
 
@@ -77,10 +78,11 @@ class HolesRig {
   // Of TwoHoles.
   void ExpectRightRun(DeviceFloats* x, DeviceFloats* y, float seed,
                       const gcap_run_options_t& options = RunOptions(0, true)) {
-    x->Set(Counted(seed));
+    x->Set(CountedFrom(seed));
     y->Set(Floats(6, 77.0f));
     GCAP_ASSERT_OK(Run(x->get(), y->get(), options));
-    EXPECT_EQ(y->Get(), Rotated(Rotated(Negated(Rotated(Counted(seed))))));
+    if (!options.synchronize) GCAP_ASSERT_OK(gcap_runtime_synchronize(device->runtime()));
+    EXPECT_EQ(y->Get(), Rotated(Rotated(Negated(Rotated(CountedFrom(seed))))));
   }
 
   NodeControl control;
@@ -90,6 +92,7 @@ class HolesRig {
     of_device.policy = GCAP_GRAPH_ALLOW_HOLES;
     return of_device;
   }();
+  bool allow_holes = false;
   HostEp host;
   std::unique_ptr<TestEp> device;
   gcap_session_t* session = nullptr;

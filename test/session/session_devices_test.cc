@@ -8,6 +8,7 @@
 
 #include "gcap/kit/session.h"
 #include "gtest/gtest.h"
+#include "test/session/holes_rig.h"
 #include "test/session/session_test.h"
 #include "test/support/device_test.h"
 #include "test/support/log_catcher.h"
@@ -115,6 +116,7 @@ class TwoDevices {
   }
   gcap_session_t* get() const { return session_; }
   gcap_ep_t* ep(int i) const { return eps_[i]->get(); }
+  TestEp* test_ep(int i) const { return eps_[i].get(); }
 
  private:
   void Create(gcap_ep_t* first, gcap_ep_t* second, bool swapped) {
@@ -161,6 +163,91 @@ TEST_F(SessionDevices, RunsWithoutSynchronizeKeepTheirOrder) {
   GCAP_ASSERT_OK(gcap_runtime_synchronize(gcap_ep_runtime(two.ep(0))));
   GCAP_ASSERT_OK(gcap_runtime_synchronize(gcap_ep_runtime(two.ep(1))));
   for (int run = 0; run < kRuns; ++run) EXPECT_EQ(y[run]->Get(), Expected(static_cast<float>(run)));
+}
+
+// --- Callbacks that do not return -----------------------------------------------------------------------------------
+
+struct Thrown {};
+int computes_until_throw = 0;
+void CountDown(const char*, const gcap_kernel_context_t*) {
+  if (computes_until_throw-- == 0) throw Thrown();
+}
+
+// Whichever kernel throws: the runs of both EPs end, their turns too, and the thread has its device back.
+TEST_F(SessionDevices, AnExceptionEndsTheRunOnEachEp) {
+  cudaStream_t streams[2] = {};
+  for (int d = 0; d < 2; ++d) {
+    const OnDevice device(d);
+    ASSERT_EQ(cudaStreamCreateWithFlags(&streams[d], cudaStreamNonBlocking), cudaSuccess);
+  }
+  for (const bool takes_turns : {false, true}) {
+    TwoDevices two(takes_turns ? streams[0] : nullptr, takes_turns ? streams[1] : nullptr);
+    for (int i = 0; i < 2; ++i) two.test_ep(i)->on_compute = CountDown;
+    DeviceFloats x(Floats(6)), y(Floats(6));
+    for (int node = 0; node < 4; ++node) {
+      SCOPED_TRACE(node);
+      computes_until_throw = node;
+      EXPECT_THROW(gcap_status_free(two.Run(x, y, /*synchronize=*/false)), Thrown);
+      int current = -1;
+      EXPECT_EQ(cudaGetDevice(&current), cudaSuccess);
+      EXPECT_EQ(current, 0);
+      for (int i = 0; i < 2; ++i) {
+        gcap_allocator_stats_t stats;
+        gcap_scratch_get_stats(gcap_runtime_scratch(two.test_ep(i)->runtime()), &stats);
+        EXPECT_EQ(stats.requested_in_use_bytes, 0u) << "of EP " << i;
+        GCAP_EXPECT_OK(gcap_runtime_synchronize(two.test_ep(i)->runtime()));
+      }
+      std::thread([&] {  // whose turn it may be now
+        DeviceFloats in(Content(static_cast<float>(node))), out(Floats(6));
+        GCAP_ASSERT_OK(two.Run(in, out));
+        EXPECT_EQ(out.Get(), Expected(static_cast<float>(node)));
+      })
+          .join();
+      x.Set(Content(static_cast<float>(node)));
+      GCAP_ASSERT_OK(two.Run(x, y));
+      EXPECT_EQ(y.Get(), Expected(static_cast<float>(node)));
+    }
+  }
+  for (cudaStream_t stream : streams) EXPECT_EQ(cudaStreamDestroy(stream), cudaSuccess);
+}
+
+// The kernels of a hole find their device current, and the thread has its own one back, also behind an exception that
+// leaves the hole of an eager run, of a captured one and of a replay.
+TEST_F(SessionDevices, HolesAreOnTheDeviceOfTheirEp) {
+  HolesRig rig;
+  gcap_options_t options = GraphOptions(1);
+  options.device_id = 1;
+  GCAP_ASSERT_OK(rig.Create(options));
+  rig.device->on_compute = [](const char* op, const gcap_kernel_context_t*) {
+    int current = -1;
+    EXPECT_EQ(cudaGetDevice(&current), cudaSuccess);
+    EXPECT_EQ(current, 1) << op;
+  };
+  std::unique_ptr<DeviceFloats> x, y;
+  {
+    const OnDevice second(1);
+    x = std::make_unique<DeviceFloats>(Floats(6));
+    y = std::make_unique<DeviceFloats>(Floats(6));
+  }
+  for (int run = 0; run < 6; ++run) {
+    const bool throws = run != 1;
+    rig.host.leave = throws ? [] { throw Thrown(); } : static_cast<void (*)()>(nullptr);
+    if (throws) {
+      EXPECT_THROW(gcap_status_free(rig.Run(x->get(), y->get())), Thrown);
+    } else {
+      GCAP_EXPECT_OK(rig.Run(x->get(), y->get()));
+    }
+    int current = -1;
+    EXPECT_EQ(cudaGetDevice(&current), cudaSuccess);
+    EXPECT_EQ(current, 0) << "run " << run;
+    EXPECT_FALSE(gcap_thread_is_capturing());
+  }
+  rig.host.leave = nullptr;
+  const OnDevice second(1);
+  for (int run = 0; run < 3; ++run) rig.ExpectRightRun(x.get(), y.get(), static_cast<float>(run));
+  EXPECT_GE(rig.device->Info(0).replays, 3u);
+  x.reset();
+  y.reset();
 }
 
 // Two sessions name the same EPs in opposite orders, and each EP runs one run at a time. Turns that were taken in the

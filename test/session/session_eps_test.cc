@@ -153,7 +153,8 @@ TEST_F(SessionEps, UnderTheStrictPolicyEveryNodeIsOnTheEp) {
   ExpectNotCapturable(outcome, "'shape' (Shape) on EP 'host'",
                       "is not on it, and its policy is GCAP_GRAPH_ALL_NODES_ON_EP. To run the model: ");
   EXPECT_TRUE(outcome.Names("GCAP_GRAPH_ALLOW_CPU_FOR_SHAPES, which allows this model")) << outcome.message;
-  EXPECT_TRUE(outcome.Names("GCAP_GRAPH_ALLOW_HOLES, under which nodes")) << outcome.message;
+  EXPECT_TRUE(outcome.Names("set allow_holes, or give the EP the policy GCAP_GRAPH_ALLOW_HOLES, under which nodes"))
+      << outcome.message;
   EXPECT_EQ(session_, nullptr);
 }
 

@@ -68,7 +68,7 @@ TEST_F(SessionHoles, AModelWithoutSuchNodesIsOneGraph) {
   m.Node("Rotate", "rotate", {x}, {y});
   HolesRig rig(m);
   GCAP_ASSERT_OK(rig.Create());
-  DeviceFloats in(Counted(1)), out(Floats(6));
+  DeviceFloats in(CountedFrom(1)), out(Floats(6));
   for (int run = 0; run < 3; ++run) GCAP_ASSERT_OK(rig.Run(in.get(), out.get()));
   EXPECT_EQ(rig.device->Info(0).holes, 0u);
   EXPECT_EQ(SessionInfo(rig.session).holes, 0u);
@@ -90,7 +90,7 @@ TEST_F(SessionHoles, NodesOfTheHostMayBeFirstAndLast) {
   EXPECT_EQ(gcap_session_output_memory(rig.session, 0).kind, GCAP_MEMORY_HOST);
   Floats in(6), out(6);
   for (int run = 0; run < 6; ++run) {
-    const Floats content = Counted(static_cast<float>(run));
+    const Floats content = CountedFrom(static_cast<float>(run));
     std::copy(content.begin(), content.end(), in.begin());
     std::fill(out.begin(), out.end(), 77.0f);
     GCAP_ASSERT_OK(rig.Run(in.data(), out.data(), RunOptions(0, /*synchronize=*/run % 2 == 0)));
@@ -119,13 +119,13 @@ TEST_F(SessionHoles, StepsThatFollowOneAnotherAreOneHole) {
   GCAP_ASSERT_OK(rig.Create());
   DeviceFloats in(Floats(6)), middle(Floats(6)), out(Floats(6));
   for (int run = 0; run < 4; ++run) {
-    in.Set(Counted(static_cast<float>(run)));
+    in.Set(CountedFrom(static_cast<float>(run)));
     const gcap_tensor_t input = Tensor(in.get(), {6});
     const gcap_tensor_t outputs[] = {Tensor(middle.get(), {6}), Tensor(out.get(), {6})};
     const gcap_run_options_t options = RunOptions(0, true);
     GCAP_ASSERT_OK(gcap_session_run(rig.session, &options, &input, outputs));
-    EXPECT_EQ(middle.Get(), Rotated(Counted(static_cast<float>(run)))) << "a hole writes an output of the model";
-    EXPECT_EQ(out.Get(), Rotated(Rotated(Counted(static_cast<float>(run)))));
+    EXPECT_EQ(middle.Get(), Rotated(CountedFrom(static_cast<float>(run)))) << "a hole writes an output of the model";
+    EXPECT_EQ(out.Get(), Rotated(Rotated(CountedFrom(static_cast<float>(run)))));
   }
   EXPECT_EQ(rig.device->Info(0).holes, 1u);
 }
@@ -144,7 +144,7 @@ TEST_F(SessionHoles, AKernelMaySaySoForSomeShapes) {
   GCAP_ASSERT_OK(rig.Create());
   EXPECT_TRUE(SessionInfo(rig.session).captures);
   EXPECT_EQ(SessionInfo(rig.session).holes, 0u) << "which they are follows from the shapes";
-  DeviceFloats in(Counted(1)), out(Floats(6));
+  DeviceFloats in(CountedFrom(1)), out(Floats(6));
   for (const int64_t count : {6, 4}) {
     alloc.capturable = count == 6;
     alloc.misbehave = count == 6 ? When::kNever : When::kAlways;
@@ -159,6 +159,17 @@ TEST_F(SessionHoles, AKernelMaySaySoForSomeShapes) {
     EXPECT_EQ(rig.device->Info(static_cast<int>(count)).replays, 2u);
   }
   GCAP_EXPECT_OK(gcap_session_release_captured_graph(rig.session, 4));
+}
+
+// The application takes the EP as it is.
+TEST_F(SessionHoles, AnOptionOfTheSessionAllowsThem) {
+  HolesRig rig;
+  rig.config.policy = GCAP_GRAPH_ALL_NODES_ON_EP;
+  rig.allow_holes = true;
+  GCAP_ASSERT_OK(rig.Create());
+  DeviceFloats x(Floats(6)), y(Floats(6));
+  for (int run = 0; run < 3; ++run) rig.ExpectRightRun(&x, &y, static_cast<float>(run));
+  EXPECT_EQ(rig.device->Info(0).holes, 2u);
 }
 
 // --- Refusals -------------------------------------------------------------------------------------------------------
@@ -184,14 +195,14 @@ TEST_F(SessionHoles, TheOtherPoliciesRefuseAKernelThatIsNotCapturable) {
     rig.config.policy = policy;
     const Outcome refused(rig.Create());
     ExpectRefusal(refused, "node 'alloc' (Alloc) on EP 'test' has a kernel that says not_capturable");
-    EXPECT_TRUE(refused.Names("give the EP the policy GCAP_GRAPH_ALLOW_HOLES")) << refused.message;
+    EXPECT_TRUE(refused.Names("set allow_holes, or give the EP the policy GCAP_GRAPH_ALLOW_HOLES")) << refused.message;
     EXPECT_EQ(rig.device->live_kernels(), 0);
     GCAP_ASSERT_OK(rig.Create(GraphOptions(1), /*eagerly=*/true));
     EXPECT_FALSE(SessionInfo(rig.session).captures);
     alloc.misbehave = When::kAlways;
-    DeviceFloats in(Counted(1)), out(Floats(6));
+    DeviceFloats in(CountedFrom(1)), out(Floats(6));
     for (int run = 0; run < 3; ++run) GCAP_ASSERT_OK(rig.Run(in.get(), out.get()));
-    EXPECT_EQ(out.Get(), Rotated(Counted(1)));
+    EXPECT_EQ(out.Get(), Rotated(CountedFrom(1)));
     EXPECT_EQ(rig.device->Info(0).captures, 0u);
   }
 }
@@ -211,7 +222,7 @@ TEST_F(SessionHoles, NewShapesWhoseKernelIsNotCapturableAreRefusedOrEager) {
     HolesRig rig(m);
     rig.config.policy = GCAP_GRAPH_ALL_NODES_ON_EP;
     GCAP_ASSERT_OK(rig.Create(GraphOptions(1), eagerly));
-    DeviceFloats in(Counted(1)), out(Floats(6));
+    DeviceFloats in(CountedFrom(1)), out(Floats(6));
     for (int run = 0; run < 3; ++run) {
       const Outcome outcome(rig.Run(in.get(), out.get()));
       EXPECT_EQ(outcome.ok(), eagerly) << outcome.message;
@@ -219,7 +230,7 @@ TEST_F(SessionHoles, NewShapesWhoseKernelIsNotCapturableAreRefusedOrEager) {
     }
     EXPECT_EQ(rig.device->Info(0).captures, 0u);
     if (!eagerly) continue;
-    EXPECT_EQ(out.Get(), Rotated(Counted(1)));
+    EXPECT_EQ(out.Get(), Rotated(CountedFrom(1)));
     const gcap_tensor_t input = Tensor(in.get(), {6}), output = Tensor(out.get(), {6});
     gcap_run_options_t options = RunOptions(0, true);
     const gcap_warm_up_run_t run = {&options, &input, &output};
@@ -264,7 +275,7 @@ TEST_F(SessionHoles, ContentThatANodeInAHoleReadsOnTheHostIsThatOfEachRun) {
   rig.device->on_compute = [](const char* op, const gcap_kernel_context_t* context) {
     if (op == std::string("Reshape")) seen.push_back(static_cast<const int64_t*>(context->inputs[1].data)[0]);
   };
-  DeviceFloats x(Counted(1)), y(Floats(6));
+  DeviceFloats x(CountedFrom(1)), y(Floats(6));
   int64_t s[2] = {};
   for (int64_t run = 0; run < 4; ++run) {
     s[0] = run;
@@ -275,7 +286,7 @@ TEST_F(SessionHoles, ContentThatANodeInAHoleReadsOnTheHostIsThatOfEachRun) {
   }
   EXPECT_EQ(seen, std::vector<int64_t>({0, 1, 2, 3}));
   EXPECT_EQ(rig.device->Info(0).replays, 3u);
-  EXPECT_EQ(y.Get(), Rotated(Counted(1)));
+  EXPECT_EQ(y.Get(), Rotated(CountedFrom(1)));
 }
 
 TEST_F(SessionHoles, AModelOfHolesAloneIsRefused) {
@@ -352,7 +363,7 @@ TEST_F(SessionHoles, ACallersCaptureIsRefusedForAKernelThatIsNotCapturable) {
   gcap_options_t options = GraphOptions(1);
   options.enable_cuda_graph = false;
   GCAP_ASSERT_OK(rig.Create(options));
-  DeviceFloats in(Counted(1)), out(Floats(6));
+  DeviceFloats in(CountedFrom(1)), out(Floats(6));
   GCAP_ASSERT_OK(rig.Run(in.get(), out.get()));
   gcap_run_resources_t resources;
   GCAP_ASSERT_OK(gcap_runtime_get_resources(rig.device->runtime(), &resources));
@@ -379,15 +390,49 @@ TEST_F(SessionHoles, RunsThatNobodyWaitsForAreRight) {
   }();
   std::vector<std::unique_ptr<DeviceFloats>> in, out;
   for (int run = 0; run < kRuns; ++run) {
-    in.push_back(std::make_unique<DeviceFloats>(Counted(static_cast<float>(10 * run))));
+    in.push_back(std::make_unique<DeviceFloats>(CountedFrom(static_cast<float>(10 * run))));
     out.push_back(std::make_unique<DeviceFloats>(Floats(6)));
   }
   for (int run = 0; run < kRuns; ++run) GCAP_ASSERT_OK(rig.Run(in[run]->get(), out[run]->get(), options));
   GCAP_ASSERT_OK(gcap_runtime_synchronize(rig.device->runtime()));
   for (int run = 0; run < kRuns; ++run) {
-    EXPECT_EQ(out[run]->Get(), Rotated(Rotated(Negated(Rotated(Counted(static_cast<float>(10 * run)))))));
+    EXPECT_EQ(out[run]->Get(), Rotated(Rotated(Negated(Rotated(CountedFrom(static_cast<float>(10 * run)))))));
   }
   EXPECT_GE(rig.device->Info(1).replays, 3u);
+}
+
+// The first node is on the host and reads what the caller bound there: no copy makes it wait for the replay before,
+// whose copy to the device reads the same memory.
+TEST_F(SessionHoles, TheHostDoesNotOverwriteWhatAnEarlierReplayStillCopies) {
+  ModelBuilder m;
+  const int x = m.Value("x", {6}), a = m.Value("a", {6}), y = m.Value("y", {6});
+  m.inputs = {x};
+  m.outputs = {y};
+  m.Node("Negate", "first", {x}, {a});
+  m.Node("Rotate", "rotate", {a}, {y});
+  HolesRig rig(std::move(m));
+  rig.config.counts_runs = rig.config.copies_late = true;
+  GCAP_ASSERT_OK(rig.Create());
+  gcap_run_resources_t resources;
+  GCAP_ASSERT_OK(gcap_runtime_get_resources(rig.device->runtime(), &resources));
+  constexpr int kRuns = 8;
+  Floats in(6);
+  DeviceFloats out(Floats(6));
+  std::vector<std::unique_ptr<DeviceFloats>> kept;
+  for (int run = 0; run < kRuns; ++run) kept.push_back(std::make_unique<DeviceFloats>(Floats(6)));
+  for (int run = 0; run < kRuns; ++run) {
+    const Floats content = CountedFrom(static_cast<float>(10 * run));
+    std::copy(content.begin(), content.end(), in.begin());
+    GCAP_ASSERT_OK(rig.Run(in.data(), out.get(), RunOptions(0, /*synchronize=*/false)));
+    ASSERT_EQ(
+        cudaMemcpyAsync(kept[run]->get(), out.get(), out.Bytes(), cudaMemcpyDeviceToDevice, resources.cuda_stream),
+        cudaSuccess);
+  }
+  GCAP_ASSERT_OK(gcap_runtime_synchronize(rig.device->runtime()));
+  for (int run = 0; run < kRuns; ++run) {
+    EXPECT_EQ(kept[run]->Get(), Rotated(Negated(CountedFrom(static_cast<float>(10 * run)))));
+  }
+  EXPECT_GE(rig.device->Info(0).replays, 6u);
 }
 
 TEST_F(SessionHoles, TensorsMayBeElsewhereAtEachReplay) {
@@ -425,10 +470,10 @@ TEST_F(SessionHoles, TensorsOfHolesAloneMayBeElsewhereToo) {
     for (int run = 0; run < 6; ++run) {
       DeviceFloats* in = run % 2 == 0 ? &in1 : &in2;
       DeviceFloats* out = run % 3 == 0 ? &out1 : &out2;
-      in->Set(Counted(static_cast<float>(run)));
+      in->Set(CountedFrom(static_cast<float>(run)));
       out->Set(Floats(6));
       GCAP_ASSERT_OK(rig.Run(in->get(), out->get(), Moving(bindings)));
-      EXPECT_EQ(out->Get(), Rotated(Counted(static_cast<float>(run))));
+      EXPECT_EQ(out->Get(), Rotated(CountedFrom(static_cast<float>(run))));
     }
     EXPECT_EQ(rig.device->Info(0).replays, 5u);
   }
@@ -443,7 +488,7 @@ TEST_F(SessionHoles, ATensorOnTheHostCannotBeElsewhere) {
   m.Node("Negate", "negate", {a}, {y});
   HolesRig rig(m);
   GCAP_ASSERT_OK(rig.Create());
-  DeviceFloats in(Counted(1));
+  DeviceFloats in(CountedFrom(1));
   Floats out(6);
   GCAP_EXPECT_FAILS(rig.Run(in.get(), out.data(), Moving(GCAP_BINDINGS_RELOCATE)), GCAP_FAILED_PRECONDITION,
                     "output 'y' is not in the memory of EP 'test'");
@@ -458,7 +503,7 @@ TEST_F(SessionHoles, AUsersStreamIsOrderedWithTheHoles) {
   gcap_run_options_t options = RunOptions(0, /*synchronize=*/false);
   options.user_stream = user;
   for (int run = 0; run < 5; ++run) {
-    const Floats content = Counted(static_cast<float>(run));
+    const Floats content = CountedFrom(static_cast<float>(run));
     Floats result(6);
     ASSERT_EQ(cudaMemcpyAsync(x.get(), content.data(), x.Bytes(), cudaMemcpyHostToDevice, user), cudaSuccess);
     GCAP_ASSERT_OK(rig.Run(x.get(), y.get(), options));
@@ -492,7 +537,7 @@ TEST_F(SessionHoles, AReplayPastTheSessionOnAnotherStreamIsRefused) {
 TEST_F(SessionHoles, WarmUpPlanAndCaptureOnly) {
   HolesRig rig;
   GCAP_ASSERT_OK(rig.Create());
-  DeviceFloats x(Counted(1)), y(Floats(6));
+  DeviceFloats x(CountedFrom(1)), y(Floats(6));
   GCAP_ASSERT_OK(rig.Run(x.get(), y.get(), RunOptions(GCAP_GRAPH_ID_NONE, true)));
   const gcap_tensor_t input = Tensor(x.get(), {6}), output = Tensor(y.get(), {6});
   const gcap_run_options_t options = RunOptions(0, true);
@@ -532,7 +577,7 @@ TEST_F(SessionHoles, AnIoBindingStagesAroundThem) {
   GCAP_ASSERT_OK(gcap_io_binding_bind_output(binding, "y", &y, {GCAP_MEMORY_HOST, 0}));
   const gcap_run_options_t options = RunOptions(0, true);
   for (int run = 0; run < 5; ++run) {
-    const Floats content = Counted(static_cast<float>(run));
+    const Floats content = CountedFrom(static_cast<float>(run));
     std::copy(content.begin(), content.end(), in.begin());
     GCAP_ASSERT_OK(gcap_session_run_bound(rig.session, &options, binding));
     EXPECT_EQ(out, Rotated(Rotated(Negated(Rotated(in)))));
@@ -557,7 +602,7 @@ TEST_F(SessionHoles, InitializersAndAValueReadOnBothSides) {
   DeviceFloats in(Floats(6)), out(Floats(6));
   for (int run = 0; run < 4; ++run) {
     const float f = static_cast<float>(10 * run);
-    in.Set(Counted(f));
+    in.Set(CountedFrom(f));
     GCAP_ASSERT_OK(rig.Run(in.get(), out.get()));
     EXPECT_EQ(out.Get(), Floats({f + 1, f + 2, f + 3, -4, -5, -6}));
   }

@@ -43,6 +43,7 @@ static const flag_t kFlags[] = {
     NUMBER("--threads", threads, 1, 64, 1, "host threads, each with its own stream and graph"),
     NUMBER("--device", device, 0, 63, 0, "the CUDA device to run on"),
     SWITCH("--no-graph", no_graph, "run eagerly only: capture nothing"),
+    SWITCH("--holes", holes, "compute what the CPU can compute there, in holes of the graph"),
     SWITCH("--async", async, "do not synchronise inside a run; the caller waits for the stream"),
     SWITCH("--user-stream", user_stream, "run on a stream that the program made, not the provider"),
     SWITCH("--external-allocator", external_allocator, "take device memory from the program's own callbacks"),

@@ -27,6 +27,7 @@ typedef struct cli_options {
   uint64_t threads;      // 1..64
   uint64_t device;       // 0..63
   bool no_graph;
+  bool holes;
   bool async;
   bool user_stream;
   bool external_allocator;

@@ -20,6 +20,7 @@
 #include "examples/minimal_ep/digits/report.h"
 #include "examples/minimal_ep/digits/workload.h"
 #include "examples/minimal_ep/minimal_ep.h"
+#include "gcap/kit/cpu_ep.h"
 
 // fp32 sums of up to 512 terms in another order than the reference's; probabilities are at most 1.
 #define REFERENCE_TOLERANCE 1e-4
@@ -88,6 +89,7 @@ static void add_results(report_t* report, const worker_t* workers, size_t count)
       report->max_abs_diff_reference = result->max_abs_diff_reference;
     }
     report->nodes = result->graph.nodes;
+    report->holes = result->graph.holes;
     report->captures += result->graph.captures;
     report->replays += result->graph.replays;
   }
@@ -122,12 +124,25 @@ static gcap_status_t run_threads(const workload_t* workload, report_t* report) {
 
 // --- Building up and taking down ------------------------------------------------------------------------------------
 
+// With --holes, the CPU comes first and takes what it supports: that and the copies there and back are in holes.
+static gcap_status_t create_session(const cli_options_t* cli, const gcap_model_t* model, gcap_ep_t* ep,
+                                    gcap_ep_t** out_cpu, gcap_session_t** out_session) {
+  gcap_session_options_t options;
+  gcap_session_options_init(&options);
+  options.allow_holes = cli->holes;
+  if (cli->holes) GCAP_RETURN_IF_ERROR(gcap_cpu_ep_create(out_cpu));
+  gcap_ep_t* const eps[] = {*out_cpu, ep};
+  return cli->holes ? gcap_session_create(model, eps, 2, &options, out_session)
+                    : gcap_session_create(model, &ep, 1, &options, out_session);
+}
+
 static gcap_status_t run_on_ep(const cli_options_t* cli, const digits_t* digits, const float* reference, gcap_ep_t* ep,
                                report_t* report) {
   digits_model_t* model = digits_model_create(digits, (int64_t)cli->batch);
   if (model == NULL) return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory for a model");
   gcap_session_t* session = NULL;
-  gcap_status_t status = gcap_session_create(digits_model_get(model), &ep, 1, /*options=*/NULL, &session);
+  gcap_ep_t* cpu = NULL;
+  gcap_status_t status = create_session(cli, digits_model_get(model), ep, &cpu, &session);
   if (status == NULL) {
     const workload_t workload = {
         .session = session,
@@ -146,7 +161,8 @@ static gcap_status_t run_on_ep(const cli_options_t* cli, const digits_t* digits,
     report->scratch_peak_bytes = scratch.max_in_use_bytes;
   }
   digits_model_destroy(model);
-  return gcap_status_join(status, gcap_session_destroy(session));
+  status = gcap_status_join(status, gcap_session_destroy(session));
+  return gcap_status_join(status, gcap_ep_destroy(cpu));
 }
 
 static gcap_status_t run_example(const cli_options_t* cli, const digits_t* digits, const float* reference,

@@ -25,8 +25,10 @@ void report_print_table(const report_t* r, FILE* stream) {
   if (r->has_replay) {
     print_latency(stream, "replayed run", r->replay);
     fprintf(stream, "  %-36s %10zu\n", "nodes in the graph", r->nodes);
-    fprintf(stream, "  %-36s %10zu a replay: 1 instead of %zu\n", "launches saved", r->nodes > 0 ? r->nodes - 1 : 0,
-            r->nodes);
+    if (r->holes > 0) fprintf(stream, "  %-36s %10zu\n", "holes of the graph", r->holes);
+    const size_t launches = r->holes + 1;  // of the segments, at most
+    fprintf(stream, "  %-36s %10zu a replay: %zu instead of %zu\n", "launches saved",
+            r->nodes > launches ? r->nodes - launches : 0, launches, r->nodes);
     fprintf(stream, "  %-36s %10" PRIu64 "\n", "captures", r->captures);
     fprintf(stream, "  %-36s %10" PRIu64 "\n", "replays", r->replays);
   }
@@ -78,6 +80,7 @@ void report_print_json(const report_t* r, FILE* stream) {
   print_json_count(stream, "replay_ns_median", r->has_replay, r->replay.median_ns);
   print_json_count(stream, "replay_ns_p99", r->has_replay, r->replay.p99_ns);
   print_json_count(stream, "nodes", true, r->nodes);
+  print_json_count(stream, "holes", true, r->holes);
   print_json_count(stream, "captures", true, r->captures);
   print_json_count(stream, "replays", true, r->replays);
   print_json_count(stream, "scratch_reserved_bytes", true, r->scratch_reserved_bytes);

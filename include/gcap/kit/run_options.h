@@ -65,6 +65,10 @@ typedef struct gcap_run_options {
   bool capture_only;
   // pinned. True: the graph that the run captures is not evicted for the budget (gcap/run.h). Default false.
   bool pinned;
+  // verify, decimal or 0x…: a gcap_graph_verify_t. Replays are compared with the work (gcap/graph_verify.h). The inputs
+  // and outputs in the memory of the EP that captures are buffers of the run: by their names, with their types, inputs
+  // first; tensors in other memory are not compared. Must live as long as the run. Default NULL: no replay is compared.
+  const gcap_graph_verify_t* verify;
 } gcap_run_options_t;
 
 // Sets the size and the defaults.

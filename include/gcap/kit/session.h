@@ -26,6 +26,9 @@ typedef struct gcap_session_options {
   // Of a model with symbols: how many sets of shapes are remembered that no graph id is bound to. The one used longest
   // ago is forgotten first. Default 16.
   size_t max_shapes_without_id;
+  // True: as if the policy of the EP that captures were GCAP_GRAPH_ALLOW_HOLES (ep.h), for an application that takes
+  // the EP as it is. Default false.
+  bool allow_holes;
 } gcap_session_options_t;
 
 // Sets the size and the defaults.
@@ -43,15 +46,15 @@ static inline void gcap_session_options_init(gcap_session_options_t* options) {
 //           decided at creation, by the EP's policy (gcap_graph_node_policy_t): under ALL_NODES_ON_EP the EP has all
 //           nodes; under ALLOW_CPU_FOR_SHAPES an EP that runs on the host may have nodes that compute shapes, nothing
 //           is copied between EPs, and the EP has at least one node. Under both, no node reads on the host what a run
-//           binds, and no kernel is not_capturable. Of a model with symbols, the kernels are asked when shapes are new.
-// Holes:    under ALLOW_HOLES, nodes of an EP that runs on the host, copies between the two EPs, and nodes whose
-// kernels
+//           binds, and no kernel is not_capturable. Of a model with symbols, the kernels are made when shapes are new.
+// Holes:    under ALLOW_HOLES, or with the option allow_holes, nodes of an EP that runs on the host, copies between the
+// two EPs, and nodes whose kernels
 //           are not_capturable are in holes (gcap/graph_holes.h): such steps that follow one another are one hole, which
 //           each replay runs between two launches. At least one node is in none. Memory of the device that crosses a
 //           hole is scratch of the graph, and memory of the host is the graph's. A node that is captured must not read
 //           on the host what a run makes or binds, since a graph would keep the captured content. A hole with work on
 //           the host waits for the device, also in a run without `synchronize`. A failure of a node in a hole is the
-//           run's, and the graph stays. One line in the log, at GCAP_LOG_INFO, tells the holes and their nodes.
+//           run's, and the graph stays. One line in the log, at GCAP_LOG_INFO, names the holes and their nodes.
 // Shapes:   of a model with symbols, the inputs of a run decide the sizes. What is made for a set of shapes (kernels,
 //           sizes, what shape nodes compute) is kept for each graph id that was run with it, until the id is released
 //           on every thread that has a graph of it, and for max_shapes_without_id others. Constants are kept once.
@@ -102,7 +105,7 @@ typedef struct gcap_session_info {
   const char*
       ep_name;  // of the EP that captures; if none does, of the first on a device that has a node, else the first
   // Of a model whose inputs have fixed shapes; of another one 0 and NULL, for the holes may differ by shapes: the log
-  // tells them, and gcap_graph_info_t.holes counts them.
+  // names them, and gcap_graph_info_t.holes counts them.
   size_t holes;           // in each captured run
   const int* node_holes;  // of each node of the model, the number of its hole, or -1. NULL: there are no holes
 } gcap_session_info_t;
@@ -138,6 +141,7 @@ GCAP_API gcap_memory_t gcap_session_output_memory(const gcap_session_t* session,
 //                        graphs, or the id is GCAP_GRAPH_ID_NONE; in a capture: the shapes are new, or the model cannot
 //                        be captured
 //   CAPTURE_INVALIDATED  the capture failed, and rerun_failed_capture is false, or capture_only is true
+//   REPLAY_DIFFERS       verify: a replay left other results than the work (gcap/graph_verify.h)
 //   UNAVAILABLE          capture_in_run: not captured after GCAP_WARM_UP_MAX_RUNS runs (gcap/graph.h), each of which
 //                        succeeded; the message has the reason. A later run may still capture
 //   RESOURCE_EXHAUSTED   no host memory, or no scratch memory (gcap_scratch_alloc)

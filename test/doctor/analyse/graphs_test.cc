@@ -4,6 +4,9 @@
 // be gone, nothing at all; and captures that did not end.
 #include <gtest/gtest.h>
 
+#include <set>
+#include <string>
+
 #include "test/doctor/analyse/sentences.h"
 
 namespace {
@@ -453,6 +456,42 @@ TEST(LeftOpen, RecordingThatReachedItsLimit) {
   EXPECT_EQ(d->num_findings, 0u) << d.All();
   s.Run({"main cuStreamBeginCapture stream=2 mode=global", "main cuStreamSynchronize stream=2 -> 900"});
   EXPECT_NE(s.Diagnose().Find(GCAP_DOCTOR_FINDING_CULPRIT), nullptr);  // what broke a capture is still told
+}
+
+// The sentence is the writer's, with the place of the call.
+TEST(Differs, IsTheFindingAsItWasWritten) {
+  Script s;
+  s.Place("step", {"app:step"});
+  s.Run({"main cuLaunchKernel at=step", "main cuLaunchKernel",
+         "! difference call=1 fault=stale_pointer text=wrong", "! difference text=another"});
+  Diagnosis d = s.Diagnose();
+  ASSERT_EQ(d->num_findings, 2u) << d.All();
+  const gcap_doctor_finding_t* f = &d->findings[0];
+  EXPECT_EQ(f->kind, GCAP_DOCTOR_FINDING_DIFFERS);
+  EXPECT_EQ(f->severity, GCAP_DOCTOR_SEVERITY_ERROR);
+  EXPECT_EQ(d.Call(f), 1u);
+  EXPECT_STREQ(f->sentence, "wrong");
+  EXPECT_STREQ(d->findings[1].sentence, "another");
+  EXPECT_EQ(d->findings[1].call, GCAP_DOCTOR_NONE);
+  EXPECT_STRNE(f->remedy, d->findings[1].remedy);
+}
+
+// A line without its sentence is counted, and is no finding.
+TEST(Differs, NeedsASentence) {
+  Diagnosis d = Diagnose({"main cuLaunchKernel", "! difference call=1 fault=hole"});
+  EXPECT_EQ(d->num_findings, 0u) << d.All();
+  EXPECT_EQ(d.recording()->damage.lines, 1u);
+}
+
+TEST(Differs, EachFaultHasARemedy) {
+  std::set<std::string> remedies;
+  for (const char* fault : {"stale_pointer", "frozen_value", "dropped_call", "missing_join", "outside_of_capture",
+                            "hole", "uninitialized", "host_decision", "unknown"}) {
+    Diagnosis d = Diagnose({"main cuLaunchKernel", std::string("! difference call=1 text=differs fault=") + fault});
+    ASSERT_EQ(d->num_findings, 1u) << d.All();
+    remedies.insert(d->findings[0].remedy);
+  }
+  EXPECT_EQ(remedies.size(), 9u);
 }
 
 TEST(ModeKept, RelaxedModeThatNobodyTookBack) {

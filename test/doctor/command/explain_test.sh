@@ -72,12 +72,14 @@ silent out
 ends 1 "$doctor" explain --json "$data/broken.events"
 has out '"culprit"' R11
 ends 1 "$doctor" report "$data/broken.events" --json "$tmp/one.json" --html "$tmp/one.html" --dot "$tmp/one.dot" \
-  --trace "$tmp/one.trace"
+  --trace "$tmp/one.trace" --sarif "$tmp/one.sarif" --junit "$tmp/one.xml"
 silent out
 grep -q '"culprit"' "$tmp/one.json" || fail "no culprit in the JSON"
 grep -qi '<html' "$tmp/one.html" || fail "no page"
 grep -q '^digraph' "$tmp/one.dot" || fail "no graph in Graphviz's language"
 grep -q StreamSynchronize "$tmp/one.trace" || fail "no call in the trace"
+grep -q '"ruleId": "R11"' "$tmp/one.sarif" || fail "no result in SARIF"
+grep -q '<failure type="R11"' "$tmp/one.xml" || fail "no failed case for JUnit"
 ends 0 "$doctor" report "$data/healthy.events" --text --json=-
 has out '"' serve.py
 

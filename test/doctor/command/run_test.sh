@@ -37,8 +37,9 @@ ends 0 "$doctor" run --colour=always "$program" copy "$data/broken.events"
 has err "$(printf '\033')"
 ends 0 "$doctor" run -- "$program" copy "$data/healthy.events"
 lacks err StreamSynchronize
-ends 0 "$doctor" run --json j.json --html h.html --dot d.dot --trace t.trace --quiet "$program" copy "$data/broken.events"
-for file in j.json h.html d.dot t.trace; do
+ends 0 "$doctor" run --json j.json --html h.html --dot d.dot --trace t.trace --sarif s.sarif --junit u.xml --quiet \
+  "$program" copy "$data/broken.events"
+for file in j.json h.html d.dot t.trace s.sarif u.xml; do
   [ -s "$file" ] || fail "no $file"
 done
 

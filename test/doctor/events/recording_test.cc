@@ -67,6 +67,22 @@ TEST(Recording, ABeginHasTheNameOfItsWork) {
   EXPECT_EQ(recording->calls[1].label, nullptr);
 }
 
+TEST(Recording, FramesHaveTheBuildsOfTheirModules) {
+  Recording recording = Read(std::string(kFirst) +
+                             "module\tid=1\tpath=/a.so\tbuild=12ab\n"
+                             "module\tid=2\tpath=/b.so\n"
+                             "frame\tid=1\tmodule=/a.so\tloaded=1\toffset=0x10\n"
+                             "frame\tid=2\tmodule=/b.so\tloaded=2\toffset=0x10\n"
+                             "frame\tid=3\tmodule=/c.so\toffset=0x10\n"
+                             "frame\tid=4\tmodule=/d.so\tloaded=3\toffset=0x10\n");
+  ASSERT_EQ(recording->num_frames, 3u);
+  EXPECT_STREQ(recording->frames[0].build, "12ab");
+  EXPECT_STREQ(recording->frames[1].build, "");
+  EXPECT_EQ(recording->frames[2].build, nullptr);  // as an older recorder writes it
+  EXPECT_EQ(recording->damage.lines, 1u);
+  EXPECT_STREQ(recording->damage.reason, "a frame of a module not defined");
+}
+
 TEST(Recording, StacksHaveTheirFrames) {
   Recording recording = Read(std::string(kFirst) +
                              "thread\tid=1\tos=70\n"

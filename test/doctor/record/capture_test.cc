@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <map>
 #include <set>
 #include <thread>
 
@@ -286,6 +287,37 @@ TEST(Recorder, ThreadThatAConstructorWaitsForIsRecorded) {
   EXPECT_GT(recorded.events->stacks[call.stack].num_c, 0u);
   // The names of exported functions are known without the loader.
   EXPECT_NE(recorded.text.find("\tfunction=fake_cupti_call"), std::string::npos) << recorded.text;
+}
+
+TEST(Recorder, ModulesHaveTheirBuildIds) {
+  Recorded recorded = Record([] {
+    Begin(kStream);
+    for (const char* path : {"test/doctor/record/libbuilt.so", "test/doctor/record/libunbuilt.so"}) {
+      void* library = dlopen(path, RTLD_NOW);
+      IN_PROGRAM(library != nullptr);
+      auto* through = reinterpret_cast<void (*)(void (*)())>(dlsym(library, "gcap_test_through"));
+      IN_PROGRAM(through != nullptr);
+      through([] { Synchronize(kStream); });
+      through([] { Synchronize(kStream); });
+    }
+    End(kStream, kGraph);
+  });
+  const gcap_doctor_recording_t& events = *recorded.events;
+  EXPECT_EQ(recorded.status, 0) << recorded.said;
+  std::map<std::string, std::string> builds;  // by the module's name
+  for (size_t i = 0; i < events.num_frames; ++i) {
+    const gcap_doctor_event_frame_t& frame = events.frames[i];
+    ASSERT_NE(frame.build, nullptr) << recorded.text;
+    const std::string module = frame.module;
+    builds[module.substr(module.rfind('/') + 1)] = frame.build;
+  }
+  EXPECT_EQ(builds["libbuilt.so"], "0123456789abcdef01") << recorded.text;
+  ASSERT_EQ(builds.count("libunbuilt.so"), 1u) << recorded.text;
+  EXPECT_EQ(builds["libunbuilt.so"], "");
+  // Once for a module.
+  const size_t first = recorded.text.find("libbuilt.so\tbuild=");
+  EXPECT_NE(first, std::string::npos) << recorded.text;
+  EXPECT_EQ(recorded.text.find("libbuilt.so\tbuild=", first + 1), std::string::npos) << recorded.text;
 }
 
 // --- Captures that do not --------------------------------------------------------------------------------------------

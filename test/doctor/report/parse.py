@@ -7,6 +7,8 @@ import json
 import pathlib
 import re
 import sys
+import urllib.parse
+import xml.etree.ElementTree
 
 FOLDER = pathlib.Path(sys.argv[1])
 
@@ -113,6 +115,134 @@ def check_traces():
 
 
 check_traces()
+
+
+# --- SARIF ----------------------------------------------------------------------------------------------------------
+
+# By the schema of SARIF 2.1.0: the members of an object that must be there, and others that may be; no other is allowed.
+SARIF = {
+    "log": ("version runs", "$schema"),
+    "run": ("tool", "invocations results"),
+    "tool": ("driver", ""),
+    "driver": ("name", "rules"),
+    "rule": ("id", "name shortDescription help"),
+    "text": ("text", ""),
+    "invocation": ("executionSuccessful", "commandLine toolExecutionNotifications"),
+    "notification": ("message", "level"),
+    "result": ("message", "ruleId ruleIndex level occurrenceCount locations relatedLocations properties"),
+    "location": ("", "id physicalLocation logicalLocations message"),
+    "physical": ("artifactLocation", "region address"),
+    "artifact": ("", "uri"),
+    "region": ("startLine", ""),
+    "address": ("", "relativeAddress"),
+    "logical": ("", "fullyQualifiedName kind"),
+}
+SARIF_PARTS = {
+    "runs": "run", "tool": "tool", "driver": "driver", "rules": "rule", "shortDescription": "text", "help": "text",
+    "message": "text", "invocations": "invocation", "toolExecutionNotifications": "notification", "results": "result",
+    "locations": "location", "relatedLocations": "location", "physicalLocation": "physical",
+    "artifactLocation": "artifact", "region": "region", "address": "address", "logicalLocations": "logical",
+}
+
+
+def check_sarif_object(kind, value):
+    needed, others = (set(words.split()) for words in SARIF[kind])
+    same(f"what a {kind} lacks", needed - value.keys(), set())
+    same(f"what a {kind} may not have", value.keys() - needed - others, set())
+    for member, part in value.items():
+        if member in SARIF_PARTS:
+            for item in part if isinstance(part, list) else [part]:
+                check_sarif_object(SARIF_PARTS[member], item)
+        elif member == "uri":
+            same("the characters of a URI", re.fullmatch(r"(?:[A-Za-z0-9/._~-]|file:///|%[0-9A-F]{2})*", part) is None, False)
+        elif member == "startLine":
+            same("a line", part >= 1, True)
+        elif member == "level":
+            same("a level", part in ("error", "warning", "note"), True)
+
+
+def read_sarif(name):
+    log = read(name + ".sarif")
+    same("the version", log["version"], "2.1.0")
+    check_sarif_object("log", log)
+    run, = log["runs"]
+    rules = [rule["id"] for rule in run["tool"]["driver"]["rules"]]
+    same("rules that are there twice", len(rules), len(set(rules)))
+    for result in run["results"]:
+        same("the rule of an index", rules[result["ruleIndex"]], result["ruleId"])
+    return run
+
+
+def check_sarif():
+    culprit, lost = read_sarif("broken")["results"]
+    same("the rule", (culprit["ruleId"], culprit["level"], culprit["occurrenceCount"]), ("R11", "error", 1))
+    place = culprit["locations"][0]["physicalLocation"]
+    same("the place", (place["artifactLocation"]["uri"], place["region"]["startLine"]), ("serve.py", 12))
+    same("the function", culprit["locations"][0]["logicalLocations"][0]["fullyQualifiedName"], "body")
+    same("the remedy", "Remedy: read the value after the replay" in culprit["message"]["text"], True)
+    same("the kind", culprit["properties"], {"kind": "culprit", "certain": True, "capture": 1})
+    same("the other call", culprit["relatedLocations"][0]["message"]["text"], "cudaStreamBeginCapture")
+    same("the other finding", (lost["ruleId"], lost["level"], lost["occurrenceCount"]), ("R26", "warning", 3))
+    healthy = read_sarif("healthy")
+    same("a healthy one", (healthy["results"], healthy["invocations"][0]["executionSuccessful"]), ([], True))
+    hostile = read_sarif("hostile")["results"][0]["locations"][0]["physicalLocation"]["artifactLocation"]["uri"]
+    expected, = {call["python"][0]["file"] for finding in read("hostile.json")["findings"] for call in [finding["call"]]}
+    same("a hostile path", urllib.parse.unquote(hostile).removeprefix("file://"), expected)
+    many = read_sarif("many")
+    same("results", len(many["results"]), 52)
+    same("without a rule", many["results"][-1]["ruleId"], "pageable")
+    same("notifications", [note["message"]["text"] for note in many["invocations"][0]["toolExecutionNotifications"]][1:],
+         ["first note", "second note", "third note"])
+    empty = read_sarif("empty")
+    same("nothing recorded", (empty["results"], empty["invocations"][0]["executionSuccessful"]), ([], False))
+    read_sarif("large")
+
+
+check_sarif()
+
+
+# --- JUnit ----------------------------------------------------------------------------------------------------------
+
+
+def read_junit(name):
+    suites = xml.etree.ElementTree.fromstring((FOLDER / (name + ".xml")).read_bytes())
+    same("the root", suites.tag, "testsuites")
+    suite, = suites
+    same("the suite", suite.tag, "testsuite")
+    cases = suite.findall("testcase")
+    for of in suites, suite:
+        for attribute, count in (("tests", len(cases)), ("failures", len(suite.findall("testcase/failure"))),
+                                 ("skipped", len(suite.findall("testcase/skipped"))), ("errors", 0)):
+            same(attribute, of.get(attribute), str(count))
+    for case in cases:
+        same("what a case needs", bool(case.get("name") and case.get("classname") and case.get("time")), True)
+    return suite, cases
+
+
+def check_junit():
+    suite, (culprit, lost) = read_junit("broken")
+    same("the program", (suite.get("name"), suite.get("timestamp")), ("python serve.py", "2023-11-14T22:13:20"))
+    same("the case", culprit.get("name"), "culprit, capture 1, serve.py:12 in body")
+    same("the place", (culprit.get("file"), culprit.get("line")), ("serve.py", "12"))
+    failure, = culprit
+    same("the failure", (failure.tag, failure.get("type")), ("failure", "R11"))
+    same("its message", failure.get("message"), read("broken.json")["findings"][0]["sentence"])
+    same("its remedy", "remedy: read the value after the replay" in failure.text, True)
+    same("a warning passes", [part.tag for part in lost], ["system-out"])
+    same("its level", lost[0].text.startswith("level: warning\n"), True)
+    _, (case,) = read_junit("healthy")
+    same("no finding", (case.get("name"), len(case)), ("no finding", 0))
+    _, (case,) = read_junit("empty")
+    same("nothing recorded", [(part.tag, part.get("message")) for part in case], [("skipped", "no CUPTI was found")])
+    # XML has no escape for control characters.
+    _, cases = read_junit("hostile")
+    expected = re.sub(r"[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]", "\ufffd", read("hostile.json")["findings"][0]["sentence"])
+    same("a hostile message", cases[0][0].get("message"), expected)
+    read_junit("large")
+    same("cases", len(read_junit("many")[1]), 52)
+
+
+check_junit()
 
 
 # --- Pages ----------------------------------------------------------------------------------------------------------

@@ -340,6 +340,7 @@ Sample* MakeByName(const std::string& name) {
   if (name == "many") return MakeMany(50);
   if (name == "large") return MakeLarge(1000);
   if (name == "small") return MakeLarge(60);
+  if (name == "empty") return new Sample(std::string(kFirstLine) + "note\ttext=no CUPTI was found\n");
   return nullptr;
 }
 

@@ -53,7 +53,8 @@ Sample* MakeHostile();
 Sample* MakeLarge(unsigned nodes);
 // The broken one with that many findings more.
 Sample* MakeMany(unsigned findings);
-// By its name: "broken", "healthy", "hostile", "large", "many"; nullptr for another one.
+// By its name: "broken", "healthy", "hostile", "large", "many", "small", a large one of few nodes, or "empty", of which
+// nothing was recorded; nullptr for another one.
 Sample* MakeByName(const std::string& name);
 
 }  // namespace gcap_test

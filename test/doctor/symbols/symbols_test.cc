@@ -8,11 +8,13 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <cstring>
 #include <fstream>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "doctor/base/build_id.h"
 #include "gtest/gtest.h"
 #include "test/doctor/symbols/place.h"
 
@@ -44,8 +46,14 @@ std::string Hex(uintptr_t number) {
   return text;
 }
 
+// The program's own, by its BUILD.bazel.
+const char kBuild[] = "0123456789abcdef0123456789abcdef01234567";
+const char kOtherBuild[] = "fedcba9876543210";
+const char kUntold[] = "untold";
+
 struct Frame {
   std::string module, offset, function;
+  std::string build = kBuild;
 };
 
 // A recording of one stack with these frames.
@@ -54,8 +62,13 @@ Recording OneStack(const std::vector<Frame>& frames) {
   std::string ids;
   for (size_t i = 0; i < frames.size(); ++i) {
     std::string id = std::to_string(i + 1);
+    const bool is_told = frames[i].build != kUntold;
+    if (is_told) {
+      text += "module\tid=" + id + "\tpath=" + frames[i].module +
+              (frames[i].build.empty() ? "" : "\tbuild=" + frames[i].build) + "\n";
+    }
     text += "frame\tid=" + id + "\tmodule=" + frames[i].module + "\toffset=" + frames[i].offset +
-            "\tfunction=" + frames[i].function + "\n";
+            (is_told ? "\tloaded=" + id : "") + "\tfunction=" + frames[i].function + "\n";
     ids += (i != 0 ? "," : "") + id;
   }
   text += "stack\tid=1\tc=" + ids + "\n";
@@ -104,7 +117,15 @@ class Symbols : public testing::Test {
     setenv("GCAP_DOCTOR_SYMBOLIZER", path.c_str(), 1);
   }
 
-  Frame Place() { return {Program(), Hex(reinterpret_cast<uintptr_t>(gcap_test_place()) - Base()), "before"}; }
+  Frame Place(const std::string& build = kBuild) {
+    Frame frame = PlaceOfAny();
+    frame.build = build;
+    return frame;
+  }
+
+  static Frame PlaceOfAny() {
+    return {Program(), Hex(reinterpret_cast<uintptr_t>(gcap_test_place()) - Base()), "before"};
+  }
 
   // With line tables and the tool; sanitizers and -O0 keep what is inlined always.
   std::vector<std::string> PlaceFrames() {
@@ -133,6 +154,148 @@ TEST_F(Symbols, ByTheFirstToolThatIsThere) {
   Resolve(recording);
   EXPECT_EQ(Frames(recording), PlaceFrames());
 }
+
+// --- Build ids -------------------------------------------------------------------------------------------------------
+
+std::vector<std::string> Notes(const Recording& recording) {
+  return std::vector<std::string>(recording->notes, recording->notes + recording->num_notes);
+}
+
+// Resolved by the first tool, or not, without one.
+std::vector<std::string> NamesOf(const Recording& recording) {
+  Resolve(recording);
+  return Frames(recording);
+}
+
+// The program with another name in place of "GNU" before its build id: it has none.
+std::string ProgramWithoutBuild() {
+  std::ifstream file(Program(), std::ios::binary);
+  std::string bytes((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+  std::string note("GNU\0", 4);
+  for (size_t i = 0; kBuild[i] != '\0'; i += 2) {
+    note += static_cast<char>(std::stoi(std::string(kBuild + i, 2), nullptr, 16));
+  }
+  const size_t at = bytes.find(note);
+  EXPECT_NE(at, std::string::npos);
+  if (at != std::string::npos) bytes.replace(at, 3, "any");
+  const std::string path = testing::TempDir() + "/without_build";
+  std::ofstream(path, std::ios::binary) << bytes;
+  return path;
+}
+
+class BuildIds : public Symbols {
+ protected:
+  void SetUp() override {
+    Symbols::SetUp();
+    UseTool("for last; do :; done; echo $last; echo named; echo named.c:7");
+  }
+  const std::vector<std::string> kNamed = {"named at named.c:7"}, kBefore = {"before"};
+};
+
+TEST_F(BuildIds, OfTheSameBuildSayNothing) {
+  Recording recording = OneStack({Place()});
+  EXPECT_EQ(NamesOf(recording), kNamed);
+  EXPECT_EQ(Notes(recording), std::vector<std::string>{});
+}
+
+TEST_F(BuildIds, AFileOfAnotherBuildNamesNothing) {
+  Recording recording = OneStack({Place(kOtherBuild), Place(kOtherBuild)});
+  EXPECT_EQ(NamesOf(recording), (std::vector<std::string>{"before", "before"}));
+  EXPECT_EQ(Notes(recording),
+            std::vector<std::string>{Program() + " is another build on this machine, and names no frame: build id " +
+                                     kBuild + ", recorded " + kOtherBuild});
+}
+
+TEST_F(BuildIds, AModuleInTwoBuildsHasTheNamesOfOne) {
+  Recording recording = OneStack({Place(kOtherBuild), Place(kBuild), Place(kOtherBuild)});
+  EXPECT_EQ(NamesOf(recording), (std::vector<std::string>{"before", "named at named.c:7", "before"}));
+  EXPECT_EQ(Notes(recording).size(), 1u);
+}
+
+TEST_F(BuildIds, AModuleWithoutOneIsNotAFileWithOne) {
+  Recording recording = OneStack({Place("")});
+  EXPECT_EQ(NamesOf(recording), kBefore);
+  ASSERT_EQ(Notes(recording).size(), 1u);
+  EXPECT_NE(Notes(recording)[0].find(std::string("build id ") + kBuild + ", recorded none"), std::string::npos)
+      << Notes(recording)[0];
+}
+
+TEST_F(BuildIds, AFileWithoutOneIsNotAModuleWithOne) {
+  Frame frame = Place();
+  frame.module = ProgramWithoutBuild();
+  Recording recording = OneStack({frame});
+  EXPECT_EQ(NamesOf(recording), kBefore);
+  ASSERT_EQ(Notes(recording).size(), 1u);
+  EXPECT_NE(Notes(recording)[0].find(std::string("build id none, recorded ") + kBuild), std::string::npos)
+      << Notes(recording)[0];
+}
+
+TEST_F(BuildIds, WhereThereAreNoneItIsSaid) {
+  Frame frame = Place("");
+  frame.module = ProgramWithoutBuild();
+  Recording recording = OneStack({frame});
+  EXPECT_EQ(NamesOf(recording), kNamed);
+  EXPECT_EQ(Notes(recording),
+            std::vector<std::string>{"modules have no build id: names of C frames are those of this machine's files, "
+                                     "which may be other builds than the program's (" +
+                                     frame.module + ")"});
+}
+
+TEST_F(BuildIds, OfAnOlderFileAreNotTold) {
+  Recording recording = OneStack({Place(kUntold), {"/no/such.so", "0x10", "gone", kUntold}});
+  EXPECT_EQ(NamesOf(recording), (std::vector<std::string>{"named at named.c:7", "gone"}));
+  EXPECT_EQ(Notes(recording),
+            std::vector<std::string>{"the file of events tells no build ids: names of C frames are those of this "
+                                     "machine's files, which may be other builds than the program's (" +
+                                     Program() + ")"});
+}
+
+// Notes of an ELF file, put together here.
+std::string Note(uint32_t type, const std::string& name, const std::string& id, size_t align) {
+  std::string note;
+  for (uint32_t number : {static_cast<uint32_t>(name.size()), static_cast<uint32_t>(id.size()), type}) {
+    note.append(reinterpret_cast<const char*>(&number), sizeof(number));
+  }
+  for (const std::string& part : {name, id}) {
+    note += part;
+    while (note.size() % align != 0 && (align == 8 || part == name || note.size() % 4 != 0)) note += '\0';
+  }
+  return note;
+}
+
+std::string IdIn(const std::string& notes, size_t align) {
+  // Of the size of the notes, so that a sanitizer sees what is read beyond.
+  std::vector<unsigned char> bytes(notes.begin(), notes.end());
+  char text[GCAP_DOCTOR_BUILD_ID_TEXT];
+  gcap_doctor_build_id_find(bytes.data(), bytes.size(), align, text);
+  return text;
+}
+
+const std::string kGnu("GNU\0", 4);
+
+TEST(BuildIdNotes, AreReadWhereTheyStand) {
+  EXPECT_EQ(IdIn(Note(3, kGnu, "\x01\xab", 4), 4), "01ab");
+  EXPECT_EQ(IdIn(Note(1, kGnu, "1234567", 4) + Note(3, kGnu, "\x7f", 4), 4), "7f");
+  EXPECT_EQ(IdIn(Note(5, kGnu, "123456789", 8) + Note(3, kGnu, "\x7f", 8), 8), "7f");
+  EXPECT_EQ(IdIn(Note(3, std::string("Go\0\0", 4), "\x01", 4), 4), "");
+  EXPECT_EQ(IdIn(Note(1, kGnu, "\x01", 4), 4), "");
+  EXPECT_EQ(IdIn("", 4), "");
+}
+
+TEST(BuildIdNotes, ThatAreDamagedHaveNone) {
+  const std::string whole = Note(3, kGnu, "\x01\xab\x02\x03", 4);
+  for (size_t size = 0; size < whole.size(); ++size) EXPECT_EQ(IdIn(whole.substr(0, size), 4), "") << size;
+  for (size_t field = 0; field < 8; field += 4) {
+    std::string huge = whole;
+    memset(&huge[field], 0xff, 4);
+    EXPECT_EQ(IdIn(huge + whole, 4), "") << field;
+  }
+  EXPECT_EQ(IdIn(Note(3, kGnu, std::string(GCAP_DOCTOR_MAX_BUILD_ID, '\x11'), 4), 4).size(),
+            2u * GCAP_DOCTOR_MAX_BUILD_ID);
+  EXPECT_EQ(IdIn(Note(3, kGnu, std::string(GCAP_DOCTOR_MAX_BUILD_ID + 1, '\x11'), 4), 4), "");
+}
+
+// --- Whose stacks, and by which tool ---------------------------------------------------------------------------------
 
 TEST_F(Symbols, OfUnwantedStacksStay) {
   Recording recording = OneStack({Place()});

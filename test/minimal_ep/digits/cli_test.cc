@@ -79,7 +79,7 @@ TEST(Cli, EveryFlagReachesItsField) {
                                               "--threads",      "13",     "--no-graph",    "--async",
                                               "--seed",         "17",     "--user-stream", "--external-allocator",
                                               "--inject-fault", "19",     "--trace-file",  "some/file",
-                                              "--device",       "3"};
+                                              "--device",       "3",      "--holes"};
   const Parsed parsed = Parse(arguments);
   ASSERT_EQ(parsed.code, 0) << parsed.message;
   EXPECT_TRUE(parsed.options.help);
@@ -89,6 +89,7 @@ TEST(Cli, EveryFlagReachesItsField) {
   EXPECT_EQ(parsed.options.runs, 11u);
   EXPECT_EQ(parsed.options.threads, 13u);
   EXPECT_TRUE(parsed.options.no_graph);
+  EXPECT_TRUE(parsed.options.holes);
   EXPECT_TRUE(parsed.options.async);
   EXPECT_TRUE(parsed.options.user_stream);
   EXPECT_TRUE(parsed.options.external_allocator);
@@ -101,9 +102,11 @@ TEST(Cli, EveryFlagReachesItsField) {
 TEST(Cli, ASwitchSetsItsOwnFieldOnly) {
   bool cli_options_t::*const fields[] = {&cli_options_t::help,        &cli_options_t::json,
                                          &cli_options_t::no_graph,    &cli_options_t::async,
-                                         &cli_options_t::user_stream, &cli_options_t::external_allocator};
-  const char* const names[] = {"--help", "--json", "--no-graph", "--async", "--user-stream", "--external-allocator"};
-  for (int i = 0; i < 6; ++i) {
+                                         &cli_options_t::user_stream, &cli_options_t::external_allocator,
+                                         &cli_options_t::holes};
+  const char* const names[] = {"--help", "--json", "--no-graph", "--async", "--user-stream", "--external-allocator",
+                               "--holes"};
+  for (int i = 0; i < 7; ++i) {
     Parsed parsed = Parse({names[i]});
     ASSERT_EQ(parsed.code, 0) << parsed.message;
     EXPECT_TRUE(parsed.options.*fields[i]) << names[i];
@@ -190,10 +193,14 @@ TEST(Cli, WhatCameBeforeAMistakeIsForgotten) {
 
 TEST(Cli, HelpExplainsEachFlagOnOneLine) {
   const std::string help = Written([](FILE* stream) { cli_print_help(stream); });
-  const char* const names[] = {"help",           "json",           "data DIR",    "batch N",
-                               "runs N",         "threads N",      "device N",    "seed N",
-                               "no-graph",       "async",          "user-stream", "external-allocator",
-                               "inject-fault N", "trace-file FILE"};
+  const char* const names[] = {"help",           "json",
+                               "data DIR",       "batch N",
+                               "runs N",         "threads N",
+                               "device N",       "seed N",
+                               "no-graph",       "async",
+                               "user-stream",    "external-allocator",
+                               "inject-fault N", "trace-file FILE",
+                               "holes"};
   for (const std::string name : names) {
     std::istringstream lines(help);
     int found = 0;

@@ -45,6 +45,10 @@ bad() {
 good --batch 360
 good --batch 7 --seed 5
 good --batch 360 --no-graph
+good --batch 360 --holes
+grep -qF '"holes": 1,' "$out" || fail "--holes makes no hole"
+good --batch 360 --holes --async --threads 2
+good --batch 360 --holes --no-graph
 good --batch 360 --async
 good --batch 360 --user-stream
 good --batch 360 --async --user-stream

@@ -1,0 +1,423 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// The search. A place is behind a step of the work; the last place is behind all of it. At a place the beginning of the
+// graph, up to the step that the place is behind, is replayed from the memory of before; then the work is issued from
+// that memory, and when it is at the place the two are compared. The work goes on to its end, so behind each look the
+// host's state and the memory are those of a whole eager run.
+//
+// Between a place where the two are equal and one where they differ there is one where they begin to differ, and
+// halving finds one. It is the first one where the difference stays. Where it goes, and comes again from memory that
+// nobody named, an earlier one may be there: it is looked for where what was found has no cause.
+//
+// Locking: the manager's mutex for the look at the graph alone. The work, the functions of holes and the callbacks may
+// not return: what the search has is freed then.
+
+#include "lib/graph/bisect.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "lib/graph/manager.h"
+#include "lib/graph/prefix.h"
+#include "lib/internal/capture_gate.h"
+#include "lib/internal/cuda_guard.h"
+#include "lib/internal/synchronize.h"
+#include "lib/internal/unwind.h"
+
+// So long the search waits for the captures of other threads.
+#define MOST_WAITS_FOR_CAPTURES 2000
+#define WAIT_NS 1000000
+#define HASH_CHUNK_BYTES ((size_t)1 << 16)
+
+// --- The work ---------------------------------------------------------------------------------------------------------
+
+// The whole device: nobody knows all streams of the work. A wait of that kind would break a capture.
+static gcap_status_t wait_for_device(int device_id) {
+  const struct timespec pause = {.tv_nsec = WAIT_NS};
+  for (int i = 0; !gcap_capture_gate_try_close(); ++i) {
+    if (i == MOST_WAITS_FOR_CAPTURES) {
+      return GCAP_STATUS(GCAP_UNAVAILABLE, "other threads capture, and a wait for the device would break that");
+    }
+    nanosleep(&pause, NULL);
+  }
+  gcap_thread_setting_t previous;
+  gcap_status_t status = gcap_thread_enter(device_id, &previous);
+  if (status == NULL) {
+    status = GCAP_CUDA(cudaDeviceSynchronize());
+    status = gcap_status_join(status, gcap_thread_leave(device_id, &previous));
+  }
+  gcap_capture_gate_open();
+  return status;
+}
+
+// An eager run that is listened to.
+typedef struct pass {
+  gcap_bisection_t* b;
+  gcap_step_observer_t observer;
+  // Called behind each step, as long as no call fails. NULL: the steps are listed.
+  gcap_status_t (*at_step)(struct pass* pass, size_t step);
+  size_t num_steps;      // so far
+  gcap_status_t status;  // of the first call that failed
+  size_t place;          // where it is compared
+  bool is_compared;
+  gcap_verify_difference_t difference;
+  uint64_t* hashes;  // of each buffer, behind the last step
+  unsigned char* chunk;
+} pass_t;
+
+// What the begin and the end of a run call is none of the work's steps.
+static void hear(void* user, size_t step, const char* operation, const char* file, int line, cudaStream_t stream) {
+  (void)step;
+  pass_t* pass = user;
+  if (pass->status != NULL || !gcap_graph_is_in_eager_run()) return;
+  if (pass->at_step != NULL) {
+    pass->status = pass->at_step(pass, pass->num_steps);
+  } else {
+    pass->status = gcap_bisect_add_step(&pass->b->steps.eager, operation, file, line, stream);
+  }
+  ++pass->num_steps;
+}
+
+static void observe_no_more(gcap_step_observer_t** before) { (void)gcap_observe_steps(*before); }
+
+// Issues the work, from what the memory has. A failure of the work comes before one of who listens.
+static gcap_status_t issue(pass_t* pass) {
+  const gcap_run_steps_t* run = pass->b->subject.run;
+  pass->observer = (gcap_step_observer_t){.hear = hear, .user = pass};
+  gcap_run_result_t result;
+  gcap_run_result_init(&result);
+  GCAP_AT_SCOPE_END(observe_no_more) gcap_step_observer_t* before = gcap_observe_steps(&pass->observer);
+  (void)before;
+  gcap_status_t status = run->work(run->self, &result);
+  return gcap_status_join(status, pass->status);
+}
+
+// Puts back what there was before the replay.
+static gcap_status_t put_back(const gcap_bisect_subject_t* subject) {
+  const gcap_graph_verify_t* verify = subject->run->verified->verify;
+  GCAP_RETURN_IF_ERROR(gcap_verify_state_restore(subject->state, subject->before, subject->stream));
+  if (verify->restore != NULL) {
+    GCAP_RETURN_IF_ERROR(verify->restore(verify->user, subject->stream));
+    GCAP_RETURN_IF_ERROR(gcap_check_thread_not_capturing("the search, behind a callback"));
+  }
+  return gcap_synchronize_stream(subject->stream);
+}
+
+// --- A look at a place ------------------------------------------------------------------------------------------------
+
+// The places are those behind the steps, and the end.
+static size_t num_places(const gcap_bisection_t* b) { return b->steps.eager.count + 1; }
+
+// How many steps of the graph come up to the place.
+static size_t beginning_at(const gcap_bisection_t* b, size_t place) {
+  if (place == b->steps.eager.count) return b->steps.captured.count;
+  for (size_t i = place + 1; i > 0; --i) {
+    if (b->steps.in_graph[i - 1] != GCAP_BISECT_NONE) return b->steps.in_graph[i - 1] + 1;
+  }
+  return 0;
+}
+
+static gcap_status_t compare(pass_t* pass) {
+  const gcap_bisect_subject_t* subject = &pass->b->subject;
+  GCAP_RETURN_IF_ERROR(wait_for_device(pass->b->device_id));
+  pass->is_compared = true;
+  return gcap_verify_state_compare(subject->state, GCAP_VERIFY_NOW, subject->spare, subject->stream, &pass->difference);
+}
+
+static gcap_status_t compare_at_place(pass_t* pass, size_t step) { return step == pass->place ? compare(pass) : NULL; }
+
+// Whether the two differ at the place.
+static gcap_status_t look(gcap_bisection_t* b, size_t place, gcap_verify_difference_t* out_difference) {
+  const gcap_bisect_subject_t* subject = &b->subject;
+  gcap_graph_prefix_t how;
+  ++b->report->replays;
+  GCAP_RETURN_IF_ERROR(put_back(subject));
+  GCAP_RETURN_IF_ERROR(
+      gcap_graph_launch_prefix(subject->run->manager, subject->run->verified, beginning_at(b, place), &how));
+  GCAP_RETURN_IF_ERROR(gcap_synchronize_stream(subject->stream));
+  GCAP_RETURN_IF_ERROR(gcap_verify_state_save(subject->state, subject->spare, subject->stream));
+  GCAP_RETURN_IF_ERROR(put_back(subject));
+  pass_t pass = {.b = b, .at_step = compare_at_place, .place = place};
+  GCAP_RETURN_IF_ERROR(issue(&pass));
+  if (!pass.is_compared && place == b->steps.eager.count) GCAP_RETURN_IF_ERROR(compare(&pass));
+  *out_difference = pass.difference;
+  if (pass.is_compared) return NULL;
+  return GCAP_STATUS(GCAP_UNAVAILABLE, "the work makes another number of calls each time: %zu, then %zu",
+                     b->steps.eager.count, pass.num_steps);
+}
+
+// --- Which step writes what -------------------------------------------------------------------------------------------
+
+static gcap_status_t hash_buffer(const gcap_bisect_subject_t* subject, const gcap_verify_block_t* block,
+                                 unsigned char* chunk, uint64_t* out_hash) {
+  uint64_t hash = UINT64_C(14695981039346656037);  // FNV-1a
+  for (size_t at = 0; at < block->bytes; at += HASH_CHUNK_BYTES) {
+    const size_t now = block->bytes - at < HASH_CHUNK_BYTES ? block->bytes - at : HASH_CHUNK_BYTES;
+    GCAP_RETURN_IF_ERROR(
+        GCAP_CUDA(cudaMemcpyAsync(chunk, (const char*)block->address + at, now, cudaMemcpyDefault, subject->stream)));
+    GCAP_RETURN_IF_ERROR(gcap_synchronize_stream(subject->stream));
+    for (size_t i = 0; i < now; ++i) hash = (hash ^ chunk[i]) * UINT64_C(1099511628211);
+  }
+  *out_hash = hash;
+  return NULL;
+}
+
+static gcap_status_t hash_at_step(pass_t* pass, size_t step) {
+  gcap_bisection_t* b = pass->b;
+  if (step >= b->steps.eager.count) return NULL;
+  GCAP_RETURN_IF_ERROR(wait_for_device(b->device_id));
+  for (size_t i = 0; i < b->subject.num_buffers; ++i) {
+    uint64_t hash = 0;
+    GCAP_RETURN_IF_ERROR(hash_buffer(&b->subject, &b->subject.blocks[i], pass->chunk, &hash));
+    b->writes[step * b->subject.num_buffers + i] = hash != pass->hashes[i];
+    pass->hashes[i] = hash;
+  }
+  return NULL;
+}
+
+static void free_hashes(pass_t* pass) {
+  free(pass->hashes);
+  free(pass->chunk);
+}
+
+gcap_status_t gcap_bisect_note_writes(gcap_bisection_t* b) {
+  if (b->writes != NULL) return NULL;
+  const size_t buffers = b->subject.num_buffers;
+  GCAP_AT_SCOPE_END(free_hashes) pass_t pass = {.b = b, .at_step = hash_at_step};
+  pass.hashes = calloc(buffers + 1, sizeof(*pass.hashes));
+  pass.chunk = malloc(HASH_CHUNK_BYTES);
+  b->writes = calloc(b->steps.eager.count * buffers + 1, sizeof(*b->writes));
+  if (pass.hashes == NULL || pass.chunk == NULL || b->writes == NULL) {
+    return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory to note what %zu steps write", b->steps.eager.count);
+  }
+  GCAP_RETURN_IF_ERROR(put_back(&b->subject));
+  for (size_t i = 0; i < buffers; ++i) {
+    GCAP_RETURN_IF_ERROR(hash_buffer(&b->subject, &b->subject.blocks[i], pass.chunk, &pass.hashes[i]));
+  }
+  return issue(&pass);
+}
+
+// --- What is looked at ------------------------------------------------------------------------------------------------
+
+// Reads the steps and the arguments of the graph, if it is still the one that was verified.
+static gcap_status_t read_graph(gcap_bisection_t* b) {
+  const gcap_bisect_subject_t* subject = &b->subject;
+  gcap_graph_manager_t* manager = subject->run->manager;
+  gcap_status_t status = GCAP_STATUS(GCAP_UNAVAILABLE, "graph id %d was captured anew, or released", subject->id);
+  pthread_mutex_lock(&manager->mutex);
+  gcap_graph_slot_t* slot = gcap_graph_find_slot(manager, subject->id);
+  while (slot != NULL && (slot->graph == NULL || slot->graph->verify.ticket != subject->ticket)) slot = slot->variant;
+  if (slot != NULL) {
+    gcap_status_ignore(status);
+    status = gcap_contents_copy(&slot->graph->contents, &b->now);
+    b->device_id = slot->graph->device_id;
+    if (status == NULL) status = gcap_capture_steps_copy(&slot->graph->steps, &b->steps.captured);
+    b->refused = gcap_graph_refused_retain(slot->refused);
+  }
+  pthread_mutex_unlock(&manager->mutex);
+  return status;
+}
+
+static void free_recording(struct gcap_graph_recording* recording) {
+  gcap_status_ignore(gcap_graph_recording_free(recording));  // beside a failure or an exception, which tells
+}
+
+static gcap_status_t read_recording(gcap_bisection_t* b, struct gcap_graph_recording* recording) {
+  const gcap_graph_hole_list_t* holes = &recording->stated.holes;
+  cudaGraph_t* segments = NULL;
+  GCAP_RETURN_IF_ERROR(gcap_graph_hole_list_segments(holes, recording->last, &segments));
+  gcap_status_t status = gcap_contents_read_all(segments, holes->count + 1, /*with_arguments=*/true, &b->fresh);
+  free(segments);
+  if (status != NULL) gcap_contents_free(&b->fresh);
+  b->steps.fresh = recording->steps;
+  recording->steps = (gcap_capture_steps_t){0};
+  return status;
+}
+
+static void free_addresses(void*** addresses) { free(*addresses); }
+
+// Where the work finds what is in memory: where the graph has it.
+static void place_values(const gcap_bisection_t* b, const gcap_graph_buffers_t* buffers, void** addresses) {
+  gcap_graph_manager_t* manager = b->subject.run->manager;
+  pthread_mutex_lock(&manager->mutex);
+  gcap_graph_slot_t* slot = gcap_graph_find_slot(manager, b->subject.id);
+  while (slot != NULL && (slot->graph == NULL || slot->graph->verify.ticket != b->subject.ticket)) slot = slot->variant;
+  const gcap_graph_moving_t* moving = slot != NULL ? slot->graph->moving : NULL;
+  for (size_t i = 0; moving != NULL && i < buffers->num_values && i < moving->values.count; ++i) {
+    if (moving->values.memory[i].bytes == 0) continue;
+    addresses[buffers->count + i] = (void*)gcap_graph_values_place(&moving->values, i, GCAP_STAND_IN_SETS);
+  }
+  pthread_mutex_unlock(&manager->mutex);
+}
+
+// Captures the work once more. What fails here costs the comparison of arguments alone.
+static gcap_status_t capture_afresh(gcap_bisection_t* b) {
+  const gcap_bisect_subject_t* subject = &b->subject;
+  const gcap_graph_buffers_t* buffers = subject->run->verified->buffers;
+  GCAP_AT_SCOPE_END(free_addresses) void** addresses = NULL;
+  if (buffers != NULL) GCAP_RETURN_IF_ERROR(gcap_graph_buffers_copy_addresses(buffers, &addresses));
+  if (buffers != NULL) place_values(b, buffers, addresses);
+  GCAP_AT_SCOPE_END(free_recording) struct gcap_graph_recording recording = {.keeps_steps = true};
+  recording.stated.holes.refused = gcap_graph_refused_retain(b->refused);
+  GCAP_RETURN_IF_ERROR(put_back(subject));
+  gcap_status_t status = subject->run->record(subject->run->self, addresses, &recording);
+  if (status == NULL) status = read_recording(b, &recording);
+  return gcap_status_join(status, gcap_graph_recording_free(&recording));
+}
+
+static gcap_status_t list_steps(gcap_bisection_t* b) {
+  GCAP_RETURN_IF_ERROR(put_back(&b->subject));
+  pass_t pass = {.b = b};
+  GCAP_RETURN_IF_ERROR(issue(&pass));
+  gcap_bisect_steps_t* steps = &b->steps;
+  GCAP_RETURN_IF_ERROR(gcap_bisect_match(&steps->eager, &steps->captured, &steps->in_graph));
+  return gcap_bisect_match(&steps->captured, &steps->fresh, &steps->in_fresh);
+}
+
+// --- The search -------------------------------------------------------------------------------------------------------
+
+static void note_difference(gcap_bisection_t* b, size_t step, const gcap_verify_difference_t* difference) {
+  gcap_graph_verify_report_t* report = b->report;
+  report->step = step;
+  report->step_buffer = difference->block;
+  report->step_element = difference->element;
+  report->step_replayed = difference->actual;
+  report->step_eager = difference->expected;
+}
+
+static bool differs(const gcap_verify_difference_t* difference) { return difference->block != SIZE_MAX; }
+
+// What was found so far.
+typedef struct found {
+  size_t place;  // GCAP_BISECT_NONE: the difference did not come again
+  gcap_verify_difference_t difference;
+} found_t;
+
+// A place where the two differ, and are equal at the place before.
+static gcap_status_t halve(gcap_bisection_t* b, found_t* found) {
+  found->place = GCAP_BISECT_NONE;
+  gcap_verify_difference_t difference;
+  size_t low = 0, high = num_places(b) - 1;  // the first place that may differ, and one that does
+  GCAP_RETURN_IF_ERROR(look(b, high, &difference));
+  if (!differs(&difference)) return NULL;
+  *found = (found_t){high, difference};
+  while (low < high) {
+    const size_t middle = low + (high - low) / 2;
+    GCAP_RETURN_IF_ERROR(look(b, middle, &difference));
+    if (differs(&difference)) {
+      high = middle;
+      *found = (found_t){high, difference};
+    } else {
+      low = middle + 1;
+    }
+  }
+  return NULL;
+}
+
+// The first place where they differ, before the one that was found.
+static gcap_status_t look_at_each(gcap_bisection_t* b, found_t* found) {
+  b->report->is_linear = true;
+  for (size_t place = 0; place < found->place; ++place) {
+    gcap_verify_difference_t difference;
+    GCAP_RETURN_IF_ERROR(look(b, place, &difference));
+    if (differs(&difference)) *found = (found_t){place, difference};
+  }
+  return NULL;
+}
+
+// Where what was found has no cause: the places before it, and what is wrong with the graph there.
+static gcap_status_t explain(gcap_bisection_t* b, found_t* found, gcap_bisect_cause_t* cause) {
+  GCAP_RETURN_IF_ERROR(gcap_bisect_find_missing_join(b, found->place, cause));
+  if (cause->fault != GCAP_GRAPH_FAULT_UNKNOWN) return NULL;
+  GCAP_RETURN_IF_ERROR(gcap_bisect_find_change(b, found->place, cause));
+  if (cause->fault != GCAP_GRAPH_FAULT_UNKNOWN) {
+    gcap_verify_difference_t difference;
+    GCAP_RETURN_IF_ERROR(look(b, cause->step, &difference));
+    if (differs(&difference)) *found = (found_t){cause->step, difference};
+    return NULL;
+  }
+  GCAP_RETURN_IF_ERROR(look_at_each(b, found));
+  GCAP_RETURN_IF_ERROR(gcap_bisect_find_cause(b, found->place, cause));
+  if (cause->fault != GCAP_GRAPH_FAULT_UNKNOWN) return NULL;
+  return gcap_bisect_find_first_use(b, found->place, cause);
+}
+
+// The difference did not come again, as one does that depends on when work runs.
+static gcap_status_t explain_without_place(gcap_bisection_t* b, gcap_bisect_cause_t* cause) {
+  const size_t end = num_places(b) - 1;
+  GCAP_RETURN_IF_ERROR(gcap_bisect_find_missing_join(b, end, cause));
+  return cause->fault != GCAP_GRAPH_FAULT_UNKNOWN ? NULL : gcap_bisect_find_change(b, end, cause);
+}
+
+static gcap_status_t search(gcap_bisection_t* b, found_t* found, gcap_bisect_cause_t* cause, gcap_text_t* text) {
+  GCAP_RETURN_IF_ERROR(read_graph(b));
+  gcap_status_t afresh = capture_afresh(b);
+  if (afresh != NULL) {
+    gcap_text_add(text, "; the work could not be captured once more, so arguments are not compared: %s",
+                  gcap_status_message(afresh));
+    gcap_status_free(afresh);
+  }
+  GCAP_RETURN_IF_ERROR(list_steps(b));
+  if (b->steps.captured.count == 0 || b->steps.captured.is_cut) {
+    gcap_text_add(text, "; the graph was captured without all of its steps, so none is looked for");
+    return gcap_bisect_find_change(b, num_places(b) - 1, cause);
+  }
+  GCAP_RETURN_IF_ERROR(halve(b, found));
+  if (found->place == GCAP_BISECT_NONE) return explain_without_place(b, cause);
+  GCAP_RETURN_IF_ERROR(gcap_bisect_find_cause(b, found->place, cause));
+  return cause->fault != GCAP_GRAPH_FAULT_UNKNOWN ? NULL : explain(b, found, cause);
+}
+
+// --- In words ---------------------------------------------------------------------------------------------------------
+
+static void describe(gcap_bisection_t* b, const found_t* found, const gcap_bisect_cause_t* cause, gcap_text_t* text) {
+  const gcap_graph_verify_report_t* report = b->report;
+  gcap_text_add(text, "; ");
+  if (found->place == GCAP_BISECT_NONE) {
+    gcap_text_add(text, "the difference did not come again in %llu replays", (unsigned long long)report->replays);
+  } else {
+    gcap_text_add(text, "they differ first behind ");
+    gcap_bisect_write_step(&b->steps.eager, found->place, text);
+    gcap_text_add(text, " (%llu replays%s): ", (unsigned long long)report->replays,
+                  report->is_linear ? ", a place at a time" : "");
+    gcap_verify_write_difference(b->subject.state, &found->difference, text);
+  }
+  gcap_text_add(text, "; %s", cause->fault != GCAP_GRAPH_FAULT_UNKNOWN ? cause->text : "no cause is seen");
+}
+
+static void report_found(gcap_bisection_t* b, const found_t* found, const gcap_bisect_cause_t* cause) {
+  gcap_graph_verify_report_t* report = b->report;
+  if (found->place != GCAP_BISECT_NONE) note_difference(b, found->place, &found->difference);
+  report->fault = cause->fault;
+  report->node = cause->node;
+  report->earlier = cause->earlier;
+  if (cause->fault == GCAP_GRAPH_FAULT_MISSING_JOIN) report->step = cause->step;
+}
+
+static void end(gcap_bisection_t* b) {
+  gcap_bisect_steps_free(&b->steps);
+  gcap_graph_refused_release(b->refused);
+  gcap_contents_free(&b->now);
+  gcap_contents_free(&b->fresh);
+  free(b->writes);
+}
+
+gcap_status_t gcap_bisect(const gcap_bisect_subject_t* subject, gcap_graph_verify_report_t* report,
+                          gcap_capture_step_t* out_step, gcap_text_t* text) {
+  GCAP_AT_SCOPE_END(end) gcap_bisection_t b = {.subject = *subject, .report = report};
+  found_t found = {.place = GCAP_BISECT_NONE};
+  gcap_bisect_cause_t cause = {.step = GCAP_BISECT_NONE, .node = SIZE_MAX, .earlier = SIZE_MAX};
+  GCAP_RETURN_IF_ERROR(gcap_verify_state_save(subject->state, subject->work, subject->stream));
+  gcap_status_t status = search(&b, &found, &cause, text);
+  if (status == NULL) {
+    report_found(&b, &found, &cause);
+    describe(&b, &found, &cause, text);
+  } else {
+    gcap_text_add(text, "; the search for the first step that differs failed: %s", gcap_status_message(status));
+    gcap_status_free(status);
+  }
+  if (report->step < b.steps.eager.count) *out_step = b.steps.eager.items[report->step];
+  GCAP_RETURN_IF_ERROR(gcap_verify_state_restore(subject->state, subject->work, subject->stream));
+  return gcap_synchronize_stream(subject->stream);
+}
