@@ -59,7 +59,8 @@ typedef struct gcap_capture gcap_capture_t;
 // done before. While gcap waits for a whole device on another thread, as scratch may (gcap_scratch_allocator), this
 // call blocks, since that wait would break the capture.
 //   INVALID_ARGUMENT     the legacy default stream, which cannot be captured, or bad options
-//   FAILED_PRECONDITION  the stream is capturing already
+//   FAILED_PRECONDITION  the stream is capturing already; or called by the function of a hole that is being captured
+//                        (gcap_graph_hole_t.break_where_refused), whose capture this call would abort
 //   RESOURCE_EXHAUSTED   no host memory for the scope and its ledger
 //   CUDA_ERROR           the driver refused
 GCAP_API gcap_status_t gcap_capture_begin(cudaStream_t stream, const gcap_capture_options_t* options,
