@@ -65,6 +65,10 @@ static const option_t kReportOptions[] = {
     OPTION_HELP,
 };
 
+static const option_t kDiffOptions[] = {
+    OPTION_HELP,
+};
+
 const gcap_doctor_command_t gcap_doctor_commands[] = {
     {"run", "[OPTION...] [--] PROGRAM [ARGUMENT...]",
      "Runs the program, and says on standard error why its captures failed. Ends with the program's exit code, or 128\n"
@@ -76,6 +80,10 @@ const gcap_doctor_command_t gcap_doctor_commands[] = {
     {"report", "FILE... --html|--json|--dot|--trace|--sarif|--junit FILE, or --text",
      "Writes reports of files of events; '-' is standard input, or standard output for a report.", kReportOptions,
      COUNT(kReportOptions), false, gcap_doctor_report},
+    {"diff", "FILE FILE",
+     "Says on standard output how the second file of events differs from the first. Ends with 0 where they are alike,\n"
+     "with 1 where they differ, and with 2 where they cannot be compared.",
+     kDiffOptions, COUNT(kDiffOptions), false, gcap_doctor_diff},
 };
 const int gcap_doctor_num_commands = COUNT(gcap_doctor_commands);
 

@@ -59,6 +59,18 @@ void gcap_doctor_utf8_write(FILE* out, uint32_t character) {
   while (following-- != 0) fputc((int)(0x80 | (character >> 6 * following & 0x3F)), out);
 }
 
+void gcap_doctor_utf8_write_clean(FILE* out, const char* text, unsigned most) {
+  uint32_t character;
+  for (unsigned i = 0; (character = gcap_doctor_utf8_next(&text)) != 0; ++i) {
+    if (i == most) {
+      fputs("...", out);
+      return;
+    }
+    if (character == '\n') character = ' ';
+    gcap_doctor_utf8_write(out, gcap_doctor_utf8_is_control(character) ? '?' : character);
+  }
+}
+
 // --- JSON ------------------------------------------------------------------------------------------------------------
 
 static void write_text(FILE* out, const char* text) {

@@ -18,6 +18,8 @@ uint32_t gcap_doctor_utf8_next(const char** text);
 // Is it a character that moves a terminal's cursor or colours it: a control character, or one that turns the direction?
 bool gcap_doctor_utf8_is_control(uint32_t character);
 void gcap_doctor_utf8_write(FILE* out, uint32_t character);
+// A text for a line of a terminal: a newline is a space, another control character '?'; "..." after `most` characters.
+void gcap_doctor_utf8_write_clean(FILE* out, const char* text, unsigned most);
 
 // JSON: one document, written from the front to the back. A key is NULL in an array.
 typedef struct gcap_doctor_json {

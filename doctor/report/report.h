@@ -30,6 +30,10 @@ void gcap_doctor_report_sarif(FILE* out, const gcap_doctor_diagnosis_t* diagnosi
 // which passes, or was skipped if no call was recorded.
 void gcap_doctor_report_junit(FILE* out, const gcap_doctor_diagnosis_t* diagnosis);
 
+// How the second recording differs from the first: captures, their nodes, kernels and device times, and findings, by
+// the places and labels of captures. Nothing is written where they are alike. Returns whether they differ.
+bool gcap_doctor_report_diff(FILE* out, const gcap_doctor_diagnosis_t* a, const gcap_doctor_diagnosis_t* b);
+
 #ifdef __cplusplus
 }  // extern "C"
 #endif

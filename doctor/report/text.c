@@ -46,19 +46,6 @@ static const char* colour_of(gcap_doctor_severity_t severity) {
   return severity == GCAP_DOCTOR_SEVERITY_WARNING ? kYellow : kBold;
 }
 
-static void write_clean(FILE* out, const char* text) {
-  uint32_t character;
-  for (unsigned i = 0; (character = gcap_doctor_utf8_next(&text)) != 0; ++i) {
-    if (i == kMaxLine) {
-      fputs("...", out);
-      return;
-    }
-    if (character == '\n') character = ' ';
-    if (gcap_doctor_utf8_is_control(character)) character = '?';
-    gcap_doctor_utf8_write(out, character);
-  }
-}
-
 static void put(page_t* page, const char* colour, const char* label, const char* format, ...)
     __attribute__((format(printf, 4, 5)));
 
@@ -80,7 +67,7 @@ static void put(page_t* page, const char* colour, const char* label, const char*
   fprintf(page->out, is_head ? "%s" : "%-8s", label);
   fprintf(page->out, "%s ", page->colour ? "\033[0m" : "");
   if (is_head && page->colour) fputs(kBold, page->out);
-  write_clean(page->out, text);
+  gcap_doctor_utf8_write_clean(page->out, text, kMaxLine);
   if (is_head && page->colour) fputs("\033[0m", page->out);
   fputc('\n', page->out);
 }

@@ -15,7 +15,7 @@
 #     graph 0 is CAPTURED, with 1 nodes, launched 3 times
 #     a call that CUDA refuses: error 1 of cudaMemsetAsync, which ctypes_client.py made
 #     a field that is not there: gcap_run_t has no field 'idd': expected one of struct_size, id, stream, work, user,
-#       buffers, bindings, num_bindings, synchronize, result, key, capture_only, pinned
+#       buffers, bindings, num_bindings, synchronize, result, key, capture_only, pinned, verify, taps, num_taps
 
 import ctypes
 import sys

@@ -3,15 +3,19 @@
 // A step of which most can be captured, and one call in the middle cannot: how attention is launched is decided by the
 // host, by a history that grows. A graph for each length would be captured once and replayed once. So attention is a
 // hole: the step hands it over as a function, its graph is two segments, and each replay is launch, function, launch.
-// The function launches what the length of now asks for, or nothing, and may fail. The program prints:
+// The function launches what the length of now asks for, or nothing, and may fail.
+//
+// At the end of the step somebody else's function looks at the output. Whether that can be captured is unknown, so the
+// step is a hole only where a capture refuses it: the capture of step 2 does, since the function waits, and from the
+// next capture on it is a hole, too. The log says which call was refused, and where. The program prints:
 //
 //     step 1, 3 rows: an eager run, attention in 1 launch, right
-//     step 2, 7 rows: a capture, attention in 2 launches, right
-//     step 3, 16 rows: a replay, attention in 4 launches, right
+//     step 2, 7 rows: an eager run, since a capture refused a step, attention in 2 launches, right
+//     step 3, 16 rows: a capture, attention in 4 launches, right
 //     step 4, 0 rows: a replay, attention in 0 launches, right
 //     step 5, 99 rows: graph id 0, hole 'attention': the history has 16 rows, and not 99
 //     step 6, 5 rows: a replay, attention in 2 launches, right
-//     one graph of 2 segments: captured 1 time, launched 5 times
+//     one graph of 3 segments: captured 1 time, launched 4 times; holes that a capture made: 1
 //
 // docs/graphs.md says when a hole is the right choice.
 
@@ -66,6 +70,17 @@ static gcap_status_t attend(void* user, const gcap_run_resources_t* resources) {
   return NULL;
 }
 
+// Somebody else's: refuses an output that is no number. It waits, which no capture allows.
+static gcap_status_t look_at_output(void* user, const gcap_run_resources_t* resources) {
+  const engine_t* engine = user;
+  const cudaStream_t stream = resources->cuda_stream;
+  float value = 0;
+  GCAP_RETURN_IF_ERROR(
+      GCAP_CUDA(cudaMemcpyAsync(&value, engine->output, sizeof(value), cudaMemcpyDeviceToHost, stream)));
+  GCAP_RETURN_IF_ERROR(GCAP_CUDA(cudaStreamSynchronize(stream)));
+  return value == value ? NULL : GCAP_STATUS(GCAP_INTERNAL, "the output is no number");
+}
+
 // query = 2 * token; sum = attention; output = 3 * sum. What the hole reads and writes crosses it: fixed memory does.
 static gcap_status_t step(void* user, const gcap_run_resources_t* resources) {
   engine_t* engine = user;
@@ -78,7 +93,11 @@ static gcap_status_t step(void* user, const gcap_run_resources_t* resources) {
   hole.work = attend;
   hole.user = engine;
   GCAP_RETURN_IF_ERROR(gcap_graph_hole_issue(resources, &hole));
-  return project(engine->sum, engine->output, 3.0f, stream);
+  GCAP_RETURN_IF_ERROR(project(engine->sum, engine->output, 3.0f, stream));
+  hole.name = "look at output";
+  hole.work = look_at_output;
+  hole.break_where_refused = true;
+  return gcap_graph_hole_issue(resources, &hole);
 }
 
 // --- The lesson -----------------------------------------------------------------------------------------------------
@@ -103,9 +122,10 @@ static gcap_status_t check(const engine_t* engine, float token, bool* out_right)
   return NULL;
 }
 
-static const char* name_of(gcap_run_outcome_t outcome) {
-  if (outcome == GCAP_RUN_EAGER) return "an eager run";
-  return outcome == GCAP_RUN_CAPTURED ? "a capture" : "a replay";
+static const char* name_of(const gcap_run_result_t* result) {
+  if (result->why_eager == GCAP_EAGER_STEP_REFUSED) return "an eager run, since a capture refused a step";
+  if (result->outcome == GCAP_RUN_EAGER) return "an eager run";
+  return result->outcome == GCAP_RUN_CAPTURED ? "a capture" : "a replay";
 }
 
 static gcap_status_t show_step(engine_t* engine, int number, uint32_t rows) {
@@ -132,7 +152,7 @@ static gcap_status_t show_step(engine_t* engine, int number, uint32_t rows) {
   if (status != NULL) return status;
   bool right = false;
   GCAP_RETURN_IF_ERROR(check(engine, token, &right));
-  printf("%s, attention in %d launch%s, %s\n", name_of(result.outcome), engine->num_launches,
+  printf("%s, attention in %d launch%s, %s\n", name_of(&result), engine->num_launches,
          engine->num_launches == 1 ? "" : "es", right ? "right" : "WRONG");
   return NULL;
 }
@@ -144,8 +164,8 @@ static gcap_status_t show_steps(engine_t* engine) {
   }
   gcap_graph_info_t info;
   gcap_graph_manager_get_info(engine->graphs, STEP_ID, &info);
-  printf("one graph of %d segments: captured %d time, launched %d times\n", (int)info.holes + 1, (int)info.captures,
-         (int)info.replays);
+  printf("one graph of %d segments: captured %d time, launched %d times; holes that a capture made: %d\n",
+         (int)info.holes + 1, (int)info.captures, (int)info.replays, (int)info.refused_steps);
   return NULL;
 }
 

@@ -12,6 +12,7 @@
 #include "gcap/graph_holes.h"
 #include "gcap/graph_info.h"
 #include "gcap/graph_options.h"
+#include "gcap/graph_taps.h"
 #include "gcap/run.h"
 #include "gcap/status.h"
 

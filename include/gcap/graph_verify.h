@@ -12,13 +12,15 @@
 //
 // Only whole runs can be verified (gcap_graph_manager_run, gcap_runtime_run, a session's run), since the work is
 // needed. A run whose id has no graph for it, and one with capture_only, is what it would be without `verify`, and
-// gcap_graph_verify_report_t.is_verified is false. So is an outcome that is not REPLAYED.
+// gcap_graph_verify_report_t.is_verified is false. gcap_run_result_t has the outcome REPLAYED of a verified run without
+// a difference, and NOT_DONE, with was_issued, of one with a difference.
 //
 // What is copied and put back:
 //   - the buffers of the run (gcap_run_t.buffers), and those of `buffers` below. They may share bytes, as outputs that
 //     overlap inputs do: each byte is copied once, and each buffer is compared as it says;
-//   - the scratch that the graph keeps (scratch.h). It is the replay's alone, and not compared: the eager run has
-//   other;
+//   - the scratch that the graph keeps (scratch.h), which is not compared: the eager run has other scratch;
+//   - taps (graph_taps.h), which are compared before all buffers: byte by byte, or with the type and the tolerance of a
+//     listed buffer whose name is the label. The work's taps take the place of the replay's;
 //   - what `save` and `restore` care for.
 // Both get the same values (gcap_graph_buffers_t.values). What is not put back:
 //   - memory that nobody named. If the work changes such memory, as an accumulator, the run changes it twice, and the
@@ -90,15 +92,19 @@ typedef struct gcap_graph_verify_report {
   double largest_difference;  // of two numbers, among those
   size_t nan_buffer;          // the first buffer with a NaN of the replay where the work has none; SIZE_MAX: none
   size_t nan_element;         // the first such element
+  // The first tap that differs (graph_taps.h), among those of the work in its order; SIZE_MAX: none does. Then `buffer`
+  // is SIZE_MAX, and `element` and its values are of the tap.
+  size_t tap;
   // With `bisect`, of a difference. The first call of the work that is noted (capture.h) behind which the replay and
   // the work differ, counted from 0; a hole counts as one, and what comes behind the last call as one more. SIZE_MAX:
   // none was found, or nobody looked. The message of the failure names the call, its file and line, node, argument and
   // memory.
   size_t step;
   gcap_graph_fault_t fault;
-  size_t node;         // as in gcap_graph_difference_t, of the graph; SIZE_MAX: no node is known
-  size_t earlier;      // of a MISSING_JOIN: an edge from this node to `node` is missing; else SIZE_MAX
-  size_t step_buffer;  // the first buffer that differs behind the step, as `buffer`; SIZE_MAX without a step
+  size_t node;     // as in gcap_graph_difference_t, of the graph; SIZE_MAX: no node is known
+  size_t earlier;  // of a MISSING_JOIN: an edge from this node to `node` is missing; else SIZE_MAX
+  // The first buffer that differs behind the step, as `buffer`; SIZE_MAX: that is a tap, or there is no step.
+  size_t step_buffer;
   size_t step_element;
   double step_replayed, step_eager;
   uint64_t replays;  // of beginnings of the graph, to find the step
@@ -108,7 +114,7 @@ typedef struct gcap_graph_verify_report {
 // Says how large the struct is, and that nothing was verified. Every run that has the report does so too.
 static inline void gcap_graph_verify_report_init(gcap_graph_verify_report_t* report) {
   const gcap_graph_verify_report_t nothing = {
-      sizeof(*report),          false,    0,        SIZE_MAX, 0, 0, 0, 0, 0,    SIZE_MAX, 0, SIZE_MAX,
+      sizeof(*report),          false,    0,        SIZE_MAX, 0, 0, 0, 0, 0,    SIZE_MAX, 0, SIZE_MAX, SIZE_MAX,
       GCAP_GRAPH_FAULT_UNKNOWN, SIZE_MAX, SIZE_MAX, SIZE_MAX, 0, 0, 0, 0, false};
   *report = nothing;
 }

@@ -137,6 +137,15 @@ typedef struct gcap_graph_binding {
   const int64_t* shape;  // [rank]; NULL for rank 0
 } gcap_graph_binding_t;
 
+// A tap that a run reads (graph_taps.h).
+// Thread, Capture and Lifetime as of gcap_run_t; the run writes `data` and `tapped_bytes` alone.
+typedef struct gcap_graph_tap {
+  const char* label;    // of the work's
+  void* data;           // memory of the host. NULL: the size alone is wanted
+  size_t bytes;         // of `data`. A tap of more bytes is cut
+  size_t tapped_bytes;  // that the tap has; 0: the run had no such tap, or failed
+} gcap_graph_tap_t;
+
 // --- What became of a run -------------------------------------------------------------------------------------------
 
 typedef enum gcap_run_outcome {
@@ -230,13 +239,31 @@ typedef struct gcap_run {
   // Compares replays with the work (graph_verify.h). Default NULL: no replay is compared. Refused by functions without
   // work: a begin, and a replay alone.
   const gcap_graph_verify_t* verify;
+  // Reads taps that the work makes (graph_taps.h), to the host: each with a label gets what the run had there. The run
+  // then waits, as with `synchronize`. A failure to read is the run's: gcap_run_result_t.was_issued is true. Refused by
+  // a begin, which does not end the run, and by a runtime that is not gcap's own. Default NULL: none is read.
+  gcap_graph_tap_t* taps;
+  size_t num_taps;
 } gcap_run_t;
 
 // Fills in the defaults.
 static inline void gcap_run_init(gcap_run_t* run) {
-  const gcap_run_t defaults = {
-      sizeof(*run), GCAP_GRAPH_ID_NONE, GCAP_RUN_OWN_STREAM, NULL, NULL, NULL, NULL, 0, false, NULL, NULL, false, false,
-      NULL};
+  const gcap_run_t defaults = {sizeof(*run),
+                               GCAP_GRAPH_ID_NONE,
+                               GCAP_RUN_OWN_STREAM,
+                               NULL,
+                               NULL,
+                               NULL,
+                               NULL,
+                               0,
+                               false,
+                               NULL,
+                               NULL,
+                               false,
+                               false,
+                               NULL,
+                               NULL,
+                               0};
   *run = defaults;
 }
 

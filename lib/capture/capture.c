@@ -232,6 +232,8 @@ void gcap_capture_set_label(gcap_capture_t* capture, const char* label) {
 
 void gcap_capture_set_owner(gcap_capture_t* capture, void* owner) { capture->run = owner; }
 
+int gcap_capture_device(const gcap_capture_t* capture) { return capture->device_id; }
+
 void* gcap_capture_owner(const gcap_capture_t* capture) { return capture->run; }
 
 static gcap_status_info_t info_of(gcap_status_t status) {

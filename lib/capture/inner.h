@@ -55,6 +55,9 @@ void gcap_capture_set_label(gcap_capture_t* capture, const char* label);
 void gcap_capture_set_owner(gcap_capture_t* capture, void* owner);
 void* gcap_capture_owner(const gcap_capture_t* capture);
 
+// The device of the scope's stream.
+int gcap_capture_device(const gcap_capture_t* capture);
+
 // Ends the graph that the scope has captured so far and begins the next one, on the same stream: what runs between the
 // launches of the two is nobody's capture. The scope stays as it is, with its latch, its close steps and what it
 // retains; but its other streams have left it, and are forked again. `name`: of what comes between, for messages. A

@@ -48,6 +48,10 @@ static void list_owned(const gcap_graph_captured_t* captured, owned_list_t* list
   for (size_t i = 0; signature != NULL && i < signature->count; ++i) {
     add_owned(list, GCAP_GRAPH_OWNER_BUFFER, signature->bindings[i].name, signature->bindings[i].address, 1);
   }
+  for (size_t i = 0; i < captured->taps.count; ++i) {
+    const gcap_graph_made_tap_t* tap = &captured->taps.items[i];
+    add_owned(list, GCAP_GRAPH_OWNER_RETAINED, tap->label, tap->memory, tap->bytes);
+  }
   gcap_retained_each(captured->retained, add_retained, list);
 }
 

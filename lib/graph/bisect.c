@@ -89,7 +89,9 @@ static gcap_status_t issue(pass_t* pass) {
   gcap_run_result_init(&result);
   GCAP_AT_SCOPE_END(observe_no_more) gcap_step_observer_t* before = gcap_observe_steps(&pass->observer);
   (void)before;
+  gcap_graph_taps_redirect(pass->b->subject.taps);  // a verification that is unwound takes that back
   gcap_status_t status = run->work(run->self, &result);
+  gcap_graph_taps_redirect(NULL);
   return gcap_status_join(status, pass->status);
 }
 
@@ -262,6 +264,7 @@ static gcap_status_t capture_afresh(gcap_bisection_t* b) {
   if (buffers != NULL) place_values(b, buffers, addresses);
   GCAP_AT_SCOPE_END(free_recording) struct gcap_graph_recording recording = {.keeps_steps = true};
   recording.stated.holes.refused = gcap_graph_refused_retain(b->refused);
+  recording.stated.taps.rehearsed = subject->taps;  // the same memory, or each tap would seem to have moved
   GCAP_RETURN_IF_ERROR(put_back(b));
   gcap_status_t status = subject->run->record(subject->run->self, addresses, &recording);
   if (status == NULL) status = read_recording(b, &recording);
@@ -282,7 +285,8 @@ static gcap_status_t list_steps(gcap_bisection_t* b) {
 static void note_difference(gcap_bisection_t* b, size_t step, const gcap_verify_difference_t* difference) {
   gcap_graph_verify_report_t* report = b->report;
   report->step = step;
-  report->step_buffer = difference->block;
+  const size_t num_taps = b->subject.taps->count;
+  report->step_buffer = difference->block < num_taps ? SIZE_MAX : difference->block - num_taps;
   report->step_element = difference->element;
   report->step_replayed = difference->actual;
   report->step_eager = difference->expected;

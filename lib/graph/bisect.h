@@ -23,7 +23,8 @@ typedef struct gcap_bisect_subject {
   gcap_verify_state_t* state;
   size_t before, spare, work;  // slots: what there was, one to use, and what the work left
   const gcap_verify_block_t* blocks;
-  size_t num_buffers;  // of the blocks, that have a name: what is behind them is the graph's own
+  const gcap_graph_tap_list_t* taps;  // of the graph; the blocks begin with these
+  size_t num_buffers;  // of the blocks, that have a name, taps among them: what is behind them is the graph's own
 } gcap_bisect_subject_t;
 
 // Where the steps of a capture and those of the work now are alike.

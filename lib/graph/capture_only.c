@@ -19,6 +19,13 @@ gcap_status_t gcap_run_refuse_verify(const gcap_run_t* run, const char* call) {
       call);
 }
 
+gcap_status_t gcap_run_refuse_taps(const gcap_run_t* run, const char* call) {
+  if (run->num_taps == 0) return NULL;
+  return GCAP_STATUS(GCAP_INVALID_ARGUMENT,
+                     "graph id %d: the run has %zu taps to be read, and %s does not end it: run it in one call",
+                     run->id, run->num_taps, call);
+}
+
 gcap_status_t gcap_run_refuse_replay(const gcap_run_t* run) {
   GCAP_RETURN_IF_ERROR(gcap_run_refuse_verify(run, "a replay alone"));
   if (!run->capture_only) return NULL;

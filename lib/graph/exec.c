@@ -63,6 +63,7 @@ gcap_status_t gcap_graph_captured_destroy(gcap_graph_captured_t* captured) {
   gcap_life_release(captured->stream_life);
   gcap_graph_notes_destroy(captured->notes);
   gcap_capture_steps_free(&captured->steps);
+  gcap_graph_tap_list_free(&captured->taps);
   status = gcap_status_join(status, gcap_graph_moving_destroy(captured->moving));
   gcap_contents_free(&captured->contents);
   free(captured->signature);
@@ -284,10 +285,11 @@ gcap_status_t gcap_graph_captured_build(const gcap_graph_manager_t* manager, gca
   captured->steps = run->steps;
   captured->has_steps = run->keeps_steps;
   run->steps = (gcap_capture_steps_t){0};
+  gcap_status_t status = gcap_graph_tap_list_copy(&run->stated.taps, &captured->taps);
   const bool may_move = captured->moving != NULL;
   const bool with_arguments =
       may_move || manager->options.keep_source || manager->options.audit != GCAP_GRAPH_AUDIT_OFF || run->keeps_steps;
-  gcap_status_t status = settle_guards(run, captured);
+  if (status == NULL) status = settle_guards(run, captured);
   if (status == NULL) status = read_segments(run, captured, with_arguments);
   if (status == NULL && may_move) status = gcap_graph_moving_relocate(captured->moving, &captured->contents);
   if (status == NULL) status = gcap_graph_note_memory(manager, captured);

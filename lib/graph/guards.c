@@ -44,6 +44,8 @@ void gcap_graph_enter_work(gcap_graph_work_call_t* call) {
 
 void gcap_graph_leave_work(gcap_graph_work_call_t* call) { innermost_work = call->outer; }
 
+const gcap_graph_work_call_t* gcap_graph_innermost_work(void) { return innermost_work; }
+
 gcap_status_t gcap_graph_refuse_in_work(const gcap_graph_manager_t* manager) {
   const gcap_graph_work_call_t* call = innermost_work;
   while (call != NULL && call->manager != manager) call = call->outer;
@@ -146,6 +148,7 @@ void gcap_graph_stated_free(gcap_graph_stated_list_t* list) {
   for (size_t i = 0; i < list->count; ++i) stated_deinit(&list->items[i]);
   free(list->items);
   gcap_status_ignore(gcap_graph_hole_list_free(&list->holes));  // of a capture that failed, which is what is told
+  gcap_graph_tap_list_free(&list->taps);
   *list = (gcap_graph_stated_list_t){0};
 }
 
@@ -270,7 +273,8 @@ gcap_status_t gcap_graph_stated_compare(const gcap_graph_stated_list_t* a, const
                          stated->name, stated->file, stated->line);
     }
   }
-  return gcap_graph_hole_list_compare(&a->holes, &b->holes);
+  GCAP_RETURN_IF_ERROR(gcap_graph_hole_list_compare(&a->holes, &b->holes));
+  return gcap_graph_tap_list_compare(&a->taps, &b->taps);
 }
 
 // --- The guards of a graph ------------------------------------------------------------------------------------------

@@ -13,6 +13,7 @@
 #include "gcap/graph_guards.h"
 #include "gcap/run.h"
 #include "lib/graph/holes.h"
+#include "lib/graph/taps.h"
 
 // How a word is read, and what it must be: `low` at least, and `range` more at most, in the arithmetic of uint64_t.
 typedef enum gcap_graph_word_form {
@@ -42,11 +43,12 @@ typedef struct gcap_graph_stated {
   unsigned char* bytes;  // seen, of BYTES; else NULL
 } gcap_graph_stated_t;
 
-// The guards of one work, and its holes. All zeros: none. Belongs to the thread that issues the work.
+// The guards of one work, its holes and its taps. All zeros: none. Belongs to the thread that issues the work.
 typedef struct gcap_graph_stated_list {
   gcap_graph_stated_t* items;
   size_t count, room;
   gcap_graph_hole_list_t holes;
+  gcap_graph_tap_list_t taps;
 } gcap_graph_stated_list_t;
 
 void gcap_graph_stated_free(gcap_graph_stated_list_t* list);
@@ -54,7 +56,7 @@ void gcap_graph_stated_free(gcap_graph_stated_list_t* list);
 // Whether the address is that of a variable of the work that this thread is in.
 bool gcap_graph_is_on_stack_of_work(const void* address);
 
-// NULL: both hold the same guards with the same values, and the same holes. Else says which makes them differ.
+// NULL: both hold the same guards with the same values, and the same holes and taps. Else says which makes them differ.
 gcap_status_t gcap_graph_stated_compare(const gcap_graph_stated_list_t* a,
                                         const gcap_graph_stated_list_t* b) GCAP_NODISCARD;
 
@@ -71,8 +73,8 @@ typedef struct gcap_graph_guards {
   gcap_graph_word_t words[];
 } gcap_graph_guards_t;
 
-// Makes those of a graph of what its work stated, and takes the list but for its holes. NULL if there are none. Asks
-// all once more. Without the mutex.
+// Makes those of a graph of what its work stated, and takes the list but for its holes and taps. NULL if there are
+// none. Asks all once more. Without the mutex.
 //   FAILED_PRECONDITION  one does not hold any more
 //   RESOURCE_EXHAUSTED   no host memory
 //   others               a function's

@@ -45,9 +45,10 @@ gcap_status_t gcap_run_check_key(const gcap_run_t* run) GCAP_NODISCARD;
 gcap_status_t gcap_run_read_slowly(const gcap_run_t* given, gcap_run_copy_t* copy,
                                    const gcap_run_t** out_run) GCAP_NODISCARD;
 
-// Whether the run is of this version, without buffers or a verification, and nobody asks for its result.
+// Whether the run is of this version, without buffers, a verification or taps, and nobody asks for its result.
 static inline bool gcap_run_is_plain(const gcap_run_t* run) {
-  return run->struct_size == sizeof(*run) && run->buffers == NULL && run->result == NULL && run->verify == NULL;
+  return run->struct_size == sizeof(*run) && run->buffers == NULL && run->result == NULL && run->verify == NULL &&
+         run->num_taps == 0;
 }
 
 // Whether the run is of this version, and an id, a stream and work alone, as most replays are. What an older version
@@ -55,7 +56,7 @@ static inline bool gcap_run_is_plain(const gcap_run_t* run) {
 static inline bool gcap_run_is_bare(const gcap_run_t* run) {
   if (run->struct_size != sizeof(*run)) return false;
   return ((uintptr_t)run->buffers | (uintptr_t)run->result | (uintptr_t)run->bindings | run->num_bindings |
-          (uintptr_t)run->key | (uintptr_t)run->verify | run->capture_only) == 0;
+          (uintptr_t)run->key | (uintptr_t)run->verify | run->capture_only | run->num_taps) == 0;
 }
 
 // The caller's run in the library's layout, its buffers too: `given` itself, or `copy`. The caller's result is cleared.
@@ -104,8 +105,13 @@ void gcap_run_give_addresses(const gcap_graph_buffers_t* buffers, void* const* a
 typedef struct gcap_graph_work_call {
   const void* frame;  // what lies deeper on the stack is gone when the work has returned: a guard must not look there
   const gcap_graph_manager_t* manager;  // that has the run open; NULL: none of gcap's
+  gcap_graph_tap_t* taps;               // of the run
+  size_t num_taps;
   const struct gcap_graph_work_call* outer;
 } gcap_graph_work_call_t;
+
+// The call that this thread is in; NULL: none.
+const gcap_graph_work_call_t* gcap_graph_innermost_work(void);
 
 void gcap_graph_enter_work(gcap_graph_work_call_t* call);
 void gcap_graph_leave_work(gcap_graph_work_call_t* call);
@@ -175,6 +181,16 @@ bool gcap_run_take_failed_capture(int id, gcap_status_t failure);
 
 // INVALID_ARGUMENT for a run with `verify`, which `call` has no work for.
 gcap_status_t gcap_run_refuse_verify(const gcap_run_t* run, const char* call) GCAP_NODISCARD;
+
+// The same for a run with taps that are to be read.
+gcap_status_t gcap_run_refuse_taps(const gcap_run_t* run, const char* call) GCAP_NODISCARD;
+
+// Gives a run that is done the copies of its taps, those of a graph from the device. Waits for `stream`, which is the
+// run's; of a replay GCAP_RUN_OWN_STREAM: that of the graph. Without the mutex.
+//   CUDA_ERROR          a copy or the wait failed
+//   RESOURCE_EXHAUSTED  no host memory
+gcap_status_t gcap_graph_give_taps(gcap_graph_manager_t* manager, const gcap_run_t* run,
+                                   const gcap_run_result_t* result, cudaStream_t stream) GCAP_NODISCARD;
 
 // --- Runs that launch nothing ----------------------------------------------------------------------------------------
 

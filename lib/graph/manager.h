@@ -65,6 +65,7 @@ typedef struct gcap_graph_captured {
   gcap_contents_t contents;           // of what `exec` was made of, or updated to
   gcap_graph_moving_t* moving;        // NULL: captured without buffers
   gcap_graph_notes_t* notes;          // NULL: without audits
+  gcap_graph_tap_list_t taps;
   gcap_capture_steps_t steps;
   gcap_graph_memory_use_t use;
   gcap_graph_verify_counts_t verify;

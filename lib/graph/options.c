@@ -59,6 +59,20 @@ static gcap_status_t read_struct(const gcap_run_t* given, gcap_run_t* run) {
   return run->result != NULL ? check_result(run->result) : NULL;
 }
 
+// Checks the taps, and says of each that nothing was read yet.
+static gcap_status_t read_taps(const gcap_run_t* run) {
+  gcap_graph_tap_t* taps = run->taps;
+  GCAP_RETURN_IF_NULL(taps);
+  for (size_t i = 0; i < run->num_taps; ++i) {
+    taps[i].tapped_bytes = 0;
+    if (taps[i].label == NULL) return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "taps[%zu].label is NULL", i);
+    if (taps[i].data != NULL || taps[i].bytes == 0) continue;
+    return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "taps[%zu] '%s': data is NULL, and bytes is %zu, allowed is 0", i,
+                       taps[i].label, taps[i].bytes);
+  }
+  return NULL;
+}
+
 gcap_status_t gcap_run_read_slowly(const gcap_run_t* given, gcap_run_copy_t* copy, const gcap_run_t** out_run) {
   GCAP_RETURN_IF_ERROR(read_struct(given, &copy->run));
   gcap_run_result_t nothing;
@@ -72,6 +86,7 @@ gcap_status_t gcap_run_read_slowly(const gcap_run_t* given, gcap_run_copy_t* cop
     GCAP_RETURN_IF_ERROR(gcap_graph_verify_read(copy->run.verify, &copy->verify));
     copy->run.verify = &copy->verify;
   }
+  if (copy->run.num_taps != 0) GCAP_RETURN_IF_ERROR(read_taps(&copy->run));
   *out_run = &copy->run;
   return copy->run.key != NULL ? gcap_run_check_key(&copy->run) : NULL;
 }
@@ -82,6 +97,7 @@ gcap_status_t gcap_run_read_end(const gcap_run_t* given, gcap_run_t* out_run) {
   out_run->buffers = NULL;
   out_run->key = NULL;
   out_run->verify = NULL;
+  out_run->num_taps = 0;
   return status;
 }
 

@@ -256,6 +256,9 @@ static __attribute__((noinline)) gcap_status_t read_and_replay(gcap_graph_manage
   gcap_run_result_t result;
   gcap_run_result_init(&result);
   gcap_status_t status = gcap_graph_replay(manager, run, &result, out_replayed);
+  if (status == NULL && result.outcome == GCAP_RUN_REPLAYED) {
+    status = gcap_graph_give_taps(manager, run, &result, run->stream);
+  }
   gcap_run_give_result(run, &result);
   return status;
 }

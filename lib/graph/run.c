@@ -51,6 +51,9 @@ static gcap_status_t open_scope(gcap_graph_manager_t* manager, const gcap_graph_
   GCAP_RETURN_IF_ERROR(gcap_capture_begin(stream, &manager->options.capture, out_capture));
   label_scope(slot, manager->run.is_rehearsal, *out_capture);
   gcap_capture_set_work(*out_capture, gcap_graph_key_of(manager->run.id), manager->run.is_rehearsal);
+  const gcap_graph_moving_t* moving = manager->run.moving;
+  const bool was_rehearsed = moving != NULL && moving->num_rehearsed > 0;
+  manager->run.stated.taps.rehearsed = was_rehearsed ? &moving->stated.taps : NULL;
   gcap_capture_set_owner(*out_capture, &manager->run.stated);
   if (manager->run.keeps_steps && !manager->run.is_rehearsal) {
     gcap_capture_keep_steps(*out_capture, &manager->run.steps);
@@ -91,12 +94,14 @@ static void end_busy(gcap_graph_manager_t* manager) {
   manager->run.is_busy = false;
 }
 
-// Gives the buffers of a busy run back, without the mutex, since that may free device memory.
-static gcap_status_t drop_moving(gcap_graph_manager_t* manager) {
+// Gives the buffers and the taps of a busy run back, without the mutex, since that may free device memory.
+static gcap_status_t drop_memory(gcap_graph_manager_t* manager) {
   gcap_graph_moving_t* moving = manager->run.moving;
-  if (moving == NULL) return NULL;
+  gcap_graph_tap_list_t* taps = &manager->run.stated.taps;
+  if (moving == NULL && taps->count == 0) return NULL;
   manager->run.moving = NULL;
   pthread_mutex_unlock(&manager->mutex);
+  gcap_graph_tap_list_free(taps);
   gcap_status_t status = gcap_graph_moving_destroy(moving);
   pthread_mutex_lock(&manager->mutex);
   return status;
@@ -154,6 +159,7 @@ gcap_status_t gcap_graph_run_close_abandoned(gcap_graph_manager_t* manager) {
   // Behind the abort: a sink that began a capture would abort this one.
   gcap_log(GCAP_LOG_WARNING, "a run of id %d was never ended; it was aborted", run->id);
   gcap_status_t status = knows_stream ? end_eager_values(run) : NULL;
+  gcap_graph_tap_list_free(&run->stated.taps);
   gcap_status_ignore(gcap_status_join(status, gcap_graph_moving_destroy(run->moving)));  // nobody asked for this end
   run->moving = NULL;
   end_busy(manager);
@@ -470,6 +476,7 @@ gcap_status_t gcap_graph_begin(gcap_graph_manager_t* manager, const gcap_run_t* 
   GCAP_RETURN_IF_ERROR(gcap_graph_check_id(run));
   GCAP_RETURN_IF_ERROR(gcap_run_check_capture_only(run));
   GCAP_RETURN_IF_ERROR(gcap_run_refuse_verify(run, "a begin"));
+  GCAP_RETURN_IF_ERROR(gcap_run_refuse_taps(run, "a begin"));
   GCAP_RETURN_IF_ERROR(gcap_graph_bindings_check(run->bindings, run->num_bindings));
   gcap_graph_moving_t* moving = NULL;
   if (run->buffers != NULL) {
@@ -748,7 +755,7 @@ static gcap_status_t close_run(gcap_graph_manager_t* manager, gcap_status_t run_
     gcap_status_free(run_status);
   }
   result->why_eager = run->why_eager;
-  status = gcap_status_join(status, drop_moving(manager));
+  status = gcap_status_join(status, drop_memory(manager));
   forget_run(&manager->run);
   return status;
 }

@@ -81,6 +81,12 @@ typedef struct end {
   size_t functions, segments;
 } end_t;
 
+// A segment that is launched on a stream which a function left capturing is part of that capture, and is not executed.
+// One look a launch: who begins a capture in one function and ends it in another one may not.
+static gcap_status_t check_stream_left(const gcap_graph_captured_t* captured, cudaStream_t stream) {
+  return gcap_check_stream_not_capturing(stream, "graph id %d, behind the last function of its holes", captured->id);
+}
+
 // What comes behind the first segment.
 static gcap_status_t go_on(const gcap_graph_manager_t* manager, const gcap_graph_captured_t* captured, end_t end,
                            gcap_run_resources_t* resources) {
@@ -88,6 +94,7 @@ static gcap_status_t go_on(const gcap_graph_manager_t* manager, const gcap_graph
   for (size_t i = 0; status == NULL && i < end.functions; ++i) {
     status = call(captured, i, resources);
     if (status == NULL && manager->audits_replays) status = gcap_graph_check_memory(captured);
+    if (status == NULL && i + 1 == end.functions) status = check_stream_left(captured, resources->cuda_stream);
     if (status == NULL && i + 1 < end.segments) status = launch_segment(captured, i + 1, resources->cuda_stream);
   }
   return status;

@@ -14,6 +14,7 @@
 #include "lib/graph/verify.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "gcap/log.h"
 #include "lib/graph/bisect.h"
@@ -37,10 +38,12 @@ typedef struct verification {
   cudaStream_t stream;    // of the replay
   cudaStream_t captured;  // that captured it
   gcap_retained_t* retained;
-  // What is copied: buffers, and behind them the graph's own memory.
+  gcap_graph_tap_list_t taps;
+  gcap_status_t refusal;  // why the taps could not be noted
+  // What is copied: taps, buffers, and behind them the graph's own memory.
   gcap_verify_block_t* blocks;
   size_t num_blocks, room;
-  size_t num_buffers;  // of the blocks
+  size_t num_buffers;  // of the blocks, with the taps
   gcap_verify_state_t* state;
 } verification_t;
 
@@ -49,8 +52,12 @@ static gcap_status_t end(verification_t* v) {
   v->state = NULL;
   gcap_retained_release(v->retained);
   v->retained = NULL;
+  gcap_graph_taps_redirect(NULL);
+  gcap_graph_tap_list_free(&v->taps);
   free(v->blocks);
   v->blocks = NULL;
+  gcap_status_free(v->refusal);
+  v->refusal = NULL;
   return status;
 }
 
@@ -94,6 +101,7 @@ static bool look(verification_t* v) {
     v->captured = graph->stream;
     v->stream = run->stream == GCAP_RUN_OWN_STREAM ? graph->stream : run->stream;
     v->retained = gcap_retained_share(graph->retained);
+    v->refusal = gcap_graph_tap_list_copy(&graph->taps, &v->taps);
   }
   pthread_mutex_unlock(&manager->mutex);
   gcap_status_ignore(status);  // the replay tells
@@ -123,7 +131,7 @@ static gcap_verify_block_t block_of(const gcap_graph_verify_buffer_t* buffer) {
 // Says how buffers of the run are compared that lie where this one does. Returns how many there are.
 static size_t refine(verification_t* v, size_t num_of_run, const gcap_graph_verify_buffer_t* buffer) {
   size_t found = 0;
-  for (size_t i = 0; i < num_of_run; ++i) {
+  for (size_t i = v->taps.count; i < num_of_run; ++i) {
     gcap_verify_block_t* block = &v->blocks[i];
     if (block->address != buffer->address || block->bytes != buffer->bytes) continue;
     const char* name = block->name;
@@ -132,6 +140,25 @@ static size_t refine(verification_t* v, size_t num_of_run, const gcap_graph_veri
     ++found;
   }
   return found;
+}
+
+// Taps are compared byte by byte, or as a listed buffer says that has the name of their label.
+static gcap_status_t list_taps(verification_t* v) {
+  const gcap_graph_verify_t* verify = v->steps->verified->verify;
+  for (size_t i = 0; i < v->taps.count; ++i) {
+    const gcap_graph_made_tap_t* tap = &v->taps.items[i];
+    gcap_verify_block_t block = {.type = GCAP_DTYPE_BOOL, .is_compared = true};
+    for (size_t k = 0; k < verify->num_buffers; ++k) {
+      const gcap_graph_verify_buffer_t* buffer = &verify->buffers[k];
+      if (buffer->name != NULL && strcmp(buffer->name, tap->label) == 0) block = block_of(buffer);
+    }
+    block.name = tap->label;
+    block.address = tap->memory;
+    block.bytes = tap->bytes;
+    block.is_tap = true;
+    GCAP_RETURN_IF_ERROR(add(v, block));
+  }
+  return NULL;
 }
 
 static gcap_status_t list_buffers(verification_t* v) {
@@ -169,6 +196,10 @@ static void add_scratch(void* context, void* address, size_t bytes) {
 }
 
 static gcap_status_t list_blocks(verification_t* v) {
+  gcap_status_t refusal = v->refusal;
+  v->refusal = NULL;
+  GCAP_RETURN_IF_ERROR(refusal);
+  GCAP_RETURN_IF_ERROR(list_taps(v));
   GCAP_RETURN_IF_ERROR(list_buffers(v));
   walk_t walk = {.v = v};
   gcap_retained_list(v->retained, add_scratch, &walk);
@@ -218,22 +249,29 @@ static gcap_status_t put_back(verification_t* v) {
 static gcap_status_t issue_work(const verification_t* v) {
   gcap_run_result_t eager;
   gcap_run_result_init(&eager);
+  gcap_graph_taps_redirect(&v->taps);
   gcap_status_t status = v->steps->work(v->steps->self, &eager);
+  gcap_graph_taps_redirect(NULL);
   return gcap_status_annotate(status, gcap_status_code(status), "graph id %d, verified", v->id);
 }
 
 // --- The verdict ----------------------------------------------------------------------------------------------------
 
-static void report(const gcap_verify_difference_t* difference, gcap_graph_verify_report_t* out_report) {
+static void report(const verification_t* v, const gcap_verify_difference_t* difference,
+                   gcap_graph_verify_report_t* out_report) {
+  const size_t num_taps = v->taps.count;
+  const bool is_tap = difference->block < num_taps;
+  const bool has_nan = difference->nan_block != SIZE_MAX && difference->nan_block >= num_taps;
   out_report->is_verified = true;
   out_report->compared_bytes = difference->compared_bytes;
-  out_report->buffer = difference->block;
+  out_report->tap = is_tap ? difference->block : SIZE_MAX;
+  out_report->buffer = is_tap || difference->block == SIZE_MAX ? SIZE_MAX : difference->block - num_taps;
   out_report->element = difference->element;
   out_report->replayed = difference->actual;
   out_report->eager = difference->expected;
   out_report->different = difference->different;
   out_report->largest_difference = difference->largest_difference;
-  out_report->nan_buffer = difference->nan_block;
+  out_report->nan_buffer = has_nan ? difference->nan_block - num_taps : SIZE_MAX;
   out_report->nan_element = difference->nan_element;
 }
 
@@ -249,6 +287,7 @@ static gcap_status_t bisect(const verification_t* v, gcap_graph_verify_report_t*
                                          .spare = REPLAYED,
                                          .work = WORK,
                                          .blocks = v->blocks,
+                                         .taps = &v->taps,
                                          .num_buffers = v->num_buffers};
   return gcap_bisect(&subject, out_report, out_step, text);
 }
@@ -298,7 +337,7 @@ static gcap_status_t differ(const verification_t* v, const gcap_verify_differenc
 static gcap_status_t judge(verification_t* v, gcap_graph_verify_report_t* out_report) {
   gcap_verify_difference_t difference;
   GCAP_RETURN_IF_ERROR(gcap_verify_state_compare(v->state, GCAP_VERIFY_NOW, REPLAYED, v->stream, &difference));
-  report(&difference, out_report);
+  report(v, &difference, out_report);
   return difference.block == SIZE_MAX ? NULL : differ(v, &difference, out_report);
 }
 
@@ -310,9 +349,7 @@ static gcap_status_t verify(verification_t* v, gcap_run_result_t* result, bool* 
   gcap_status_t status = gcap_synchronize_stream(v->stream);
   if (status == NULL) status = put_back(v);
   if (status == NULL) status = issue_work(v);
-  if (status == NULL) status = judge(v, out_report);
-  if (status != NULL) result->outcome = GCAP_RUN_NOT_DONE;
-  return status;
+  return status == NULL ? judge(v, out_report) : status;
 }
 
 gcap_status_t gcap_graph_verify_replay(const gcap_run_steps_t* steps, gcap_run_result_t* result, bool* out_replayed) {
@@ -323,6 +360,7 @@ gcap_status_t gcap_graph_verify_replay(const gcap_run_steps_t* steps, gcap_run_r
   gcap_graph_verify_report_init(&found);
   gcap_status_t status = verify(&v, result, out_replayed, &found);
   status = gcap_status_join(status, end(&v));
+  if (status != NULL) result->outcome = GCAP_RUN_NOT_DONE;
   gcap_graph_verify_give_report(steps->verified->verify, &found);
   return status;
 }

@@ -40,7 +40,8 @@ static void end_run_on_unwind(gcap_graph_manager_t** unfinished) {
 static gcap_status_t call_work(const gcap_graph_manager_t* manager, const gcap_run_t* run,
                                const gcap_run_resources_t* resources) {
   GCAP_AT_SCOPE_END(gcap_graph_leave_work)
-  gcap_graph_work_call_t call = {.frame = __builtin_frame_address(0), .manager = manager};
+  gcap_graph_work_call_t call = {
+      .frame = __builtin_frame_address(0), .manager = manager, .taps = run->taps, .num_taps = run->num_taps};
   gcap_graph_enter_work(&call);
   return run->work(run->user, resources);
 }
@@ -57,6 +58,7 @@ static gcap_status_t issue_step(void* self, int id, gcap_run_result_t* result, g
   gcap_run_t run = *whole->run;
   gcap_run_as_step(&run, id);
   run.verify = NULL;
+  run.num_taps = 0;  // the work and the end of the whole have them
   run.synchronize |= whole->is_verified;
   gcap_run_result_init(result);
   GCAP_RETURN_IF_ERROR(gcap_graph_begin(manager, &run, out_kind, whole->addresses));
@@ -64,7 +66,7 @@ static gcap_status_t issue_step(void* self, int id, gcap_run_result_t* result, g
   gcap_run_resources_t resources = {.struct_size = sizeof(resources), .cuda_stream = run.stream};
   gcap_run_give_addresses(run.buffers, whole->addresses, &resources);
   gcap_status_t status = gcap_run_keep_addresses(*out_kind, &resources);
-  if (status == NULL) status = call_work(manager, &run, &resources);
+  if (status == NULL) status = call_work(manager, whole->run, &resources);
   unfinished = NULL;
   return gcap_graph_end(manager, run.synchronize, status, result);
 }
@@ -104,7 +106,8 @@ static gcap_status_t run_known(gcap_graph_manager_t* manager, const gcap_run_t* 
                                   .manager = manager,
                                   .work = work_step,
                                   .record = record_step};
-  return gcap_run_by_steps(&steps, result);
+  gcap_status_t status = gcap_run_by_steps(&steps, result);
+  return status != NULL ? status : gcap_graph_give_taps(manager, run, result, run->stream);
 }
 
 gcap_status_t gcap_graph_manager_run(gcap_graph_manager_t* manager, const gcap_run_t* run) {

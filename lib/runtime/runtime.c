@@ -179,6 +179,10 @@ static gcap_status_t cannot_take_keys(void) {
                      "the run has a key, and the table of the runtime does not say takes_keys: give the run an id");
 }
 
+static gcap_status_t cannot_read_taps(void) {
+  return GCAP_STATUS(GCAP_UNIMPLEMENTED, "the run has taps to be read, and the runtime is not gcap's own");
+}
+
 static gcap_status_t cannot_set_values(void) {
   return GCAP_STATUS(GCAP_FAILED_PRECONDITION,
                      "the run has values that change, which only a runtime of gcap's own sets");
@@ -191,6 +195,7 @@ static inline gcap_status_t check_follows(const gcap_runtime_t* runtime, const g
   for (size_t i = 0; i < num_values; ++i) {
     if (run->buffers->values[i].in_memory || ops->begin_run != NULL) return cannot_set_values();
   }
+  if (run->num_taps != 0 && runtime->own == NULL) return cannot_read_taps();
   if (run->buffers != NULL && !ops->moves_buffers && ops->begin_run != NULL) return cannot_move();
   if (run->key != NULL && !ops->takes_keys && ops->begin_run != NULL) return cannot_take_keys();
   return run->bindings != NULL && !ops->checks_bindings ? cannot_check_bindings() : NULL;

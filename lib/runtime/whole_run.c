@@ -42,7 +42,10 @@ static void pop_on_unwind(run_device_t* device) {
 static gcap_status_t issue(gcap_runtime_t* runtime, const gcap_run_t* run, const gcap_run_resources_t* resources) {
   GCAP_AT_SCOPE_END(end_run_on_unwind) gcap_runtime_t* unfinished = runtime;
   GCAP_AT_SCOPE_END(gcap_graph_leave_work)
-  gcap_graph_work_call_t call = {.frame = __builtin_frame_address(0), .manager = gcap_runtime_own_graphs(runtime)};
+  gcap_graph_work_call_t call = {.frame = __builtin_frame_address(0),
+                                 .manager = gcap_runtime_own_graphs(runtime),
+                                 .taps = run->taps,
+                                 .num_taps = run->num_taps};
   gcap_graph_enter_work(&call);
   gcap_status_t status = run->work(run->user, resources);
   unfinished = NULL;
@@ -56,12 +59,14 @@ gcap_status_t gcap_runtime_run_once(gcap_runtime_t* runtime, const gcap_run_t* r
   GCAP_RETURN_IF_ERROR(gcap_device_push(device_id, &previous));
   // The work may not return, nor the function of a guard or of a hole.
   GCAP_AT_SCOPE_END(pop_on_unwind) run_device_t device = {.id = device_id, .previous = previous};
-  gcap_status_t status = gcap_runtime_begin_run(runtime, run, out_kind, (void**)resources->addresses);
+  gcap_run_t begun = *run;
+  begun.num_taps = 0;  // the work has them
+  gcap_status_t status = gcap_runtime_begin_run(runtime, &begun, out_kind, (void**)resources->addresses);
   if (status == NULL) {
     gcap_run_resources_t kept = *resources;
     status = gcap_run_keep_addresses(*out_kind, &kept);
     if (status == NULL) status = issue(runtime, run, &kept);
-    status = gcap_runtime_end_run(runtime, run, status);
+    status = gcap_runtime_end_run(runtime, &begun, status);
   }
   device.is_popped = true;
   return gcap_status_join(status, gcap_device_pop(device_id, previous));
@@ -76,7 +81,7 @@ static gcap_status_t replay_step(void* self, gcap_run_result_t* result, bool* ou
     *out_replayed = gcap_run_is_recorded(is_captured, gcap_runtime_id_of(whole->runtime, &whole->run), result);
     return NULL;
   }
-  if (whole->run.result != NULL) whole->run.result = result;  // nobody asks: the shorter way
+  if (whole->run.result != NULL || whole->run.num_taps != 0) whole->run.result = result;  // else: the shorter way
   gcap_status_t status = gcap_runtime_replay(whole->runtime, &whole->run, out_replayed);
   if (*out_replayed) result->was_issued = true;
   if (*out_replayed && status == NULL) result->outcome = GCAP_RUN_REPLAYED;
@@ -168,6 +173,14 @@ static gcap_status_t verify(whole_run_t* whole, const gcap_run_t* run, gcap_run_
   return NULL;
 }
 
+// A replay has read them. Before the work the resources were asked for.
+static gcap_status_t give_taps(const whole_run_t* whole, const gcap_run_t* run, const gcap_run_result_t* result) {
+  if (run->num_taps == 0 || result->outcome == GCAP_RUN_REPLAYED || whole->held == NULL) return NULL;
+  const bool is_own = run->stream == GCAP_RUN_OWN_STREAM;
+  const cudaStream_t stream = is_own ? gcap_stream_handle(whole->resources.stream) : run->stream;
+  return gcap_graph_give_taps(whole->held, run, result, stream);
+}
+
 // --- The whole ------------------------------------------------------------------------------------------------------
 
 gcap_runtime_t* gcap_runtime_begin_turn(gcap_runtime_t* runtime) {
@@ -200,7 +213,8 @@ static gcap_status_t run_in_turn(gcap_runtime_t* runtime, const gcap_run_t* run,
                             .captures_only = run->capture_only,
                             .reruns_failed_capture = reruns && !run->capture_only};
   GCAP_RETURN_IF_ERROR(verify(&whole, run, &steps));
-  return gcap_run_by_steps(&steps, result);
+  gcap_status_t status = gcap_run_by_steps(&steps, result);
+  return status != NULL ? status : give_taps(&whole, run, result);
 }
 
 gcap_status_t gcap_runtime_run(gcap_runtime_t* runtime, const gcap_run_t* run) {

@@ -90,7 +90,13 @@ gcap_status_t gcap_verify_state_compare(gcap_verify_state_t* state, size_t expec
 
 static void write_buffer(const gcap_verify_state_t* state, size_t index, gcap_text_t* text) {
   const char* name = state->blocks[index].name;
-  gcap_text_add(text, "buffer %zu '%s'", index, name != NULL ? name : "");
+  size_t num_taps = 0;
+  while (num_taps < state->count && state->blocks[num_taps].is_tap) ++num_taps;
+  if (index < num_taps) {
+    gcap_text_add(text, "tap '%s'", name);
+  } else {
+    gcap_text_add(text, "buffer %zu '%s'", index - num_taps, name != NULL ? name : "");
+  }
 }
 
 void gcap_verify_write_difference(const gcap_verify_state_t* state, const gcap_verify_difference_t* difference,

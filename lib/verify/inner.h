@@ -38,6 +38,7 @@ typedef struct gcap_verify_block {
   gcap_dtype_t type;
   double absolute, relative;  // as in gcap_graph_verify_buffer_t
   bool is_compared;
+  bool is_tap;  // a message calls it so, by its name. Taps come before all other blocks
 } gcap_verify_block_t;
 
 // The slot of what the blocks have now. Nothing is saved there, or restored from there.

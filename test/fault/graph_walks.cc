@@ -94,20 +94,23 @@ gcap_status_t RunGuarded(S* s) {
   return RunPlain(s->manager, S::kId, s->Handle(), work, s, true);
 }
 // A hole whose function does what the work does.
-gcap_status_t IssueHole(S* s, const gcap_run_resources_t* resources) {
+gcap_status_t IssueHole(S* s, const gcap_run_resources_t* resources, bool break_where_refused = false) {
   gcap_graph_hole_t hole;
   gcap_graph_hole_init(&hole);
   hole.name = "job";
   hole.work = [](void* scene, const gcap_run_resources_t* at) { return Work(scene, at->cuda_stream); };
   hole.user = s;
+  hole.break_where_refused = break_where_refused;
   return gcap_graph_hole_issue(resources, &hole);
 }
-gcap_status_t IssueHole(S* s) {
+gcap_status_t IssueHole(S* s, bool break_where_refused) {
   gcap_run_resources_t resources;
   gcap_run_resources_init(&resources);
   resources.cuda_stream = s->Handle();
-  return IssueHole(s, &resources);
+  return IssueHole(s, &resources, break_where_refused);
 }
+gcap_status_t IssueHole(S* s) { return IssueHole(s, false); }
+gcap_status_t IssueStep(S* s) { return IssueHole(s, true); }
 gcap_status_t RunHoled(S* s) {
   gcap_run_t run = RunOf(S::kId, s->Handle(), /*synchronize=*/true);
   run.work = [](void* user, const gcap_run_resources_t* resources) {
@@ -216,6 +219,7 @@ std::vector<Walk> RunWalks() {
       WalkOf<S>("gcap_graph_manager_find", Find, CapturedKey).MakesNoCall(),
       WalkOf<S>("gcap_graph_guard_state", State, OpenRun).MakesNoCall().Then<S>(EndRun),
       WalkOf<S>("gcap_graph_hole_issue", IssueHole, OpenRun).AlwaysThen<S>(EndAnyRun),
+      WalkOf<S>("gcap_graph_hole_issue", IssueStep, OpenRun, "break_where_refused").AlwaysThen<S>(EndAnyRun),
       WalkOf<S>("gcap_graph_hole_issue", IssueHole, nullptr, "outside of a run"),
       WalkOf<S>("gcap_graph_manager_run", RunVerified, Captured, "verified replay"),
       WalkOf<S>("gcap_graph_manager_run", RunHoled, nullptr, "capture with a hole").Recovers(),

@@ -60,6 +60,12 @@ static void make_hole(const gcap_run_resources_t* resources) {
   fuzz_ok(gcap_graph_hole_issue(resources, &hole));
 }
 
+// Without a draw, too. Of a block that the run has written.
+static void make_tap(const fuzz_block_t* block, cudaStream_t stream) {
+  if (fuzz_world.steps % 5 != 2 || block->ptr == NULL || block->capture != fuzz_capture_of(stream)) return;
+  fuzz_ok(gcap_graph_tap_issue(stream, "fuzz", block->ptr, block->bytes));
+}
+
 static gcap_status_t work(void* user, const gcap_run_resources_t* resources) {
   cudaStream_t stream = resources->cuda_stream;
   (void)user;
@@ -68,7 +74,9 @@ static gcap_status_t work(void* user, const gcap_run_resources_t* resources) {
   if (fuzz_draw(8) == 0) gcap_graph_note_initialization();
   for (int i = 0; i < FUZZ_BLOCKS; ++i) {
     const int which = fuzz_world.blocks[i].stream;
-    if (which >= 0 && gcap_stream_handle(fuzz_world.streams[which].stream) == stream) fuzz_write(&fuzz_world.blocks[i]);
+    if (which < 0 || gcap_stream_handle(fuzz_world.streams[which].stream) != stream) continue;
+    fuzz_write(&fuzz_world.blocks[i]);
+    make_tap(&fuzz_world.blocks[i], stream);
   }
   if (fuzz_world.has_keys && fuzz_draw(4) == 0) fuzz_state_guard();
   fuzz_reenter();

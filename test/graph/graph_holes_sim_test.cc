@@ -209,6 +209,37 @@ TEST_F(GraphHolesFaults, WithoutMemoryForAHoleThereIsNoGraph) {
   x_.reset();
 }
 
+// The next block behind the end of the capture is the one that remembers the step.
+TEST_F(GraphHolesFaults, WithoutMemoryToRememberAStepTheIdCoolsDown) {
+  const LogCatcher log;
+  kind_ = kRefusedStep;
+  CreateManager();
+  x_ = std::make_unique<Floats>();
+  std::unique_ptr<HeapFailure> no_memory;
+  const auto arm = [](void* user, bool) {
+    *static_cast<std::unique_ptr<HeapFailure>*>(user) = std::make_unique<HeapFailure>(1);
+  };
+  const WorkWith in_place = InPlace();
+  const WorkWith work = [&](const gcap_run_resources_t* resources) -> gcap_status_t {
+    gcap_capture_t* capture = gcap_capture_current();
+    if (capture != nullptr) GCAP_RETURN_IF_ERROR(gcap_capture_on_close(capture, arm, &no_memory));
+    return in_place(resources);
+  };
+  const Outcome run = RunHoled(RunBy(), work);
+  EXPECT_TRUE(run.ok()) << run.message;
+  ASSERT_NE(no_memory, nullptr);
+  EXPECT_EQ(no_memory->hits(), 1);
+  no_memory.reset();
+  EXPECT_STREQ(gcap_why_eager_name(result_.why_eager), "CAPTURE_FAILED");
+  EXPECT_EQ(State(kId), "COOLING");
+  EXPECT_EQ(x_->value(), 111);
+  EXPECT_EQ(log.text().find("a capture refused the step"), std::string::npos);
+  ExpectNextRunsAreRight(false);
+  EXPECT_EQ(Info(kId).refused_steps, 1u);
+  DestroyManager();
+  x_.reset();
+}
+
 // --- Drawn programs -------------------------------------------------------------------------------------------------
 
 constexpr size_t kBuffers = 3;

@@ -319,6 +319,20 @@ TEST_F(GraphHoles, ACancelledThreadLeavesTheManagerUsable) {
   EXPECT_EQ(x_.value(), 3);
 }
 
+// A capture that gcap knows nothing of: the next segment would go into that, with success.
+TEST_F(GraphHoles, AFunctionThatLeavesABareCaptureOpenIsRefused) {
+  CaptureAroundHole();
+  hole_.function = [&](const gcap_run_resources_t* resources) {
+    return GCAP_CUDA(cudaStreamBeginCapture(resources->cuda_stream, cudaStreamCaptureModeThreadLocal));
+  };
+  const Outcome replayed = ReplayId();
+  EXPECT_STREQ(gcap_code_name(replayed.code), "FAILED_PRECONDITION");
+  EXPECT_TRUE(replayed.Names("behind the last function of its holes")) << replayed.message;
+  cudaGraph_t graph = nullptr;
+  ASSERT_EQ(cudaStreamEndCapture(stream_->get(), &graph), cudaSuccess);
+  ASSERT_EQ(cudaGraphDestroy(graph), cudaSuccess);
+}
+
 TEST_F(GraphHoles, AFunctionThatLeavesACaptureOpenIsRefused) {
   CaptureAroundHole();
   const RawStream other;

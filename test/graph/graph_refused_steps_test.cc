@@ -840,6 +840,51 @@ TEST_F(RefusedStepsMoving, ALaterRefusalForgetsTheRehearsalsBefore) {
 
 // --- Threads --------------------------------------------------------------------------------------------------------
 
+// A thread that comes while another one runs, or is in a hole, is refused and has done nothing.
+TEST_F(GraphRefusedSteps, ThreadsOfOneManagerAreRefusedOrDoTheirWork) {
+  options_.backoff_runs = 1;
+  CreateManager();
+  const LogCatcher log;
+  std::vector<std::thread> threads;
+  for (int id = 0; id < 4; ++id) {
+    threads.emplace_back([this, id] {
+      const RawStream stream;
+      const Floats x;
+      Hole hole;
+      hole.break_where_refused = id % 2 == 1;
+      hole.function = AddTenfold(x);
+      const WorkWith work = [&](const gcap_run_resources_t* resources) -> gcap_status_t {
+        GCAP_RETURN_IF_ERROR(Add(resources, x.get(), 1));
+        GCAP_RETURN_IF_ERROR(hole.Issue(resources));
+        return Add(resources, x.get(), 2);
+      };
+      for (int done = 0; done < 12;) {
+        x.Fill(static_cast<float>(done));
+        gcap_run_result_t result;
+        gcap_run_result_init(&result);
+        gcap_run_t run = RunOf(id, stream.get(), /*synchronize=*/true);
+        run.work = IssueWith;
+        run.user = const_cast<WorkWith*>(&work);
+        run.result = &result;
+        const Outcome outcome(gcap_graph_manager_run(manager_, &run));
+        EXPECT_TRUE(outcome.ok() || outcome.code == GCAP_FAILED_PRECONDITION) << outcome.message;
+        EXPECT_EQ(result.was_issued, outcome.ok());
+        EXPECT_EQ(x.value(), static_cast<float>(outcome.ok() ? 11 * (done + 1) + 2 : done));
+        done += outcome.ok();
+        if (!outcome.ok()) std::this_thread::yield();
+      }
+      EXPECT_EQ(Info(id).holes, 1u);
+      gcap_status_t released = nullptr;
+      do {
+        gcap_status_free(released);
+        released = gcap_graph_manager_release(manager_, id);
+      } while (gcap_status_code(released) == GCAP_FAILED_PRECONDITION);
+      GCAP_EXPECT_OK(released);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
 TEST_F(GraphRefusedSteps, EachThreadsManagerLearnsForItself) {
   std::vector<std::thread> threads;
   for (int i = 0; i < 4; ++i) {

@@ -49,6 +49,7 @@ class GraphVerifyFaults : public VerifyTest {
           const float before = x_->value();
           const Outcome outcome = fault.During([&] { return RunRaw(work); });
           GCAP_EXPECT_CUDA(cudaDeviceSynchronize());
+          EXPECT_EQ(result_.outcome == GCAP_RUN_REPLAYED, outcome.ok()) << fault.function() << ": " << outcome.message;
           const bool is_sound = addend == 1;
           const float done = x_->value() - before;
           if (outcome.ok()) {

@@ -30,11 +30,13 @@ class RuntimeHoles : public RuntimeTest {
     RuntimeHoles* test;
     DeviceFloats x{Floats(kCount)}, y{Floats(kCount)}, z{Floats(kCount)};
     int calls = 0;
+    bool break_where_refused = false, waits = false;
     void *crossing = nullptr, *inside = nullptr;
 
     static gcap_status_t Call(void* user, const gcap_run_resources_t* run) {
       Around* around = static_cast<Around*>(user);
       ++around->calls;
+      if (around->waits) GCAP_RETURN_IF_ERROR(GCAP_CUDA(cudaStreamSynchronize(run->cuda_stream)));
       return CopyByScratch(*run, around->y, around->z, kBytes, &around->inside);
     }
     gcap_status_t Issue(const gcap_run_resources_t& run) {
@@ -47,6 +49,7 @@ class RuntimeHoles : public RuntimeTest {
       hole.name = "copy";
       hole.work = Call;
       hole.user = this;
+      hole.break_where_refused = break_where_refused;
       GCAP_RETURN_IF_ERROR(gcap_graph_hole_issue(&run, &hole));
       GCAP_RETURN_IF_ERROR(Move(y.get(), crossing, stream));
       return gcap_scratch_free(run.scratch, crossing);
@@ -211,17 +214,70 @@ TEST_F(RuntimeHoles, APlanCountsAllSegments) {
   EXPECT_EQ(Info(0).exec_bytes, plan.exec_bytes);
 }
 
+// The scratch of a step is the graph's as long as the step is part of the segment.
+TEST_F(RuntimeHoles, AStepThatCapturesMayRefuseFindsItsScratchEitherWay) {
+  for (const bool waits : {false, true}) {
+    SCOPED_TRACE(waits);
+    Create(GraphOptions(1));
+    Around around(this);
+    around.break_where_refused = true;
+    around.waits = waits;
+    const LogCatcher log;
+    for (int round = 1; round <= 5; ++round) around.ExpectRight(0, static_cast<float>(round));
+    EXPECT_EQ(around.calls, waits ? 6 : 2) << "twice in the run whose capture was refused; or in two runs alone";
+    EXPECT_EQ(Info(0).captures, 1u);
+    EXPECT_EQ(Info(0).holes, waits);
+    EXPECT_EQ(Info(0).refused_steps, waits);
+    EXPECT_EQ(log.text().find("graph id 0: a capture refused the step 'copy'") != std::string::npos, waits)
+        << log.text();
+    GCAP_EXPECT_OK(gcap_scratch_validate(gcap_runtime_scratch(runtime_)));
+    Destroy();
+  }
+}
+
+TEST_F(RuntimeHoles, APlanAWarmUpAndARecordedRunEndInAGraphWithARefusedStep) {
+  Create(GraphOptions(1));
+  Around around(this);
+  around.break_where_refused = around.waits = true;
+  gcap_run_t run;
+  gcap_run_init(&run);
+  run.work = [](void* user, const gcap_run_resources_t* resources) {
+    return static_cast<Around*>(user)->Issue(*resources);
+  };
+  run.user = &around;
+  run.synchronize = true;
+  const LogCatcher log;
+  for (const bool capture_only : {false, true}) {
+    run.id = capture_only;
+    run.capture_only = capture_only;
+    gcap_graph_plan_t plan;
+    gcap_graph_plan_init(&plan);
+    if (!capture_only) {
+      around.ExpectRight(run.id, 3);  // finds the memory
+    }
+    GCAP_EXPECT_OK(gcap_runtime_plan(runtime_, &run, 1, &plan));
+    EXPECT_EQ(plan.nodes, 3u);
+    GCAP_EXPECT_OK(gcap_runtime_warm_up(runtime_, &run, 1, nullptr, nullptr));
+    EXPECT_EQ(Info(run.id).refused_steps, 1u);
+    EXPECT_EQ(Info(run.id).nodes, plan.nodes);
+    EXPECT_EQ(Info(run.id).exec_bytes, plan.exec_bytes);
+    around.ExpectRight(run.id, 4);
+  }
+}
+
 TEST_F(RuntimeHoles, ThreadsHaveGraphsWithHolesOfTheirOwn) {
   for (const gcap_graph_scope_t scope : {GCAP_GRAPH_SCOPE_THREAD, GCAP_GRAPH_SCOPE_SESSION}) {
     gcap_options_t options = GraphOptions(1);
     options.graph_scope = scope;
+    const LogCatcher log;
     Create(options);
     std::vector<std::thread> threads;
     for (int i = 0; i < 4; ++i) {
       threads.emplace_back([this, i] {
         Around around(this);
+        around.break_where_refused = around.waits = i % 2 == 1;
         for (int round = 0; round < 8; ++round) around.ExpectRight(i, static_cast<float>(100 * i + round));
-        EXPECT_EQ(around.calls, 8);
+        EXPECT_EQ(around.calls, 8 + i % 2) << "once more where a capture refuses it";
         GCAP_EXPECT_OK(gcap_runtime_release(runtime_, i));
       });
     }

@@ -15,9 +15,9 @@ ends 0 "$doctor" --version
 ends 0 "$doctor" --help
 has out "gcap-doctor run" "gcap-doctor explain" "gcap-doctor report" "Exit codes"
 silent err
-for command in run explain report; do
+for command in run explain report diff; do
   ends 0 "$doctor" "$command" --help
-  has out "gcap-doctor $command" "--colour" "--help"
+  has out "gcap-doctor $command" "--help"
   silent err
 done
 ends 2 "$doctor"
@@ -52,4 +52,6 @@ wrong "explain: --rule is 'seven': expected R1 to R" explain --rule seven
 wrong "explain: --rule takes no file: 'x.events' is one too many" explain --rule R11 x.events
 wrong "report: no file: expected files of events" report --text
 wrong "report: no report is asked for: expected --html FILE" report "$events"
+wrong "diff: 1 files: expected two files of events" diff "$events"
+wrong "diff: 3 files: expected two files of events" diff "$events" "$events" "$events"
 finish

@@ -89,6 +89,27 @@ cmp "$tmp/two.json" "$tmp/one.json" || fail "the first file is not the report of
 
 unreadable "cannot write $tmp/no/page.html: No such file" report "$data/broken.events" --html "$tmp/no/page.html"
 [ ! -w /dev/full ] || unreadable "cannot write all of /dev/full: No space" report "$data/broken.events" --json /dev/full
+# --- Differences, with the exit codes of diff(1) ----------------------------------------------------------------------
+
+ends 0 "$doctor" diff "$data/broken.events" "$data/broken.events"
+silent out
+silent err
+ends 1 "$doctor" diff "$data/healthy.events" "$data/broken.events"
+has out "outcome: graph, then broken" "error only in the second: culprit at /opt/app/serve.py:12 in step"
+silent err
+ends 0 "$doctor" diff "$data/healthy.events" - <"$data/healthy.events"
+ends 2 "$doctor" diff "$data/healthy.events" "$tmp/none"
+has err "cannot read $tmp/none: No such file"
+printf 'gcap-events\tversion=1\tprogram=p\nnote\ttext=no CUPTI was found\n' >"$tmp/unrecorded.events"
+ends 2 "$doctor" diff "$data/healthy.events" "$tmp/unrecorded.events"
+has err "diff: no calls were recorded in $tmp/unrecorded.events: no CUPTI was found"
+silent out
+{ cat "$data/healthy.events"; printf 'call\tn=99\nnote\ttext=the recording stopped at its limit\n'; } >"$tmp/cut.events"
+ends 0 "$doctor" diff "$data/healthy.events" "$tmp/cut.events"
+has err "1 lines of $tmp/cut.events could not be read" "reached its limit"
+[ ! -w /dev/full ] || "$doctor" diff "$data/healthy.events" "$data/broken.events" >/dev/full 2>"$tmp/full" && fail "wrote /dev/full"
+grep -q "cannot write all of standard output" "$tmp/full" || fail "nothing is said of /dev/full"
+
 if command -v python3 >/dev/null; then
   "$doctor" explain --json "$data/healthy.events" "$data/broken.events" >"$tmp/both.json" || true
   for file in "$tmp/one.json" "$tmp/two.2.json" "$tmp/both.json" "$tmp/one.trace"; do
