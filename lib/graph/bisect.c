@@ -30,7 +30,7 @@
 #define WAIT_NS 1000000
 #define HASH_CHUNK_BYTES ((size_t)1 << 16)
 
-// --- The work ---------------------------------------------------------------------------------------------------------
+// --- The work -------------------------------------------------------------------------------------------------------
 
 // The whole device: nobody knows all streams of the work. A wait of that kind would break a capture.
 static gcap_status_t wait_for_device(int device_id) {
@@ -108,7 +108,7 @@ static gcap_status_t put_back(const gcap_bisection_t* b) {
   return gcap_synchronize_stream(subject->stream);
 }
 
-// --- A look at a place ------------------------------------------------------------------------------------------------
+// --- A look at a place ----------------------------------------------------------------------------------------------
 
 // The places are those behind the steps, and the end.
 static size_t num_places(const gcap_bisection_t* b) { return b->steps.eager.count + 1; }
@@ -151,7 +151,7 @@ static gcap_status_t look(gcap_bisection_t* b, size_t place, gcap_verify_differe
                      b->steps.eager.count, pass.num_steps);
 }
 
-// --- Which step writes what -------------------------------------------------------------------------------------------
+// --- Which step writes what -----------------------------------------------------------------------------------------
 
 static gcap_status_t hash_buffer(const gcap_bisect_subject_t* subject, const gcap_verify_block_t* block,
                                  unsigned char* chunk, uint64_t* out_hash) {
@@ -202,7 +202,7 @@ gcap_status_t gcap_bisect_note_writes(gcap_bisection_t* b) {
   return issue(&pass);
 }
 
-// --- What is looked at ------------------------------------------------------------------------------------------------
+// --- What is looked at ----------------------------------------------------------------------------------------------
 
 // Reads the steps and the arguments of the graph, if it is still the one that was verified.
 static gcap_status_t read_graph(gcap_bisection_t* b) {
@@ -280,7 +280,7 @@ static gcap_status_t list_steps(gcap_bisection_t* b) {
   return gcap_bisect_match(&steps->captured, &steps->fresh, &steps->in_fresh);
 }
 
-// --- The search -------------------------------------------------------------------------------------------------------
+// --- The search -----------------------------------------------------------------------------------------------------
 
 static void note_difference(gcap_bisection_t* b, size_t step, const gcap_verify_difference_t* difference) {
   gcap_graph_verify_report_t* report = b->report;
@@ -375,7 +375,7 @@ static gcap_status_t search(gcap_bisection_t* b, found_t* found, gcap_bisect_cau
   return cause->fault != GCAP_GRAPH_FAULT_UNKNOWN ? NULL : explain(b, found, cause);
 }
 
-// --- In words ---------------------------------------------------------------------------------------------------------
+// --- In words -------------------------------------------------------------------------------------------------------
 
 static void describe(gcap_bisection_t* b, const found_t* found, const gcap_bisect_cause_t* cause, gcap_text_t* text) {
   const gcap_graph_verify_report_t* report = b->report;
