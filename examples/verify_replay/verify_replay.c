@@ -3,9 +3,9 @@
 // A captured graph repeats the arguments of its capture. A step that adds `weight` times an input to a sum is captured;
 // then the weight changes, and then the input is another block. Each replay would be wrong, and nothing would say so.
 // Here each replay is compared with its work: gcap keeps what the replay left, puts back what was there, issues the
-// work eagerly, and compares. The run fails, names the buffer, and leaves what the work computed; and gcap looks for the
-// first call behind which the two differ, and for what is wrong with its node. Last, input and weight are named to gcap,
-// and each replay has its own. The program prints:
+// work eagerly, and compares. The run fails, names the buffer, and leaves what the work computed; and gcap looks for
+// the first call behind which the two differ, and for what is wrong with its node. Last, input and weight are named to
+// gcap, and each replay has its own. The program prints:
 //
 //     weight 0.5, input 1: an eager run, the sum is 0.5
 //     weight 0.5, input 1: a capture, the sum is 1

@@ -30,7 +30,7 @@
 #define WAIT_NS 1000000
 #define HASH_CHUNK_BYTES ((size_t)1 << 16)
 
-// --- The work ---------------------------------------------------------------------------------------------------------
+// --- The work -------------------------------------------------------------------------------------------------------
 
 // The whole device: nobody knows all streams of the work. A wait of that kind would break a capture.
 static gcap_status_t wait_for_device(int device_id) {
@@ -95,9 +95,11 @@ static gcap_status_t issue(pass_t* pass) {
   return gcap_status_join(status, pass->status);
 }
 
-// Puts back what there was before the replay.
-static gcap_status_t put_back(const gcap_bisect_subject_t* subject) {
+// Puts back what there was before the replay. Work outside of a capture ran in that too, on a stream that nobody knows.
+static gcap_status_t put_back(const gcap_bisection_t* b) {
+  const gcap_bisect_subject_t* subject = &b->subject;
   const gcap_graph_verify_t* verify = subject->run->verified->verify;
+  GCAP_RETURN_IF_ERROR(wait_for_device(b->device_id));
   GCAP_RETURN_IF_ERROR(gcap_verify_state_restore(subject->state, subject->before, subject->stream));
   if (verify->restore != NULL) {
     GCAP_RETURN_IF_ERROR(verify->restore(verify->user, subject->stream));
@@ -106,7 +108,7 @@ static gcap_status_t put_back(const gcap_bisect_subject_t* subject) {
   return gcap_synchronize_stream(subject->stream);
 }
 
-// --- A look at a place ------------------------------------------------------------------------------------------------
+// --- A look at a place ----------------------------------------------------------------------------------------------
 
 // The places are those behind the steps, and the end.
 static size_t num_places(const gcap_bisection_t* b) { return b->steps.eager.count + 1; }
@@ -134,12 +136,12 @@ static gcap_status_t look(gcap_bisection_t* b, size_t place, gcap_verify_differe
   const gcap_bisect_subject_t* subject = &b->subject;
   gcap_graph_prefix_t how;
   ++b->report->replays;
-  GCAP_RETURN_IF_ERROR(put_back(subject));
+  GCAP_RETURN_IF_ERROR(put_back(b));
   GCAP_RETURN_IF_ERROR(
       gcap_graph_launch_prefix(subject->run->manager, subject->run->verified, beginning_at(b, place), &how));
   GCAP_RETURN_IF_ERROR(gcap_synchronize_stream(subject->stream));
   GCAP_RETURN_IF_ERROR(gcap_verify_state_save(subject->state, subject->spare, subject->stream));
-  GCAP_RETURN_IF_ERROR(put_back(subject));
+  GCAP_RETURN_IF_ERROR(put_back(b));
   pass_t pass = {.b = b, .at_step = compare_at_place, .place = place};
   GCAP_RETURN_IF_ERROR(issue(&pass));
   if (!pass.is_compared && place == b->steps.eager.count) GCAP_RETURN_IF_ERROR(compare(&pass));
@@ -149,7 +151,7 @@ static gcap_status_t look(gcap_bisection_t* b, size_t place, gcap_verify_differe
                      b->steps.eager.count, pass.num_steps);
 }
 
-// --- Which step writes what -------------------------------------------------------------------------------------------
+// --- Which step writes what -----------------------------------------------------------------------------------------
 
 static gcap_status_t hash_buffer(const gcap_bisect_subject_t* subject, const gcap_verify_block_t* block,
                                  unsigned char* chunk, uint64_t* out_hash) {
@@ -193,14 +195,14 @@ gcap_status_t gcap_bisect_note_writes(gcap_bisection_t* b) {
   if (pass.hashes == NULL || pass.chunk == NULL || b->writes == NULL) {
     return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory to note what %zu steps write", b->steps.eager.count);
   }
-  GCAP_RETURN_IF_ERROR(put_back(&b->subject));
+  GCAP_RETURN_IF_ERROR(put_back(b));
   for (size_t i = 0; i < buffers; ++i) {
     GCAP_RETURN_IF_ERROR(hash_buffer(&b->subject, &b->subject.blocks[i], pass.chunk, &pass.hashes[i]));
   }
   return issue(&pass);
 }
 
-// --- What is looked at ------------------------------------------------------------------------------------------------
+// --- What is looked at ----------------------------------------------------------------------------------------------
 
 // Reads the steps and the arguments of the graph, if it is still the one that was verified.
 static gcap_status_t read_graph(gcap_bisection_t* b) {
@@ -263,14 +265,14 @@ static gcap_status_t capture_afresh(gcap_bisection_t* b) {
   GCAP_AT_SCOPE_END(free_recording) struct gcap_graph_recording recording = {.keeps_steps = true};
   recording.stated.holes.refused = gcap_graph_refused_retain(b->refused);
   recording.stated.taps.rehearsed = subject->taps;  // the same memory, or each tap would seem to have moved
-  GCAP_RETURN_IF_ERROR(put_back(subject));
+  GCAP_RETURN_IF_ERROR(put_back(b));
   gcap_status_t status = subject->run->record(subject->run->self, addresses, &recording);
   if (status == NULL) status = read_recording(b, &recording);
   return gcap_status_join(status, gcap_graph_recording_free(&recording));
 }
 
 static gcap_status_t list_steps(gcap_bisection_t* b) {
-  GCAP_RETURN_IF_ERROR(put_back(&b->subject));
+  GCAP_RETURN_IF_ERROR(put_back(b));
   pass_t pass = {.b = b};
   GCAP_RETURN_IF_ERROR(issue(&pass));
   gcap_bisect_steps_t* steps = &b->steps;
@@ -278,7 +280,7 @@ static gcap_status_t list_steps(gcap_bisection_t* b) {
   return gcap_bisect_match(&steps->captured, &steps->fresh, &steps->in_fresh);
 }
 
-// --- The search -------------------------------------------------------------------------------------------------------
+// --- The search -----------------------------------------------------------------------------------------------------
 
 static void note_difference(gcap_bisection_t* b, size_t step, const gcap_verify_difference_t* difference) {
   gcap_graph_verify_report_t* report = b->report;
@@ -373,7 +375,7 @@ static gcap_status_t search(gcap_bisection_t* b, found_t* found, gcap_bisect_cau
   return cause->fault != GCAP_GRAPH_FAULT_UNKNOWN ? NULL : explain(b, found, cause);
 }
 
-// --- In words ---------------------------------------------------------------------------------------------------------
+// --- In words -------------------------------------------------------------------------------------------------------
 
 static void describe(gcap_bisection_t* b, const found_t* found, const gcap_bisect_cause_t* cause, gcap_text_t* text) {
   const gcap_graph_verify_report_t* report = b->report;
@@ -407,9 +409,21 @@ static void end(gcap_bisection_t* b) {
   free(b->writes);
 }
 
+// Puts back what the work left. Where the device cannot be waited for, because others capture, its streams are.
+static gcap_status_t put_back_work(const gcap_bisection_t* b) {
+  const gcap_bisect_subject_t* subject = &b->subject;
+  gcap_status_t status = wait_for_device(b->device_id);
+  if (gcap_status_code(status) == GCAP_UNAVAILABLE) {
+    gcap_status_free(status);
+    status = gcap_synchronize_stream(subject->stream);
+  }
+  status = gcap_status_join(status, gcap_verify_state_restore(subject->state, subject->work, subject->stream));
+  return gcap_status_join(status, gcap_synchronize_stream(subject->stream));
+}
+
 gcap_status_t gcap_bisect(const gcap_bisect_subject_t* subject, gcap_graph_verify_report_t* report,
                           gcap_capture_step_t* out_step, gcap_text_t* text) {
-  GCAP_AT_SCOPE_END(end) gcap_bisection_t b = {.subject = *subject, .report = report};
+  GCAP_AT_SCOPE_END(end) gcap_bisection_t b = {.subject = *subject, .device_id = -1, .report = report};
   found_t found = {.place = GCAP_BISECT_NONE};
   gcap_bisect_cause_t cause = {.step = GCAP_BISECT_NONE, .node = SIZE_MAX, .earlier = SIZE_MAX};
   GCAP_RETURN_IF_ERROR(gcap_verify_state_save(subject->state, subject->work, subject->stream));
@@ -422,6 +436,5 @@ gcap_status_t gcap_bisect(const gcap_bisect_subject_t* subject, gcap_graph_verif
     gcap_status_free(status);
   }
   if (report->step < b.steps.eager.count) *out_step = b.steps.eager.items[report->step];
-  GCAP_RETURN_IF_ERROR(gcap_verify_state_restore(subject->state, subject->work, subject->stream));
-  return gcap_synchronize_stream(subject->stream);
+  return put_back_work(&b);
 }

@@ -16,7 +16,7 @@
 #include "lib/graph/manager.h"
 #include "lib/internal/unwind.h"
 
-// --- Nodes of steps ---------------------------------------------------------------------------------------------------
+// --- Nodes of steps -------------------------------------------------------------------------------------------------
 
 // Nodes of contents, those of child graphs too.
 typedef struct node_range {
@@ -55,7 +55,7 @@ static size_t eager_of(const gcap_bisection_t* b, size_t captured) {
   return GCAP_BISECT_NONE;
 }
 
-// --- In words ---------------------------------------------------------------------------------------------------------
+// --- In words -------------------------------------------------------------------------------------------------------
 
 static void write_node(const gcap_bisection_t* b, size_t node, gcap_text_t* text) {
   char name[256];
@@ -74,7 +74,7 @@ static void write_call(const gcap_capture_step_t* step, gcap_text_t* text) {
   if (step->file[0] != '\0') gcap_text_add(text, " at %s:%d", step->file, step->line);
 }
 
-// --- Calls ------------------------------------------------------------------------------------------------------------
+// --- Calls ----------------------------------------------------------------------------------------------------------
 
 static void blame_dropped_call(const gcap_bisection_t* b, size_t step, gcap_bisect_cause_t* cause) {
   gcap_text_t text;
@@ -128,7 +128,7 @@ static gcap_status_t check_is_outside(gcap_bisection_t* b, size_t step, gcap_bis
   return NULL;
 }
 
-// --- Arguments --------------------------------------------------------------------------------------------------------
+// --- Arguments ------------------------------------------------------------------------------------------------------
 
 // What a node of the graph is in the fresh capture; GCAP_BISECT_NONE: there is none that could be compared.
 static size_t fresh_node_of(const gcap_bisection_t* b, size_t captured, size_t node) {
@@ -195,7 +195,7 @@ static void audit_nodes(const gcap_bisection_t* b, node_range_t range, gcap_bise
       gcap_graph_manager_audit(b->subject.run->manager, b->subject.id, take_finding, &audited, /*out_findings=*/NULL));
 }
 
-// --- Memory -----------------------------------------------------------------------------------------------------------
+// --- Memory ---------------------------------------------------------------------------------------------------------
 
 // Whether the step of the node changes the buffer; of a step that the work does not make now nobody knows.
 static bool node_writes(void* user, size_t node, size_t index) {
@@ -273,7 +273,7 @@ static bool has_branches(const gcap_contents_t* contents) {
   return false;
 }
 
-// --- What is asked ----------------------------------------------------------------------------------------------------
+// --- What is asked --------------------------------------------------------------------------------------------------
 
 static void begin_cause(size_t step, gcap_bisect_cause_t* cause) {
   *cause = (gcap_bisect_cause_t){.step = step, .node = SIZE_MAX, .earlier = SIZE_MAX};

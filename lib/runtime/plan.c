@@ -108,7 +108,7 @@ gcap_status_t gcap_runtime_rehearse(gcap_runtime_t* runtime, const int* graph_id
   return NULL;
 }
 
-// --- One more capture -------------------------------------------------------------------------------------------------
+// --- One more capture ------------------------------------------------------------------------------------------------
 
 // A work that is recorded.
 typedef struct recorded {
