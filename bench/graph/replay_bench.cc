@@ -111,7 +111,7 @@ gcap_ep_t* CreateReluEp(int* nodes) {
   ops.self = nodes;
   ops.supports = [](void*, const gcap_model_t*, const gcap_node_t*) { return true; };
   ops.create_kernel = [](void* nodes, const gcap_model_t*, const gcap_node_t*, gcap_kernel_t* out) -> gcap_status_t {
-    *out = {nodes, ComputeRelus, nullptr};
+    *out = {nodes, ComputeRelus, nullptr, /*not_capturable=*/false};
     return nullptr;
   };
   Check(gcap_runtime_create(&options, &ops.runtime));
@@ -143,7 +143,7 @@ class SessionGraph {
     CheckCuda(cudaDeviceSynchronize());  // a fill holds neither the host nor the session's stream
     gcap_run_options_init(&options_);
     const gcap_warm_up_run_t run = {&options_, nullptr, &out_};
-    Check(gcap_session_warm_up(session_, &run, 1));
+    Check(gcap_session_warm_up(session_, &run, 1, nullptr, nullptr));
     options_.synchronize = false;
     gcap_run_resources_t resources;
     Check(gcap_runtime_get_resources(gcap_ep_runtime(ep_), &resources));

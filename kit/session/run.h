@@ -18,11 +18,13 @@ gcap_status_t gcap_session_run_once(const gcap_session_parts_t* parts, const gca
                                     const gcap_run_t* asked, gcap_run_moving_t* moving, const gcap_tensor_t* inputs,
                                     const gcap_tensor_t* outputs) GCAP_NODISCARD;
 
-// As gcap_session_run. In a turn of the EPs; the options are of this version.
+// As gcap_session_run. In a turn of the EPs; options and result are of this version. A runtime of a table may leave the
+// result as it is.
 gcap_status_t gcap_session_run_in_turn(gcap_session_t* session, const gcap_run_options_t* options,
-                                       const gcap_tensor_t* inputs, const gcap_tensor_t* outputs) GCAP_NODISCARD;
+                                       const gcap_tensor_t* inputs, const gcap_tensor_t* outputs,
+                                       gcap_run_result_t* result) GCAP_NODISCARD;
 
-// The same; a graph that the run is captured into gets a part of each hold.
+// The same without a result; a graph that the run is captured into gets a part of each hold.
 gcap_status_t gcap_session_run_held_in_turn(gcap_session_t* session, const gcap_run_options_t* options,
                                             const gcap_tensor_t* inputs, const gcap_tensor_t* outputs,
                                             gcap_run_holds_t held) GCAP_NODISCARD;

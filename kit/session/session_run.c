@@ -120,7 +120,6 @@ typedef struct steps {
 } steps_t;
 
 static gcap_status_t issue_step(void* self, int id, gcap_run_result_t* result, gcap_graph_run_kind_t* out_kind) {
-  (void)result;  // a session's caller asks gcap_runtime_explain
   const steps_t* steps = self;
   call_t c = *steps->call;
   if (id != c.run.id) {  // eagerly, after a failed capture or beside a replay
@@ -129,6 +128,7 @@ static gcap_status_t issue_step(void* self, int id, gcap_run_result_t* result, g
     c.run.synchronize = steps->call->run.synchronize || steps->is_verified;
     c.moving = NULL;
   }
+  if (steps->call->run.result != NULL) c.run.result = result;
   if (id != GCAP_GRAPH_ID_NONE) atomic_store_explicit(&c.session->has_run, true, memory_order_relaxed);
   gcap_status_t status = run_in_order(&c, steps->use);
   *out_kind = c.moving != NULL ? c.moving->kind : GCAP_GRAPH_RUN_EAGER;
@@ -220,8 +220,12 @@ static __attribute__((noinline)) gcap_status_t run_by_steps(const call_t* c, con
   GCAP_AT_SCOPE_END(gcap_verified_run_deinit) gcap_verified_run_t verified;
   verified.heap = NULL;
   if (verifies(c)) GCAP_RETURN_IF_ERROR(verify(c, use, &verified, &steps));
-  gcap_run_result_t result = {.struct_size = sizeof(result)};
-  return gcap_run_by_steps(&steps, &result);
+  gcap_run_result_t result;
+  gcap_run_result_init(&result);
+  result.id = c->run.id;
+  gcap_status_t status = gcap_run_by_steps(&steps, &result);
+  gcap_run_give_result(&c->run, &result);
+  return status;
 }
 
 // Replays if there is a graph, else runs. The replay comes before the engine: it is the way that costs.
@@ -249,7 +253,7 @@ static gcap_status_t run_until_captured(const call_t* c, const gcap_shapes_use_t
   gcap_run_t run = c->run;
   run.work = issue_once;
   run.user = &self;
-  return gcap_runtime_warm_up_whole(c->session->parts.main_runtime, &run, 1);
+  return gcap_runtime_warm_up_whole(c->session->parts.main_runtime, &run, 1, /*on_run=*/NULL, /*user=*/NULL);
 }
 
 static gcap_status_t run_as_asked(const call_t* c, const gcap_shapes_use_t* use) {
@@ -437,8 +441,12 @@ gcap_status_t gcap_session_rehearse_in_turn(gcap_session_t* session, const gcap_
 }
 
 gcap_status_t gcap_session_run_in_turn(gcap_session_t* session, const gcap_run_options_t* options,
-                                       const gcap_tensor_t* inputs, const gcap_tensor_t* outputs) {
-  return gcap_session_run_held_in_turn(session, options, inputs, outputs, (gcap_run_holds_t){0});
+                                       const gcap_tensor_t* inputs, const gcap_tensor_t* outputs,
+                                       gcap_run_result_t* result) {
+  call_t c;
+  init_call(&c, session, options, inputs, outputs);
+  c.run.result = result;
+  return run_in_turn(&c, (gcap_run_holds_t){0});
 }
 
 // A run in the turns of the EPs, which end also when a kernel's compute does not return.

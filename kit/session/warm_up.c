@@ -30,6 +30,7 @@ typedef struct item {
   const gcap_tensor_t *inputs, *outputs;
   size_t bytes;  // of the memory between its nodes
   size_t index;
+  gcap_run_result_t result;  // of its latest run
 } item_t;
 
 // What runs did for the first time.
@@ -43,6 +44,8 @@ typedef struct warm_up {
   gcap_run_t* runs;  // of the items, once these are in order
   size_t num_items;
   uint64_t num_runs;
+  gcap_warm_up_fn on_run;
+  void* user;
   first_uses_t in_eager_runs, in_captures;
 } warm_up_t;
 
@@ -83,15 +86,32 @@ static int compare_items(const void* a, const void* b) {
 
 // --- The runs -------------------------------------------------------------------------------------------------------
 
+// What a runtime of a table does not say.
+static void complete(gcap_run_result_t* result, bool is_captured, gcap_status_t status) {
+  if (status != NULL || result->outcome != GCAP_RUN_NOT_DONE) return;
+  result->outcome = is_captured ? GCAP_RUN_CAPTURED : GCAP_RUN_EAGER;
+  result->was_issued = true;
+}
+
+// The runs are in another order than the caller's.
+static void tell_caller(void* self, size_t index, size_t total, const gcap_run_result_t* result) {
+  (void)result;
+  const warm_up_t* w = self;
+  w->on_run(w->user, w->items[index].index, total, &w->items[index].result);
+}
+
 static gcap_status_t run_item(void* user, const gcap_run_resources_t* resources) {
   (void)resources;
-  const item_t* item = user;
+  item_t* item = user;
   warm_up_t* w = item->of;
   first_uses_t before;
   memcpy(before.counts, gcap_thread_initializations, sizeof(before.counts));
-  gcap_status_t status = gcap_session_run_in_turn(w->session, &item->options, item->inputs, item->outputs);
+  gcap_run_result_init(&item->result);
+  gcap_status_t status =
+      gcap_session_run_in_turn(w->session, &item->options, item->inputs, item->outputs, &item->result);
   ++w->num_runs;
   const bool is_captured = gcap_runtime_is_captured(w->session->parts.main_runtime, item->options.graph_id);
+  complete(&item->result, is_captured, status);
   first_uses_t* uses = is_captured ? &w->in_captures : &w->in_eager_runs;
   for (int i = 0; i < GCAP_NUM_INITIALIZATIONS; ++i) {
     uses->counts[i] += gcap_thread_initializations[i] - before.counts[i];
@@ -143,7 +163,8 @@ static gcap_status_t run_all(warm_up_t* w) {
   GCAP_AT_SCOPE_END(gcap_session_leave_turns)
   const gcap_session_parts_t* turns = gcap_session_enter_turns(&w->session->parts);
   GCAP_RETURN_IF_ERROR(put_in_order(w));
-  gcap_status_t status = gcap_runtime_warm_up_whole(turns->main_runtime, w->runs, w->num_items);
+  gcap_status_t status =
+      gcap_runtime_warm_up_whole(turns->main_runtime, w->runs, w->num_items, w->on_run != NULL ? tell_caller : NULL, w);
   if (status == NULL) report(w);
   return status;
 }
@@ -163,11 +184,13 @@ static gcap_status_t read_items(warm_up_t* w, const gcap_warm_up_run_t* runs) {
   return NULL;
 }
 
-gcap_status_t gcap_session_warm_up(gcap_session_t* session, const gcap_warm_up_run_t* runs, size_t num_runs) {
+gcap_status_t gcap_session_warm_up(gcap_session_t* session, const gcap_warm_up_run_t* runs, size_t num_runs,
+                                   gcap_warm_up_fn on_run, void* user) {
   GCAP_RETURN_IF_NULL(session);
   if (num_runs > 0) GCAP_RETURN_IF_NULL(runs);
   GCAP_RETURN_IF_ERROR(gcap_check_not_forked(__func__));
-  GCAP_AT_SCOPE_END(free_items) warm_up_t w = {.session = session, .num_items = num_runs};
+  GCAP_AT_SCOPE_END(free_items)
+  warm_up_t w = {.session = session, .num_items = num_runs, .on_run = on_run, .user = user};
   GCAP_RETURN_IF_ERROR(read_items(&w, runs));
   return num_runs > 0 ? run_all(&w) : NULL;
 }

@@ -12,9 +12,9 @@
 bool gcap_runtime_has_graph(gcap_runtime_t* runtime, const gcap_run_t* run);
 
 // As gcap_runtime_warm_up of a runtime that captures, in the caller's turn. The work of a run is a whole run, and gets
-// no resources.
-gcap_status_t gcap_runtime_warm_up_whole(gcap_runtime_t* runtime, const gcap_run_t* runs,
-                                         size_t num_runs) GCAP_NODISCARD;
+// no resources; what became of it, the work knows, and not the result that `on_run` gets.
+gcap_status_t gcap_runtime_warm_up_whole(gcap_runtime_t* runtime, const gcap_run_t* runs, size_t num_runs,
+                                         gcap_warm_up_fn on_run, void* user) GCAP_NODISCARD;
 
 // As gcap_runtime_plan, in the caller's turn; `plan` is of this version. `work` is called with the id of each run that
 // is rehearsed and its place in `graph_ids`.

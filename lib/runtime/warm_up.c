@@ -46,8 +46,9 @@ static gcap_status_t warm_up_by(gcap_runtime_t* runtime, run_fn run, const gcap_
   return gcap_warm_up_by_steps(&steps, runs, num_runs, on_run, user);
 }
 
-gcap_status_t gcap_runtime_warm_up_whole(gcap_runtime_t* runtime, const gcap_run_t* runs, size_t num_runs) {
-  return warm_up_by(runtime, whole_run_step, runs, num_runs, /*on_run=*/NULL, /*user=*/NULL);
+gcap_status_t gcap_runtime_warm_up_whole(gcap_runtime_t* runtime, const gcap_run_t* runs, size_t num_runs,
+                                         gcap_warm_up_fn on_run, void* user) {
+  return warm_up_by(runtime, whole_run_step, runs, num_runs, on_run, user);
 }
 
 static gcap_status_t check_captures(gcap_runtime_t* runtime) {

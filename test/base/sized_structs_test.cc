@@ -378,7 +378,7 @@ void SizedStructs::AddRun(std::vector<Reader>* all) {
   r.read = [this](void* given) {
     const gcap_tensor_t input = Tensor(x_.get(), {2, 3}), output = Tensor(y_.get(), {2, 3});
     const gcap_warm_up_run_t run = {As<T>(given), &input, &output};
-    return Outcome(gcap_session_warm_up(rig_.session, &run, 1));
+    return Outcome(gcap_session_warm_up(rig_.session, &run, 1, nullptr, nullptr));
   };
   all->push_back(r);
 }

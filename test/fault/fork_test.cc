@@ -178,7 +178,7 @@ const Call kCalls[] = {
     REFUSED(gcap_session_run_bound(w->rig.session, nullptr, w->binding)),
     REFUSED(gcap_session_create(&w->no_model, nullptr, 0, nullptr, kOut)),
     REFUSED(gcap_session_release_captured_graph(w->rig.session, 0)),
-    REFUSED(gcap_session_warm_up(w->rig.session, nullptr, 0)),
+    REFUSED(gcap_session_warm_up(w->rig.session, nullptr, 0, nullptr, nullptr)),
     REFUSED(gcap_session_plan(w->rig.session, nullptr, 0, &w->plan)),
     REFUSED(gcap_session_destroy(w->rig.session)),
     REFUSED(gcap_ep_destroy(w->rig.ep->get())),

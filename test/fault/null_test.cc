@@ -199,7 +199,7 @@ std::vector<Row> KitRows() {
       ROW(gcap_session_create, &kModel, &o.ep, 1, nullptr, kOut).With({"options"}, GCAP_INVALID_ARGUMENT),
       ROW(gcap_session_destroy, nullptr).Fine({"session"}),
       ROW(gcap_session_run, o.session, nullptr, &o.input, &o.output).Fine({"options"}),
-      ROW(gcap_session_warm_up, o.session, &o.warm_up, 1),
+      ROW(gcap_session_warm_up, o.session, &o.warm_up, 1, nullptr, nullptr).Fine({"on_run", "user"}),
       ROW(gcap_session_plan, o.session, &o.warm_up, 1, &o.plan),
       ROW(gcap_session_release_captured_graph, o.session, 0),
       ROW(gcap_io_binding_create, o.session, kOut),

@@ -162,7 +162,7 @@ static void run_session(fuzz_runtime_t* slot, bool warm_up) {
   if (fuzz_draw(16) == 0) input.shape[0] = 3;
   if (fuzz_draw(16) == 0) output.data = NULL;
   const gcap_warm_up_run_t run = {&options, &input, &output};
-  fuzz_ok(warm_up ? gcap_session_warm_up(slot->session, &run, 1)
+  fuzz_ok(warm_up ? gcap_session_warm_up(slot->session, &run, 1, NULL, NULL)
                   : gcap_session_run(slot->session, fuzz_draw(8) ? &options : NULL, &input, &output));
 }
 

@@ -86,7 +86,7 @@ TEST_F(SessionBindings, AWarmUpOfAnIdThatHasAGraphForEachWayIsDone) {
   gcap_run_options_t options = RunOptions(0, true);
   options.bindings = GCAP_BINDINGS_RELOCATE;
   const gcap_warm_up_run_t run = {&options, &input, &output};
-  GCAP_EXPECT_OK(gcap_session_warm_up(rig.session, &run, 1));
+  GCAP_EXPECT_OK(gcap_session_warm_up(rig.session, &run, 1, nullptr, nullptr));
   EXPECT_EQ(rig.ep->Info(0).replays, replays);
 }
 

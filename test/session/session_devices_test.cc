@@ -229,8 +229,8 @@ TEST_F(SessionDevices, HolesAreOnTheDeviceOfTheirEp) {
     x = std::make_unique<DeviceFloats>(Floats(6));
     y = std::make_unique<DeviceFloats>(Floats(6));
   }
-  for (int run = 0; run < 6; ++run) {
-    const bool throws = run != 1;
+  for (int run = 0; run < 8; ++run) {
+    const bool throws = run % 4 >= 2 || run == 0;
     rig.host.leave = throws ? [] { throw Thrown(); } : static_cast<void (*)()>(nullptr);
     if (throws) {
       EXPECT_THROW(gcap_status_free(rig.Run(x->get(), y->get())), Thrown);
@@ -242,6 +242,8 @@ TEST_F(SessionDevices, HolesAreOnTheDeviceOfTheirEp) {
     EXPECT_EQ(current, 0) << "run " << run;
     EXPECT_FALSE(gcap_thread_is_capturing());
   }
+  EXPECT_EQ(rig.device->Info(0).captures, 1u);
+  EXPECT_GE(rig.device->Info(0).replays, 5u) << "of which some threw";
   rig.host.leave = nullptr;
   const OnDevice second(1);
   for (int run = 0; run < 3; ++run) rig.ExpectRightRun(x.get(), y.get(), static_cast<float>(run));

@@ -107,6 +107,44 @@ TEST_F(SessionGraph, EachIdHasItsGraphAndItsAddresses) {
   }
 }
 
+using Results = std::vector<gcap_run_result_t>;
+void Collect(void* results, size_t, size_t, const gcap_run_result_t* result) {
+  static_cast<Results*>(results)->push_back(*result);
+}
+
+// A capture that fails is followed by an eager run, which the result names; and so does one whose runtime is a table,
+// which says nothing of its runs.
+TEST_F(SessionGraph, WarmUpTellsWhatBecameOfEachRun) {
+  for (const bool of_table : {false, true}) {
+    ChainRig rig;
+    gcap::testing::TestEpConfig config;
+    config.counts_runs = of_table;
+    GCAP_ASSERT_OK(rig.Create(GraphOptions(1), config));
+    DeviceFloats x(Floats(6)), y(Floats(6));
+    const gcap_tensor_t input = Tensor(x.get(), {2, 3}), output = Tensor(y.get(), {2, 3});
+    const gcap_run_options_t options = RunOptions(0, true);
+    const gcap_warm_up_run_t run = {&options, &input, &output};
+    Results results;
+    GCAP_ASSERT_OK(gcap_session_warm_up(rig.session, &run, 1, Collect, &results));
+    ASSERT_EQ(results.size(), 2u);
+    EXPECT_EQ(results[0].outcome, GCAP_RUN_EAGER);
+    EXPECT_EQ(results[1].outcome, GCAP_RUN_CAPTURED);
+    results.clear();
+    GCAP_EXPECT_OK(gcap_session_release_captured_graph(rig.session, 0));
+    rig.middle.misbehave = When::kInCapture;
+    gcap_status_free(gcap_session_warm_up(rig.session, &run, 1, Collect, &results));
+    ASSERT_GE(results.size(), 2u);
+    EXPECT_EQ(results[1].outcome, GCAP_RUN_EAGER);
+    EXPECT_EQ(results[1].why_eager, GCAP_EAGER_CAPTURE_FAILED);
+    EXPECT_EQ(results[1].id, 0);
+    results.clear();
+    rig.middle.misbehave = When::kAlways;
+    GCAP_EXPECT_FAILS(gcap_session_warm_up(rig.session, &run, 1, Collect, &results), GCAP_UNAVAILABLE, "told to fail");
+    ASSERT_EQ(results.size(), 1u);
+    EXPECT_EQ(results[0].outcome, GCAP_RUN_NOT_DONE);
+  }
+}
+
 // After one eager run of each id, before any is captured.
 TEST_F(SessionGraph, PlanIsWhatTheGraphsHoldThen) {
   for (const bool shared : {false, true}) {
@@ -132,7 +170,7 @@ TEST_F(SessionGraph, PlanIsWhatTheGraphsHoldThen) {
     EXPECT_EQ(plan.graphs, 3u);
     EXPECT_EQ(plan.nodes, 27u);
     for (int id = 0; id < 3; ++id) EXPECT_FALSE(gcap_runtime_is_captured(rig.ep->runtime(), id));
-    GCAP_ASSERT_OK(gcap_session_warm_up(rig.session, runs.data(), runs.size()));
+    GCAP_ASSERT_OK(gcap_session_warm_up(rig.session, runs.data(), runs.size(), nullptr, nullptr));
     size_t bytes = 0, exec_bytes = 0;
     for (int id = 0; id < 3; ++id) {
       const gcap_graph_info_t info = rig.ep->Info(id);
@@ -177,7 +215,7 @@ TEST_F(SessionGraph, RunOptionsOfNoKnownSizeAreRefusedByAPlanAndAWarmUp) {
   gcap_graph_plan_t plan;
   gcap_graph_plan_init(&plan);
   GCAP_EXPECT_FAILS(gcap_session_plan(rig.session, &run, 1, &plan), GCAP_INVALID_ARGUMENT, "struct_size");
-  GCAP_EXPECT_FAILS(gcap_session_warm_up(rig.session, &run, 1), GCAP_INVALID_ARGUMENT, "struct_size");
+  GCAP_EXPECT_FAILS(gcap_session_warm_up(rig.session, &run, 1, nullptr, nullptr), GCAP_INVALID_ARGUMENT, "struct_size");
 }
 
 TEST_F(SessionGraph, PlanOfWhatIsNeverCapturedIsRefused) {
@@ -349,7 +387,7 @@ TEST_F(SessionGraph, WarmUpNamesAnEpThatNeverReportsAGraph) {
   DeviceFloats in(Floats(6)), out(Floats(6));
   const gcap_tensor_t input = Tensor(in.get(), {6}), output = Tensor(out.get(), {6});
   const gcap_warm_up_run_t run = {nullptr, &input, &output};
-  const Outcome outcome(gcap_session_warm_up(session, &run, 1));
+  const Outcome outcome(gcap_session_warm_up(session, &run, 1, nullptr, nullptr));
   EXPECT_STREQ(gcap_code_name(outcome.code), "UNAVAILABLE");
   EXPECT_TRUE(
       outcome.Names("graph id 0 has no graph after its warm-up: the runtime's table reports no failed capture: either "

@@ -234,7 +234,8 @@ TEST_F(SessionHoles, NewShapesWhoseKernelIsNotCapturableAreRefusedOrEager) {
     const gcap_tensor_t input = Tensor(in.get(), {6}), output = Tensor(out.get(), {6});
     gcap_run_options_t options = RunOptions(0, true);
     const gcap_warm_up_run_t run = {&options, &input, &output};
-    GCAP_EXPECT_FAILS(gcap_session_warm_up(rig.session, &run, 1), GCAP_FAILED_PRECONDITION, "there will be no graph");
+    GCAP_EXPECT_FAILS(gcap_session_warm_up(rig.session, &run, 1, nullptr, nullptr), GCAP_FAILED_PRECONDITION,
+                      "there will be no graph");
     options.capture_only = true;
     GCAP_EXPECT_FAILS(rig.Run(in.get(), out.get(), options), GCAP_FAILED_PRECONDITION, "there will be no graph");
     options.capture_only = false;
@@ -546,7 +547,7 @@ TEST_F(SessionHoles, WarmUpPlanAndCaptureOnly) {
   gcap_graph_plan_init(&plan);
   GCAP_ASSERT_OK(gcap_session_plan(rig.session, &warm_up, 1, &plan));
   EXPECT_EQ(rig.host.computes, 1) << "a plan calls no hole";
-  GCAP_ASSERT_OK(gcap_session_warm_up(rig.session, &warm_up, 1));
+  GCAP_ASSERT_OK(gcap_session_warm_up(rig.session, &warm_up, 1, nullptr, nullptr));
   const gcap_graph_info_t info = rig.device->Info(0);
   EXPECT_EQ(info.holes, 2u);
   EXPECT_EQ(plan.nodes, info.nodes);

@@ -211,17 +211,26 @@ TEST_F(SessionShapes, WarmUpOfManyIdsIsEagerFirstAndLargestFirst) {
   for (int id = 0; id < 3; ++id) runs.push_back({&options[id], &inputs[id], &outputs[id]});
   computed = "";
   ep_->on_compute = NoteCompute;
-  const Outcome outcome(gcap_session_warm_up(session_, runs.data(), runs.size()));
+  std::string told;
+  const auto tell = [](void* text, size_t index, size_t total, const gcap_run_result_t* result) {
+    EXPECT_EQ(total, 3u);
+    EXPECT_EQ(result->id, static_cast<int>(index));
+    EXPECT_TRUE(result->was_issued);
+    *static_cast<std::string*>(text) += std::to_string(index) + (result->outcome == GCAP_RUN_CAPTURED ? "c " : "e ");
+    EXPECT_EQ(result->why_eager, result->outcome == GCAP_RUN_EAGER ? GCAP_EAGER_WARMING : GCAP_EAGER_NOT);
+  };
+  const Outcome outcome(gcap_session_warm_up(session_, runs.data(), runs.size(), tell, &told));
   ep_->on_compute = nullptr;
   EXPECT_TRUE(outcome.ok()) << outcome.message;
   EXPECT_EQ(computed, "5e 3e 2e 5c 3c 2c ");
+  EXPECT_EQ(told, "1e 2e 0e 1c 2c 0c ") << "by the places of the caller's array";
   for (int id = 0; id < 3; ++id) {
     EXPECT_TRUE(gcap_runtime_is_captured(ep_->runtime(), id));
     ExpectRightRun(rows[id], id, x[id].get(), y[id].get(), 7);
   }
-  GCAP_EXPECT_OK(gcap_session_warm_up(session_, runs.data(), runs.size()));
+  GCAP_EXPECT_OK(gcap_session_warm_up(session_, runs.data(), runs.size(), nullptr, nullptr));
   EXPECT_EQ(bounce_.computes, 6) << "nothing is left to do";
-  GCAP_EXPECT_OK(gcap_session_warm_up(session_, nullptr, 0));
+  GCAP_EXPECT_OK(gcap_session_warm_up(session_, nullptr, 0, nullptr, nullptr));
 }
 
 TEST_F(SessionShapes, WarmUpCapturesBehindAllOthersWhatMayNotBeExecuted) {
@@ -240,7 +249,7 @@ TEST_F(SessionShapes, WarmUpCapturesBehindAllOthersWhatMayNotBeExecuted) {
   for (int id = 0; id < 3; ++id) runs.push_back({&options[id], &tensors[id], &outputs[id]});
   computed = "";
   ep_->on_compute = NoteCompute;
-  const Outcome outcome(gcap_session_warm_up(session_, runs.data(), runs.size()));
+  const Outcome outcome(gcap_session_warm_up(session_, runs.data(), runs.size(), nullptr, nullptr));
   ep_->on_compute = nullptr;
   EXPECT_TRUE(outcome.ok()) << outcome.message;
   EXPECT_EQ(computed, "5e 2e 5c 2c 3c ");
@@ -261,7 +270,7 @@ TEST_F(SessionShapes, WarmUpReportsFirstUses) {
     };
     if (late) ep_->on_compute = [](const char*, const gcap_kernel_context_t*) { gcap_graph_note_initialization(); };
     const LogCatcher all(late ? GCAP_LOG_WARNING : GCAP_LOG_INFO);
-    GCAP_EXPECT_OK(gcap_session_warm_up(session_, &run, 1));
+    GCAP_EXPECT_OK(gcap_session_warm_up(session_, &run, 1, nullptr, nullptr));
     ep_->on_compute = nullptr;
     const std::string computes = "3 other initializations";  // one of each node
     EXPECT_NE(all.text().find("1 graph ids are warm after 2 runs; first uses in eager runs: "), std::string::npos);
@@ -278,7 +287,7 @@ TEST_F(SessionShapes, WarmUpOfManyIdsNamesTheOneThatFails) {
   const gcap_tensor_t wrong = Tensor(y.get(), {1, 3});
   const gcap_run_options_t options[] = {RunOptions(1, true), RunOptions(2, true)};
   const gcap_warm_up_run_t runs[] = {{&options[0], &input, &output}, {&options[1], &input, &wrong}};
-  GCAP_EXPECT_FAILS(gcap_session_warm_up(session_, runs, 2), GCAP_INVALID_ARGUMENT,
+  GCAP_EXPECT_FAILS(gcap_session_warm_up(session_, runs, 2, nullptr, nullptr), GCAP_INVALID_ARGUMENT,
                     "the warm-up of graph id 2: output 'y': dimension 0 is 1");
 }
 
@@ -290,9 +299,9 @@ TEST_F(SessionShapes, WarmUpOfAnIdThatMeansOtherShapesIsRefused) {
     const gcap_tensor_t input = Tensor(x.get(), {rows, 3}), output = Tensor(y.get(), {rows, 3});
     const gcap_warm_up_run_t run = {&options, &input, &output};
     if (rows == 2) {
-      GCAP_EXPECT_OK(gcap_session_warm_up(session_, &run, 1));
+      GCAP_EXPECT_OK(gcap_session_warm_up(session_, &run, 1, nullptr, nullptr));
     } else {
-      GCAP_EXPECT_FAILS(gcap_session_warm_up(session_, &run, 1), GCAP_FAILED_PRECONDITION,
+      GCAP_EXPECT_FAILS(gcap_session_warm_up(session_, &run, 1, nullptr, nullptr), GCAP_FAILED_PRECONDITION,
                         "graph id 0 means the shapes");
     }
   }

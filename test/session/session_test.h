@@ -84,7 +84,7 @@ class ChainRig {
     const gcap_tensor_t input = Tensor(x.get(), {2, 3}), output = Tensor(y.get(), {2, 3});
     const gcap_run_options_t options = RunOptions(graph_id, true);
     const gcap_warm_up_run_t run = {&options, &input, &output};
-    return gcap_session_warm_up(session, &run, 1);
+    return gcap_session_warm_up(session, &run, 1, nullptr, nullptr);
   }
 
   // Runs with new content and expects the right answer, whichever way the run goes.

@@ -90,6 +90,7 @@ static void add_results(report_t* report, const worker_t* workers, size_t count)
     }
     report->nodes = result->graph.nodes;
     report->holes = result->graph.holes;
+    report->eager_warm_ups += result->eager_warm_ups;
     report->captures += result->graph.captures;
     report->replays += result->graph.replays;
   }

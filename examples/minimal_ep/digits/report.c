@@ -29,6 +29,7 @@ void report_print_table(const report_t* r, FILE* stream) {
     const size_t launches = r->holes + 1;  // of the segments, at most
     fprintf(stream, "  %-36s %10zu a replay: %zu instead of %zu\n", "launches saved",
             r->nodes > launches ? r->nodes - launches : 0, launches, r->nodes);
+    fprintf(stream, "  %-36s %10zu\n", "eager runs before a capture", r->eager_warm_ups);
     fprintf(stream, "  %-36s %10" PRIu64 "\n", "captures", r->captures);
     fprintf(stream, "  %-36s %10" PRIu64 "\n", "replays", r->replays);
   }

@@ -28,7 +28,7 @@ typedef struct report {
   stats_summary_t eager;
   stats_summary_t replay;
   size_t nodes;  // of one graph
-  size_t holes;
+  size_t holes, eager_warm_ups;
   uint64_t captures, replays;
   uint64_t scratch_reserved_bytes, scratch_peak_bytes;
   bool has_cuda_calls;  // false on a GPU, which does not count them

@@ -108,13 +108,18 @@ static void compare(const workload_t* workload, const buffers_t* buffers, size_t
   }
 }
 
+static void count_eager(void* user, size_t index, size_t total, const gcap_run_result_t* result) {
+  (void)index, (void)total;
+  *(size_t*)user += result->outcome == GCAP_RUN_EAGER;
+}
+
 static gcap_status_t classify_all(const workload_t* workload, buffers_t* buffers, int graph_id,
                                   workload_result_t* result) {
   if (workload->use_graph) {
     GCAP_RETURN_IF_ERROR(upload(workload, buffers, 0));
     const gcap_run_options_t options = run_options(graph_id, true);
     const gcap_warm_up_run_t run = {&options, &buffers->images, &buffers->probabilities};
-    GCAP_RETURN_IF_ERROR(gcap_session_warm_up(workload->session, &run, 1));
+    GCAP_RETURN_IF_ERROR(gcap_session_warm_up(workload->session, &run, 1, count_eager, &result->eager_warm_ups));
   }
   for (size_t first = 0; first < workload->digits->count; first += workload->batch) {
     GCAP_RETURN_IF_ERROR(upload(workload, buffers, first));

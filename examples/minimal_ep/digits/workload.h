@@ -33,6 +33,7 @@ typedef struct workload_result {
   size_t correct;                    // images classified right, by the last kind of run
   double max_abs_diff_eager_replay;  // between probabilities; 0 when use_graph is false
   double max_abs_diff_reference;     // of either kind
+  size_t eager_warm_ups;             // eager runs before the capture
   gcap_graph_info_t graph;           // of the thread's graph, at the end
   uint64_t* eager_ns;                // [runs], owned by the caller
   uint64_t* replay_ns;               // [runs]; not written when use_graph is false

@@ -164,13 +164,15 @@ typedef struct gcap_warm_up_run {
 // first, and behind all others those with capture_only, which find what the others needed. This executes the model
 // several times; gcap_session_run executes the model once. One line in the log, at GCAP_LOG_INFO, counts what these
 // runs were the first to need: stream attachments such as library handles, plans, allocations from the driver. A
-// capture that met one makes the line a warning.
+// capture that met one makes the line a warning. `on_run` is called after each run that was made, with the place of the
+// run in `runs` and what became of it; NULL: nobody asks. It is called in the turns of the EPs, and calls nothing of
+// the session or of its EPs.
 //   FAILED_PRECONDITION  the EP does not capture graphs, or an id is GCAP_GRAPH_ID_NONE; or as gcap_session_run
 //   UNAVAILABLE          as gcap_graph_manager_warm_up
 //   RESOURCE_EXHAUSTED   no host memory
 //   others               as gcap_session_run; the message has the graph id
-GCAP_API gcap_status_t gcap_session_warm_up(gcap_session_t* session, const gcap_warm_up_run_t* runs,
-                                            size_t num_runs) GCAP_NODISCARD;
+GCAP_API gcap_status_t gcap_session_warm_up(gcap_session_t* session, const gcap_warm_up_run_t* runs, size_t num_runs,
+                                            gcap_warm_up_fn on_run, void* user) GCAP_NODISCARD;
 
 // Plans what the calling thread's graphs of `runs` will hold once they are captured (gcap_graph_manager_plan), before
 // any is: an id each, which was run once before, as with bindings=fixed. Graphs that share their memory count it once.
