@@ -17,6 +17,7 @@
 #include "gcap/capture.h"
 #include "kit/session/run_holes.h"
 #include "kit/session/steps.h"
+#include "lib/graph/inner.h"
 #include "lib/internal/unwind.h"
 
 // --- State ----------------------------------------------------------------------------------------------------------
@@ -70,6 +71,7 @@ static gcap_run_t run_of(const gcap_run_state_t* run, int ep) {
   if (ep == run->parts->main_ep) told = *run->asked;
   told.stream = GCAP_RUN_OWN_STREAM;  // the session orders its caller's stream
   told.synchronize = run->synchronize;
+  told.num_taps = 0;  // kernels find them by their thread
   return told;
 }
 
@@ -170,6 +172,11 @@ gcap_status_t gcap_session_run_once(const gcap_session_parts_t* parts, const gca
   GCAP_RETURN_IF_ERROR(init_state(&run, inputs, outputs));
   gcap_capture_t* before = gcap_capture_current();
   gcap_status_t status = begin_all(&run, moving);
+  GCAP_AT_SCOPE_END(gcap_graph_leave_work)
+  gcap_graph_work_call_t call = {.taps = asked->taps, .num_taps = asked->num_taps};
+  const gcap_graph_work_call_t* outer = gcap_graph_innermost_work();
+  call.frame = outer != NULL ? outer->frame : NULL;
+  gcap_graph_enter_work(&call);
   if (status == NULL) status = issue(&run, use, before, moving);
   status = end_all(&run, status);
   if (status != NULL || !asked->synchronize) keep_what_is_read(&run);

@@ -93,6 +93,9 @@ static inline void init_call(call_t* c, gcap_session_t* session, const gcap_run_
   c->run.synchronize = options->synchronize;
   c->run.capture_only = options->capture_only;
   c->run.pinned = options->pinned;
+  c->run.taps = options->taps;
+  c->run.num_taps = options->num_taps;
+  c->run.synchronize |= options->num_taps != 0;
 }
 
 // Between the work that a user's stream was given before and after.
@@ -127,8 +130,10 @@ static gcap_status_t issue_step(void* self, int id, gcap_run_result_t* result, g
     c.run.stream = steps->call->run.stream;
     c.run.synchronize = steps->call->run.synchronize || steps->is_verified;
     c.moving = NULL;
+    c.run.taps = steps->call->run.taps;
+    c.run.num_taps = steps->call->run.num_taps;
   }
-  if (steps->call->run.result != NULL) c.run.result = result;
+  if (steps->call->run.result != NULL || c.run.num_taps != 0) c.run.result = result;
   if (id != GCAP_GRAPH_ID_NONE) atomic_store_explicit(&c.session->has_run, true, memory_order_relaxed);
   gcap_status_t status = run_in_order(&c, steps->use);
   *out_kind = c.moving != NULL ? c.moving->kind : GCAP_GRAPH_RUN_EAGER;
@@ -153,7 +158,8 @@ static __attribute__((noinline)) gcap_status_t replay_with_holes(const call_t* c
 }
 
 // Replays, where the session may ask for that.
-static gcap_status_t replay(const call_t* c, const gcap_shapes_use_t* use, bool* out_replayed) {
+static inline __attribute__((always_inline)) gcap_status_t replay(const call_t* c, const gcap_shapes_use_t* use,
+                                                                  bool* out_replayed) {
   if (use->plan->holes.count > 0) return replay_with_holes(c, out_replayed);
   return gcap_runtime_replay(c->session->parts.main_runtime, &c->run, out_replayed);
 }
@@ -204,6 +210,14 @@ static gcap_status_t verify(const call_t* c, const gcap_shapes_use_t* use, gcap_
   return NULL;
 }
 
+// Of a captured run: a replay has read its taps, and kernels of an eager run have.
+static gcap_status_t give_taps(const call_t* c, const gcap_run_result_t* result) {
+  gcap_graph_manager_t* manager = NULL;
+  if (c->run.num_taps == 0) return NULL;
+  GCAP_RETURN_IF_ERROR(gcap_runtime_graphs(c->session->parts.main_runtime, &manager));
+  return gcap_graph_give_taps(manager, &c->run, result, GCAP_RUN_OWN_STREAM);
+}
+
 // --- The whole of a run with a graph -------------------------------------------------------------------------------
 
 // Runs, after its rehearsals, and once more if the capture fails. Apart, so that a replay need not make room for it.
@@ -224,6 +238,7 @@ static __attribute__((noinline)) gcap_status_t run_by_steps(const call_t* c, con
   gcap_run_result_init(&result);
   result.id = c->run.id;
   gcap_status_t status = gcap_run_by_steps(&steps, &result);
+  if (status == NULL && result.outcome == GCAP_RUN_CAPTURED) status = give_taps(c, &result);
   gcap_run_give_result(&c->run, &result);
   return status;
 }
@@ -389,7 +404,7 @@ static gcap_status_t run_specially(call_t* c, const gcap_shapes_use_t* use) {
 // Whether a replay by the options is a launch and nothing else.
 static inline bool is_plain(const gcap_run_options_t* o) {
   return o->bindings == GCAP_BINDINGS_FIXED && !o->check_bindings && !o->capture_only && o->trimmed_devices == 0 &&
-         o->verify == NULL;
+         o->verify == NULL && o->num_taps == 0;
 }
 
 static gcap_status_t run_use(call_t* c, const gcap_shapes_use_t* use) {
@@ -407,6 +422,7 @@ static gcap_status_t check_verify(const gcap_run_options_t* options) {
 static gcap_status_t run_in_turn(call_t* c, gcap_run_holds_t held) {
   gcap_session_t* session = c->session;
   GCAP_RETURN_IF_ERROR(check_verify(c->options));
+  if (c->run.num_taps != 0) GCAP_RETURN_IF_ERROR(gcap_run_read_taps(&c->run));
   const bool must_capture = c->run.capture_only && !gcap_thread_captures();
   if (must_capture) GCAP_RETURN_IF_ERROR(gcap_session_check_graph(session, c->run.id));
   if (!session->parts.captures) c->run.id = GCAP_GRAPH_ID_NONE;

@@ -69,6 +69,10 @@ static inline gcap_status_t gcap_run_read(const gcap_run_t* given, gcap_run_copy
   return given->key != NULL ? gcap_run_check_key(given) : NULL;
 }
 
+// Checks the taps of a run, and says of each that nothing was read yet.
+//   INVALID_ARGUMENT  no array, a tap without a label, or one with bytes and without memory
+gcap_status_t gcap_run_read_taps(const gcap_run_t* run) GCAP_NODISCARD;
+
 // What the end of a run reads of it: what to wait for, and where the result goes. Without buffers, which the caller may
 // have ended. NULL: the defaults. On failure `*out_run` has the defaults.
 //   INVALID_ARGUMENT  as gcap_sized_read

@@ -59,8 +59,7 @@ static gcap_status_t read_struct(const gcap_run_t* given, gcap_run_t* run) {
   return run->result != NULL ? check_result(run->result) : NULL;
 }
 
-// Checks the taps, and says of each that nothing was read yet.
-static gcap_status_t read_taps(const gcap_run_t* run) {
+gcap_status_t gcap_run_read_taps(const gcap_run_t* run) {
   gcap_graph_tap_t* taps = run->taps;
   GCAP_RETURN_IF_NULL(taps);
   for (size_t i = 0; i < run->num_taps; ++i) {
@@ -86,7 +85,7 @@ gcap_status_t gcap_run_read_slowly(const gcap_run_t* given, gcap_run_copy_t* cop
     GCAP_RETURN_IF_ERROR(gcap_graph_verify_read(copy->run.verify, &copy->verify));
     copy->run.verify = &copy->verify;
   }
-  if (copy->run.num_taps != 0) GCAP_RETURN_IF_ERROR(read_taps(&copy->run));
+  if (copy->run.num_taps != 0) GCAP_RETURN_IF_ERROR(gcap_run_read_taps(&copy->run));
   *out_run = &copy->run;
   return copy->run.key != NULL ? gcap_run_check_key(&copy->run) : NULL;
 }

@@ -100,8 +100,10 @@ static gcap_status_t launch_elsewhere(gcap_graph_manager_t* manager, gcap_graph_
   return NULL;
 }
 
-gcap_status_t gcap_graph_check_launch(const gcap_graph_manager_t* manager, gcap_graph_captured_t* captured,
-                                      cudaStream_t stream) {
+// Whether the graph may be launched on the stream. A part of the way of each replay elsewhere.
+static inline __attribute__((always_inline)) gcap_status_t check_launch(const gcap_graph_manager_t* manager,
+                                                                        gcap_graph_captured_t* captured,
+                                                                        cudaStream_t stream) {
   GCAP_RETURN_IF_ERROR(check_stream(manager, captured));
   if (stream == captured->stream) return NULL;
   GCAP_RETURN_IF_ERROR(gcap_check_stream_not_capturing(captured->stream, "graph id %d", captured->id));
@@ -109,10 +111,15 @@ gcap_status_t gcap_graph_check_launch(const gcap_graph_manager_t* manager, gcap_
   return check_device(captured, stream);
 }
 
+gcap_status_t gcap_graph_check_launch(const gcap_graph_manager_t* manager, gcap_graph_captured_t* captured,
+                                      cudaStream_t stream) {
+  return check_launch(manager, captured, stream);
+}
+
 gcap_status_t gcap_graph_launch_on(gcap_graph_manager_t* manager, gcap_graph_slot_t* slot, cudaStream_t stream) {
   gcap_graph_captured_t* captured = slot->graph;
   if (stream == captured->stream) return launch(manager, slot);
-  GCAP_RETURN_IF_ERROR(gcap_graph_check_launch(manager, captured, stream));
+  GCAP_RETURN_IF_ERROR(check_launch(manager, captured, stream));
   if (manager->audits_replays) GCAP_RETURN_IF_ERROR(gcap_graph_check_memory(captured));
   GCAP_RETURN_IF_ERROR(gcap_graph_order_there(captured, stream));
   const uint64_t replays = slot->info.replays;
@@ -144,7 +151,7 @@ static inline gcap_status_t launch_as_asked(gcap_graph_manager_t* manager, gcap_
   *out_is_left = false;
   if (run->bindings != NULL) GCAP_RETURN_IF_ERROR(check_bindings(slot, run));
   if (buffers != NULL) {  // bound only if the launch is not refused then
-    GCAP_RETURN_IF_ERROR(gcap_graph_check_launch(manager, slot->graph, stream));
+    GCAP_RETURN_IF_ERROR(check_launch(manager, slot->graph, stream));
     GCAP_RETURN_IF_ERROR(gcap_graph_apply_bind(slot, out_is_left));
     GCAP_RETURN_IF_ERROR(gcap_graph_note_named(slot->graph));
     GCAP_RETURN_IF_ERROR(write_values(slot->graph));

@@ -69,6 +69,10 @@ typedef struct gcap_run_options {
   // and outputs in the memory of the EP that captures are buffers of the run: by their names, with their types, inputs
   // first; tensors in other memory are not compared. Must live as long as the run. Default NULL: no replay is compared.
   const gcap_graph_verify_t* verify;
+  // The taps that the run reads, of those that kernels make (gcap/graph_taps.h); no key has them. The run then waits.
+  // They live as long as the run. Default NULL and 0: none.
+  gcap_graph_tap_t* taps;
+  size_t num_taps;
 } gcap_run_options_t;
 
 // Sets the size and the defaults.
