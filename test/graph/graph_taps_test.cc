@@ -250,12 +250,12 @@ TEST_F(GraphTaps, AVerificationTakesTheToleranceOfABufferOfThatName) {
 TEST_F(GraphTaps, AreRefusedWhereNoRunMakesThem) {
   CreateManager();
   const cudaStream_t stream = stream_->get();
-  GCAP_EXPECT_FAILS(gcap_graph_tap_issue(stream, nullptr, x_.get(), 4), GCAP_INVALID_ARGUMENT, "label ''");
+  GCAP_EXPECT_FAILS(gcap_graph_tap_issue(stream, nullptr, x_.get(), 4), GCAP_INVALID_ARGUMENT, "label is NULL");
   GCAP_EXPECT_FAILS(gcap_graph_tap_issue(stream, "", x_.get(), 4), GCAP_INVALID_ARGUMENT, "allowed are 1 to 63 bytes");
   GCAP_EXPECT_FAILS(gcap_graph_tap_issue(stream, std::string(64, 'l').c_str(), x_.get(), 4), GCAP_INVALID_ARGUMENT,
                     "allowed are 1 to 63 bytes");
   GCAP_EXPECT_OK(gcap_graph_tap_issue(stream, std::string(63, 'l').c_str(), x_.get(), 4));
-  GCAP_EXPECT_FAILS(gcap_graph_tap_issue(stream, "x", nullptr, 4), GCAP_INVALID_ARGUMENT, "tap 'x' is of 4 bytes");
+  GCAP_EXPECT_FAILS(gcap_graph_tap_issue(stream, "x", nullptr, 4), GCAP_INVALID_ARGUMENT, "address is NULL");
   GCAP_EXPECT_FAILS(gcap_graph_tap_issue(stream, "x", x_.get(), 0), GCAP_INVALID_ARGUMENT, "tap 'x' is of 0 bytes");
   gcap_capture_t* capture = nullptr;
   cudaGraph_t graph = nullptr;
