@@ -15,8 +15,8 @@
 #include <string.h>
 
 #include "gcap/capture.h"
+#include "kit/session/issue.h"
 #include "kit/session/run_holes.h"
-#include "kit/session/steps.h"
 #include "lib/graph/inner.h"
 #include "lib/internal/unwind.h"
 

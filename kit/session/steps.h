@@ -41,8 +41,8 @@ gcap_status_t gcap_run_compute_step(gcap_run_state_t* run, int index) GCAP_NODIS
 //   errors of the EP's scratch
 gcap_status_t gcap_run_free_step(gcap_run_state_t* run, int index) GCAP_NODISCARD;
 
-// Issues all steps, those of holes by them, and frees the memory between them.
-//   errors of the EPs' kernels, copies and scratch
-gcap_status_t gcap_run_issue_steps(gcap_run_state_t* run) GCAP_NODISCARD;
+// Frees all values that are left, when a step failed.
+//   errors of the EPs' scratch
+gcap_status_t gcap_run_free_values(gcap_run_state_t* run) GCAP_NODISCARD;
 
 #endif  // GCAP_KIT_SESSION_STEPS_H_

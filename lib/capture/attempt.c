@@ -11,11 +11,6 @@
 #include "lib/capture/escaped.h"
 #include "lib/capture/unjoined.h"
 
-bool gcap_capture_is_in_attempt(void) {
-  const gcap_capture_t* capture = gcap_capture_current();
-  return capture != NULL && capture->attempt != NULL;
-}
-
 // Not by GCAP_CUDA, which would note the question.
 static gcap_status_t check_active(const gcap_capture_t* capture) {
   enum cudaStreamCaptureStatus state = cudaStreamCaptureStatusActive;

@@ -40,6 +40,8 @@ static pthread_key_t scope_key;  // holds the thread's open scope, so that its d
 static pthread_once_t scope_key_once = PTHREAD_ONCE_INIT;
 static int scope_key_error;
 
+bool gcap_capture_is_in_attempt(void) { return current_scope != NULL && current_scope->attempt != NULL; }
+
 static void fail_current(gcap_status_t cause) { gcap_capture_fail(current_scope, cause); }
 
 static void note_in_current(const char* operation, cudaError_t answer, cudaStream_t stream, const char* file,

@@ -12,101 +12,14 @@
 // Locking: the manager's mutex for the look at the graph alone. The work, the functions of holes and the callbacks may
 // not return: what the search has is freed then.
 
-#include "lib/graph/bisect.h"
+#include "lib/graph/bisection.h"
 
 #include <stdlib.h>
-#include <string.h>
-#include <time.h>
 
 #include "lib/graph/manager.h"
 #include "lib/graph/prefix.h"
-#include "lib/internal/capture_gate.h"
-#include "lib/internal/cuda_guard.h"
 #include "lib/internal/synchronize.h"
 #include "lib/internal/unwind.h"
-
-// So long the search waits for the captures of other threads.
-#define MOST_WAITS_FOR_CAPTURES 2000
-#define WAIT_NS 1000000
-#define HASH_CHUNK_BYTES ((size_t)1 << 16)
-
-// --- The work -------------------------------------------------------------------------------------------------------
-
-// The whole device: nobody knows all streams of the work. A wait of that kind would break a capture.
-static gcap_status_t wait_for_device(int device_id) {
-  const struct timespec pause = {.tv_nsec = WAIT_NS};
-  for (int i = 0; !gcap_capture_gate_try_close(); ++i) {
-    if (i == MOST_WAITS_FOR_CAPTURES) {
-      return GCAP_STATUS(GCAP_UNAVAILABLE, "other threads capture, and a wait for the device would break that");
-    }
-    nanosleep(&pause, NULL);
-  }
-  gcap_thread_setting_t previous;
-  gcap_status_t status = gcap_thread_enter(device_id, &previous);
-  if (status == NULL) {
-    status = GCAP_CUDA(cudaDeviceSynchronize());
-    status = gcap_status_join(status, gcap_thread_leave(device_id, &previous));
-  }
-  gcap_capture_gate_open();
-  return status;
-}
-
-// An eager run that is listened to.
-typedef struct pass {
-  gcap_bisection_t* b;
-  gcap_step_observer_t observer;
-  // Called behind each step, as long as no call fails. NULL: the steps are listed.
-  gcap_status_t (*at_step)(struct pass* pass, size_t step);
-  size_t num_steps;      // so far
-  gcap_status_t status;  // of the first call that failed
-  size_t place;          // where it is compared
-  bool is_compared;
-  gcap_verify_difference_t difference;
-  uint64_t* hashes;  // of each buffer, behind the last step
-  unsigned char* chunk;
-} pass_t;
-
-// What the begin and the end of a run call is none of the work's steps.
-static void hear(void* user, size_t step, const char* operation, const char* file, int line, cudaStream_t stream) {
-  (void)step;
-  pass_t* pass = user;
-  if (pass->status != NULL || !gcap_graph_is_in_eager_run()) return;
-  if (pass->at_step != NULL) {
-    pass->status = pass->at_step(pass, pass->num_steps);
-  } else {
-    pass->status = gcap_bisect_add_step(&pass->b->steps.eager, operation, file, line, stream);
-  }
-  ++pass->num_steps;
-}
-
-static void observe_no_more(gcap_step_observer_t** before) { (void)gcap_observe_steps(*before); }
-
-// Issues the work, from what the memory has. A failure of the work comes before one of who listens.
-static gcap_status_t issue(pass_t* pass) {
-  const gcap_run_steps_t* run = pass->b->subject.run;
-  pass->observer = (gcap_step_observer_t){.hear = hear, .user = pass};
-  gcap_run_result_t result;
-  gcap_run_result_init(&result);
-  GCAP_AT_SCOPE_END(observe_no_more) gcap_step_observer_t* before = gcap_observe_steps(&pass->observer);
-  (void)before;
-  gcap_graph_taps_redirect(pass->b->subject.taps);  // a verification that is unwound takes that back
-  gcap_status_t status = run->work(run->self, &result);
-  gcap_graph_taps_redirect(NULL);
-  return gcap_status_join(status, pass->status);
-}
-
-// Puts back what there was before the replay. Work outside of a capture ran in that too, on a stream that nobody knows.
-static gcap_status_t put_back(const gcap_bisection_t* b) {
-  const gcap_bisect_subject_t* subject = &b->subject;
-  const gcap_graph_verify_t* verify = subject->run->verified->verify;
-  GCAP_RETURN_IF_ERROR(wait_for_device(b->device_id));
-  GCAP_RETURN_IF_ERROR(gcap_verify_state_restore(subject->state, subject->before, subject->stream));
-  if (verify->restore != NULL) {
-    GCAP_RETURN_IF_ERROR(verify->restore(verify->user, subject->stream));
-    GCAP_RETURN_IF_ERROR(gcap_check_thread_not_capturing("the search, behind a callback"));
-  }
-  return gcap_synchronize_stream(subject->stream);
-}
 
 // --- A look at a place ----------------------------------------------------------------------------------------------
 
@@ -122,84 +35,35 @@ static size_t beginning_at(const gcap_bisection_t* b, size_t place) {
   return 0;
 }
 
-static gcap_status_t compare(pass_t* pass) {
+static gcap_status_t compare(gcap_bisect_pass_t* pass) {
   const gcap_bisect_subject_t* subject = &pass->b->subject;
-  GCAP_RETURN_IF_ERROR(wait_for_device(pass->b->device_id));
+  GCAP_RETURN_IF_ERROR(gcap_bisect_wait_for_device(pass->b->device_id));
   pass->is_compared = true;
   return gcap_verify_state_compare(subject->state, GCAP_VERIFY_NOW, subject->spare, subject->stream, &pass->difference);
 }
 
-static gcap_status_t compare_at_place(pass_t* pass, size_t step) { return step == pass->place ? compare(pass) : NULL; }
+static gcap_status_t compare_at_place(gcap_bisect_pass_t* pass, size_t step) {
+  return step == pass->place ? compare(pass) : NULL;
+}
 
 // Whether the two differ at the place.
 static gcap_status_t look(gcap_bisection_t* b, size_t place, gcap_verify_difference_t* out_difference) {
   const gcap_bisect_subject_t* subject = &b->subject;
   gcap_graph_prefix_t how;
   ++b->report->replays;
-  GCAP_RETURN_IF_ERROR(put_back(b));
+  GCAP_RETURN_IF_ERROR(gcap_bisect_put_back(b));
   GCAP_RETURN_IF_ERROR(
       gcap_graph_launch_prefix(subject->run->manager, subject->run->verified, beginning_at(b, place), &how));
   GCAP_RETURN_IF_ERROR(gcap_synchronize_stream(subject->stream));
   GCAP_RETURN_IF_ERROR(gcap_verify_state_save(subject->state, subject->spare, subject->stream));
-  GCAP_RETURN_IF_ERROR(put_back(b));
-  pass_t pass = {.b = b, .at_step = compare_at_place, .place = place};
-  GCAP_RETURN_IF_ERROR(issue(&pass));
+  GCAP_RETURN_IF_ERROR(gcap_bisect_put_back(b));
+  gcap_bisect_pass_t pass = {.b = b, .at_step = compare_at_place, .place = place};
+  GCAP_RETURN_IF_ERROR(gcap_bisect_issue(&pass));
   if (!pass.is_compared && place == b->steps.eager.count) GCAP_RETURN_IF_ERROR(compare(&pass));
   *out_difference = pass.difference;
   if (pass.is_compared) return NULL;
   return GCAP_STATUS(GCAP_UNAVAILABLE, "the work makes another number of calls each time: %zu, then %zu",
                      b->steps.eager.count, pass.num_steps);
-}
-
-// --- Which step writes what -----------------------------------------------------------------------------------------
-
-static gcap_status_t hash_buffer(const gcap_bisect_subject_t* subject, const gcap_verify_block_t* block,
-                                 unsigned char* chunk, uint64_t* out_hash) {
-  uint64_t hash = UINT64_C(14695981039346656037);  // FNV-1a
-  for (size_t at = 0; at < block->bytes; at += HASH_CHUNK_BYTES) {
-    const size_t now = block->bytes - at < HASH_CHUNK_BYTES ? block->bytes - at : HASH_CHUNK_BYTES;
-    GCAP_RETURN_IF_ERROR(
-        GCAP_CUDA(cudaMemcpyAsync(chunk, (const char*)block->address + at, now, cudaMemcpyDefault, subject->stream)));
-    GCAP_RETURN_IF_ERROR(gcap_synchronize_stream(subject->stream));
-    for (size_t i = 0; i < now; ++i) hash = (hash ^ chunk[i]) * UINT64_C(1099511628211);
-  }
-  *out_hash = hash;
-  return NULL;
-}
-
-static gcap_status_t hash_at_step(pass_t* pass, size_t step) {
-  gcap_bisection_t* b = pass->b;
-  if (step >= b->steps.eager.count) return NULL;
-  GCAP_RETURN_IF_ERROR(wait_for_device(b->device_id));
-  for (size_t i = 0; i < b->subject.num_buffers; ++i) {
-    uint64_t hash = 0;
-    GCAP_RETURN_IF_ERROR(hash_buffer(&b->subject, &b->subject.blocks[i], pass->chunk, &hash));
-    b->writes[step * b->subject.num_buffers + i] = hash != pass->hashes[i];
-    pass->hashes[i] = hash;
-  }
-  return NULL;
-}
-
-static void free_hashes(pass_t* pass) {
-  free(pass->hashes);
-  free(pass->chunk);
-}
-
-gcap_status_t gcap_bisect_note_writes(gcap_bisection_t* b) {
-  if (b->writes != NULL) return NULL;
-  const size_t buffers = b->subject.num_buffers;
-  GCAP_AT_SCOPE_END(free_hashes) pass_t pass = {.b = b, .at_step = hash_at_step};
-  pass.hashes = calloc(buffers + 1, sizeof(*pass.hashes));
-  pass.chunk = malloc(HASH_CHUNK_BYTES);
-  b->writes = calloc(b->steps.eager.count * buffers + 1, sizeof(*b->writes));
-  if (pass.hashes == NULL || pass.chunk == NULL || b->writes == NULL) {
-    return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory to note what %zu steps write", b->steps.eager.count);
-  }
-  GCAP_RETURN_IF_ERROR(put_back(b));
-  for (size_t i = 0; i < buffers; ++i) {
-    GCAP_RETURN_IF_ERROR(hash_buffer(&b->subject, &b->subject.blocks[i], pass.chunk, &pass.hashes[i]));
-  }
-  return issue(&pass);
 }
 
 // --- What is looked at ----------------------------------------------------------------------------------------------
@@ -265,16 +129,16 @@ static gcap_status_t capture_afresh(gcap_bisection_t* b) {
   GCAP_AT_SCOPE_END(free_recording) struct gcap_graph_recording recording = {.keeps_steps = true};
   recording.stated.holes.refused = gcap_graph_refused_retain(b->refused);
   recording.stated.taps.rehearsed = subject->taps;  // the same memory, or each tap would seem to have moved
-  GCAP_RETURN_IF_ERROR(put_back(b));
+  GCAP_RETURN_IF_ERROR(gcap_bisect_put_back(b));
   gcap_status_t status = subject->run->record(subject->run->self, addresses, &recording);
   if (status == NULL) status = read_recording(b, &recording);
   return gcap_status_join(status, gcap_graph_recording_free(&recording));
 }
 
 static gcap_status_t list_steps(gcap_bisection_t* b) {
-  GCAP_RETURN_IF_ERROR(put_back(b));
-  pass_t pass = {.b = b};
-  GCAP_RETURN_IF_ERROR(issue(&pass));
+  GCAP_RETURN_IF_ERROR(gcap_bisect_put_back(b));
+  gcap_bisect_pass_t pass = {.b = b};
+  GCAP_RETURN_IF_ERROR(gcap_bisect_issue(&pass));
   gcap_bisect_steps_t* steps = &b->steps;
   GCAP_RETURN_IF_ERROR(gcap_bisect_match(&steps->eager, &steps->captured, &steps->in_graph));
   return gcap_bisect_match(&steps->captured, &steps->fresh, &steps->in_fresh);
@@ -412,7 +276,7 @@ static void end(gcap_bisection_t* b) {
 // Puts back what the work left. Where the device cannot be waited for, because others capture, its streams are.
 static gcap_status_t put_back_work(const gcap_bisection_t* b) {
   const gcap_bisect_subject_t* subject = &b->subject;
-  gcap_status_t status = wait_for_device(b->device_id);
+  gcap_status_t status = gcap_bisect_wait_for_device(b->device_id);
   if (gcap_status_code(status) == GCAP_UNAVAILABLE) {
     gcap_status_free(status);
     status = gcap_synchronize_stream(subject->stream);

@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "gcap/graph_info.h"
-#include "lib/graph/bisect.h"
+#include "lib/graph/bisection.h"
 #include "lib/graph/manager.h"
 #include "lib/internal/unwind.h"
 

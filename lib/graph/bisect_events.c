@@ -7,7 +7,7 @@
 #include <stdio.h>
 
 #include "lib/capture/events_file.h"
-#include "lib/graph/bisect.h"
+#include "lib/graph/bisection.h"
 
 const char* gcap_bisect_fault_name(gcap_graph_fault_t fault) {
   switch (fault) {

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lib/graph/bisect.h"
+#include "lib/graph/bisection.h"
 #include "lib/internal/grow.h"
 
 // How many steps the two may have that the other one lacks: what is kept of the way grows with the square.

@@ -17,7 +17,7 @@
 #include <string.h>
 
 #include "gcap/log.h"
-#include "lib/graph/bisect.h"
+#include "lib/graph/bisection.h"
 #include "lib/graph/manager.h"
 #include "lib/graph/prefix.h"
 #include "lib/graph/run.h"

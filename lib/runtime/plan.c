@@ -108,41 +108,6 @@ gcap_status_t gcap_runtime_rehearse(gcap_runtime_t* runtime, const int* graph_id
   return NULL;
 }
 
-// --- One more capture ------------------------------------------------------------------------------------------------
-
-// A work that is recorded.
-typedef struct recorded {
-  gcap_own_runtime_t* runtime;
-  gcap_stream_t* stream;
-  int graph_id;
-  gcap_status_t (*work)(void* user);
-  void* user;
-} recorded_t;
-
-static gcap_status_t record_in_reservation(void* user, const gcap_run_resources_t* resources) {
-  (void)resources;  // those of the run that is begun in the scope
-  const recorded_t* recorded = user;
-  GCAP_RETURN_IF_ERROR(gcap_graph_memory_reserve(&recorded->runtime->graph_memory, recorded->stream, recorded->graph_id,
-                                                 gcap_capture_current()));
-  return recorded->work(recorded->user);
-}
-
-gcap_status_t gcap_runtime_record(gcap_runtime_t* runtime, int graph_id, gcap_status_t (*work)(void* user), void* user,
-                                  struct gcap_graph_recording* recording) {
-  gcap_thread_context_t* context = NULL;
-  GCAP_RETURN_IF_ERROR(gcap_thread_contexts_get(runtime->own->contexts, &context));
-  recorded_t recorded = {runtime->own, gcap_thread_context_stream(context), graph_id, work, user};
-  prepare(runtime->own, recorded.stream, graph_id);
-  gcap_run_t run;
-  gcap_run_init(&run);
-  run.id = graph_id;
-  run.work = record_in_reservation;
-  run.user = &recorded;
-  const gcap_run_resources_t resources = {.struct_size = sizeof(resources),
-                                          .cuda_stream = gcap_stream_handle(recorded.stream)};
-  return gcap_graph_record(&run, &resources, &runtime->own->options.graph.capture, recording);
-}
-
 // --- For an engine --------------------------------------------------------------------------------------------------
 
 typedef struct planned_runs {

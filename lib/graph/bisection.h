@@ -1,8 +1,8 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
-// bisect.h: the search for the first step behind which a replay and the work differ, and for its cause.
-#ifndef GCAP_LIB_GRAPH_BISECT_H_
-#define GCAP_LIB_GRAPH_BISECT_H_
+// bisection.h: the search for the first step behind which a replay and the work differ, and for its cause.
+#ifndef GCAP_LIB_GRAPH_BISECTION_H_
+#define GCAP_LIB_GRAPH_BISECTION_H_
 
 #include "gcap/graph_verify.h"
 #include "lib/capture/steps.h"
@@ -61,6 +61,33 @@ typedef struct gcap_bisect_cause {
 gcap_status_t gcap_bisect(const gcap_bisect_subject_t* subject, gcap_graph_verify_report_t* report,
                           gcap_capture_step_t* out_step, gcap_text_t* text) GCAP_NODISCARD;
 
+// --- passes ---
+
+// An eager run that is listened to.
+typedef struct gcap_bisect_pass {
+  gcap_bisection_t* b;
+  gcap_step_observer_t observer;
+  // Called behind each step, as long as no call fails. NULL: the steps are listed.
+  gcap_status_t (*at_step)(struct gcap_bisect_pass* pass, size_t step);
+  size_t num_steps;      // so far
+  gcap_status_t status;  // of the first call that failed
+  size_t place;          // where it is compared
+  bool is_compared;
+  gcap_verify_difference_t difference;
+  uint64_t* hashes;  // of each buffer, behind the last step
+  unsigned char* chunk;
+} gcap_bisect_pass_t;
+
+// Waits for the whole device: nobody knows all streams of the work.
+//   UNAVAILABLE  other threads go on capturing, which the wait would break
+gcap_status_t gcap_bisect_wait_for_device(int device_id) GCAP_NODISCARD;
+// Puts back what there was before the replay. Work outside of a capture ran in that too, on a stream that nobody knows.
+gcap_status_t gcap_bisect_put_back(const gcap_bisection_t* bisection) GCAP_NODISCARD;
+// Issues the work, from what the memory has. A failure of the work comes before one of who listens.
+gcap_status_t gcap_bisect_issue(gcap_bisect_pass_t* pass) GCAP_NODISCARD;
+// Issues the work eagerly, and notes which step changes which buffer. Once noted, nothing is issued.
+gcap_status_t gcap_bisect_note_writes(gcap_bisection_t* bisection) GCAP_NODISCARD;
+
 // --- steps ---
 
 // Whether the same was called at the same place.
@@ -91,9 +118,6 @@ gcap_status_t gcap_bisect_find_change(gcap_bisection_t* bisection, size_t step,
 gcap_status_t gcap_bisect_find_first_use(gcap_bisection_t* bisection, size_t step,
                                          gcap_bisect_cause_t* out_cause) GCAP_NODISCARD;
 
-// Issues the work eagerly, and notes which step changes which buffer.
-gcap_status_t gcap_bisect_note_writes(gcap_bisection_t* bisection) GCAP_NODISCARD;
-
 // Writes the number of a step and its call: "step 3 of 17, cudaLaunchKernel(...) at decode.c:40".
 void gcap_bisect_write_step(const gcap_capture_steps_t* steps, size_t step, gcap_text_t* text);
 
@@ -105,4 +129,4 @@ const char* gcap_bisect_fault_name(gcap_graph_fault_t fault);
 gcap_status_t gcap_bisect_write_events(const char* path, const gcap_capture_step_t* step, gcap_graph_fault_t fault,
                                        const char* text) GCAP_NODISCARD;
 
-#endif  // GCAP_LIB_GRAPH_BISECT_H_
+#endif  // GCAP_LIB_GRAPH_BISECTION_H_

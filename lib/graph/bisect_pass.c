@@ -1,0 +1,130 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// Eager runs of the search. Each begins with the memory of before, and somebody listens to the calls of the work. No
+// lock is held: the work and the callbacks may not return.
+
+#include <stdlib.h>
+#include <time.h>
+
+#include "lib/graph/bisection.h"
+#include "lib/internal/capture_check.h"
+#include "lib/internal/capture_gate.h"
+#include "lib/internal/cuda_guard.h"
+#include "lib/internal/synchronize.h"
+#include "lib/internal/unwind.h"
+
+// So long the search waits for the captures of other threads.
+#define MOST_WAITS_FOR_CAPTURES 2000
+#define WAIT_NS 1000000
+#define HASH_CHUNK_BYTES ((size_t)1 << 16)
+
+// --- The work -------------------------------------------------------------------------------------------------------
+
+gcap_status_t gcap_bisect_wait_for_device(int device_id) {
+  const struct timespec pause = {.tv_nsec = WAIT_NS};
+  for (int i = 0; !gcap_capture_gate_try_close(); ++i) {
+    if (i == MOST_WAITS_FOR_CAPTURES) {
+      return GCAP_STATUS(GCAP_UNAVAILABLE, "other threads capture, and a wait for the device would break that");
+    }
+    nanosleep(&pause, NULL);
+  }
+  gcap_thread_setting_t previous;
+  gcap_status_t status = gcap_thread_enter(device_id, &previous);
+  if (status == NULL) {
+    status = GCAP_CUDA(cudaDeviceSynchronize());
+    status = gcap_status_join(status, gcap_thread_leave(device_id, &previous));
+  }
+  gcap_capture_gate_open();
+  return status;
+}
+
+// What the begin and the end of a run call is none of the work's steps.
+static void hear(void* user, size_t step, const char* operation, const char* file, int line, cudaStream_t stream) {
+  (void)step;
+  gcap_bisect_pass_t* pass = user;
+  if (pass->status != NULL || !gcap_graph_is_in_eager_run()) return;
+  if (pass->at_step != NULL) {
+    pass->status = pass->at_step(pass, pass->num_steps);
+  } else {
+    pass->status = gcap_bisect_add_step(&pass->b->steps.eager, operation, file, line, stream);
+  }
+  ++pass->num_steps;
+}
+
+static void observe_no_more(gcap_step_observer_t** before) { (void)gcap_observe_steps(*before); }
+
+gcap_status_t gcap_bisect_issue(gcap_bisect_pass_t* pass) {
+  const gcap_run_steps_t* run = pass->b->subject.run;
+  pass->observer = (gcap_step_observer_t){.hear = hear, .user = pass};
+  gcap_run_result_t result;
+  gcap_run_result_init(&result);
+  GCAP_AT_SCOPE_END(observe_no_more) gcap_step_observer_t* before = gcap_observe_steps(&pass->observer);
+  (void)before;
+  gcap_graph_taps_redirect(pass->b->subject.taps);  // a verification that is unwound takes that back
+  gcap_status_t status = run->work(run->self, &result);
+  gcap_graph_taps_redirect(NULL);
+  return gcap_status_join(status, pass->status);
+}
+
+gcap_status_t gcap_bisect_put_back(const gcap_bisection_t* b) {
+  const gcap_bisect_subject_t* subject = &b->subject;
+  const gcap_graph_verify_t* verify = subject->run->verified->verify;
+  GCAP_RETURN_IF_ERROR(gcap_bisect_wait_for_device(b->device_id));
+  GCAP_RETURN_IF_ERROR(gcap_verify_state_restore(subject->state, subject->before, subject->stream));
+  if (verify->restore != NULL) {
+    GCAP_RETURN_IF_ERROR(verify->restore(verify->user, subject->stream));
+    GCAP_RETURN_IF_ERROR(gcap_check_thread_not_capturing("the search, behind a callback"));
+  }
+  return gcap_synchronize_stream(subject->stream);
+}
+
+// --- Which step writes what -----------------------------------------------------------------------------------------
+
+static gcap_status_t hash_buffer(const gcap_bisect_subject_t* subject, const gcap_verify_block_t* block,
+                                 unsigned char* chunk, uint64_t* out_hash) {
+  uint64_t hash = UINT64_C(14695981039346656037);  // FNV-1a
+  for (size_t at = 0; at < block->bytes; at += HASH_CHUNK_BYTES) {
+    const size_t now = block->bytes - at < HASH_CHUNK_BYTES ? block->bytes - at : HASH_CHUNK_BYTES;
+    GCAP_RETURN_IF_ERROR(
+        GCAP_CUDA(cudaMemcpyAsync(chunk, (const char*)block->address + at, now, cudaMemcpyDefault, subject->stream)));
+    GCAP_RETURN_IF_ERROR(gcap_synchronize_stream(subject->stream));
+    for (size_t i = 0; i < now; ++i) hash = (hash ^ chunk[i]) * UINT64_C(1099511628211);
+  }
+  *out_hash = hash;
+  return NULL;
+}
+
+static gcap_status_t hash_at_step(gcap_bisect_pass_t* pass, size_t step) {
+  gcap_bisection_t* b = pass->b;
+  if (step >= b->steps.eager.count) return NULL;
+  GCAP_RETURN_IF_ERROR(gcap_bisect_wait_for_device(b->device_id));
+  for (size_t i = 0; i < b->subject.num_buffers; ++i) {
+    uint64_t hash = 0;
+    GCAP_RETURN_IF_ERROR(hash_buffer(&b->subject, &b->subject.blocks[i], pass->chunk, &hash));
+    b->writes[step * b->subject.num_buffers + i] = hash != pass->hashes[i];
+    pass->hashes[i] = hash;
+  }
+  return NULL;
+}
+
+static void free_hashes(gcap_bisect_pass_t* pass) {
+  free(pass->hashes);
+  free(pass->chunk);
+}
+
+gcap_status_t gcap_bisect_note_writes(gcap_bisection_t* b) {
+  if (b->writes != NULL) return NULL;
+  const size_t buffers = b->subject.num_buffers;
+  GCAP_AT_SCOPE_END(free_hashes) gcap_bisect_pass_t pass = {.b = b, .at_step = hash_at_step};
+  pass.hashes = calloc(buffers + 1, sizeof(*pass.hashes));
+  pass.chunk = malloc(HASH_CHUNK_BYTES);
+  b->writes = calloc(b->steps.eager.count * buffers + 1, sizeof(*b->writes));
+  if (pass.hashes == NULL || pass.chunk == NULL || b->writes == NULL) {
+    return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory to note what %zu steps write", b->steps.eager.count);
+  }
+  GCAP_RETURN_IF_ERROR(gcap_bisect_put_back(b));
+  for (size_t i = 0; i < buffers; ++i) {
+    GCAP_RETURN_IF_ERROR(hash_buffer(&b->subject, &b->subject.blocks[i], pass.chunk, &pass.hashes[i]));
+  }
+  return gcap_bisect_issue(&pass);
+}
