@@ -39,7 +39,8 @@
 // whose buffers lie as the run's. GCAP_GRAPH_WHY_OTHER_VARIANT names two buffers. A run on other memory of the graph,
 // and one that lies otherwise where the id has max_variants graphs (gcap_graph_manager_options_t), is eager:
 // gcap_run_result_t.why_eager is NOT_MOVABLE, and GCAP_GRAPH_WHY_EAGER names what is in the way. A run without buffers
-// is refused where several graphs with buffers are right for that run: each has its own.
+// is refused where several graphs with buffers are right for that run: each has its own. So is one where the graph of
+// the last buffers was evicted, and another one is left, until a run names buffers again.
 //
 // A pointer that lies in device memory, such as an array of pointers, cannot be seen if the buffer has another pointer
 // among the arguments: a graph that reads such a pointer uses the old buffer after a bind. check_moves finds those.

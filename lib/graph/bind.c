@@ -151,6 +151,12 @@ bool gcap_graph_lies(gcap_graph_slot_t* slot, const gcap_graph_buffers_t* buffer
 }
 
 gcap_status_t gcap_graph_check_alone(const gcap_graph_slot_t* slot) {
+  if (slot->has_lost_later) {
+    return GCAP_STATUS(GCAP_FAILED_PRECONDITION,
+                       "graph id %d had another graph, whose run named its buffers later, and which was evicted: give "
+                       "each replay its buffers (gcap_run_t.buffers)",
+                       slot->id);
+  }
   if (!slot->is_variant && slot->variant == NULL) return NULL;
   return GCAP_STATUS(GCAP_FAILED_PRECONDITION,
                      "graph id %d has several graphs, one for each set of decisions and for each way that buffers lie "
@@ -167,6 +173,7 @@ gcap_status_t gcap_graph_manager_bind(gcap_graph_manager_t* manager, int id, siz
   if (status == NULL) status = gcap_graph_check_alone(slot);
   if (status == NULL && slot->graph == manager->in_hole) status = gcap_graph_check_no_hole(manager);
   if (status == NULL) status = bind_one(slot, buffer, address);
+  if (status == NULL) gcap_graph_slot_note_named(manager, slot);
   status = gcap_graph_name_failure(slot, status);
   pthread_mutex_unlock(&manager->mutex);
   return status;

@@ -189,6 +189,8 @@ void gcap_graph_slot_make_newest(gcap_graph_manager_t* manager, gcap_graph_slot_
 static inline void gcap_graph_slot_touch(gcap_graph_manager_t* manager, gcap_graph_slot_t* slot) {
   if (slot->newer != NULL) gcap_graph_slot_make_newest(manager, slot);
 }
+// Notes that a run or a bind has named where the buffers of the slot's graph are.
+void gcap_graph_slot_note_named(gcap_graph_manager_t* manager, gcap_graph_slot_t* slot);
 // Takes a slot that lost its graph out of an id that has others, which keep its counters; else leaves it.
 void gcap_graph_slot_merge(gcap_graph_manager_t* manager, gcap_graph_slot_t* slot);
 // Sends an id into its back-off, whose capture failed or whose replay was found wrong.

@@ -154,6 +154,7 @@ static inline gcap_status_t launch_as_asked(gcap_graph_manager_t* manager, gcap_
     GCAP_RETURN_IF_ERROR(check_launch(manager, slot->graph, stream));
     GCAP_RETURN_IF_ERROR(gcap_graph_apply_bind(slot, out_is_left));
     GCAP_RETURN_IF_ERROR(gcap_graph_note_named(slot->graph));
+    gcap_graph_slot_note_named(manager, slot);
     GCAP_RETURN_IF_ERROR(write_values(slot->graph));
   }
   return stream == slot->graph->stream ? launch(manager, slot) : gcap_graph_launch_on(manager, slot, stream);

@@ -559,6 +559,7 @@ static gcap_status_t commit(gcap_graph_manager_t* manager, gcap_graph_slot_t* sl
   gcap_graph_captured_t* captured = build->captured;
   gcap_graph_captured_t* old = gcap_graph_slot_set_graph(manager, slot, captured);
   slot->last_use = ++manager->num_uses;
+  gcap_graph_slot_note_named(manager, slot);
   slot->failures_in_a_row = 0;
   slot->info.state = gcap_graph_state_after(slot->info.state, GCAP_GRAPH_STEP_COMMIT);
   slot->info.nodes = build->nodes;

@@ -22,6 +22,7 @@ typedef struct gcap_graph_slot {
   bool is_guarded;                        // its graph has guards, or others of the id come behind it
   bool is_passed;                         // its graph was passed over when it was looked at last
   bool is_variant;                        // another one is the first of the id
+  bool has_lost_later;                    // a graph of the id is gone whose run named its buffers later than this one's
   struct gcap_graph_captured* graph;      // replays while CAPTURED; else waits to be updated
   struct gcap_graph_slot *newer, *older;  // in the list of the slots with a graph, or of those without
   gcap_graph_info_t info;                 // its bytes: as last measured for the budget
@@ -37,6 +38,7 @@ typedef struct gcap_graph_slot {
   struct gcap_graph_known_key* key;     // NULL: the id is the caller's own
   struct gcap_graph_slot* variant;      // the next older one of the id
   uint64_t last_use;                    // of a graph with guards: when they held last
+  uint64_t last_named;                  // when a run or a bind named the graph's buffers last
   gcap_status_t why_other;  // of the first: why no graph of the id was launched; NULL: one was, or none is there
   bool is_pinned;           // the graph is not evicted
   struct gcap_graph_refused* refused;  // steps that are holes, of all slots of the id; NULL: none

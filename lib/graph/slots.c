@@ -146,7 +146,15 @@ gcap_graph_slot_t* gcap_graph_slot_add_key(gcap_graph_manager_t* manager, const 
 // --- Variants -------------------------------------------------------------------------------------------------------
 
 static void note_guarded(gcap_graph_slot_t* slot) {
-  slot->is_guarded = slot->variant != NULL || (slot->graph != NULL && slot->graph->guards != NULL);
+  slot->is_guarded =
+      slot->variant != NULL || slot->has_lost_later || (slot->graph != NULL && slot->graph->guards != NULL);
+}
+
+void gcap_graph_slot_note_named(gcap_graph_manager_t* manager, gcap_graph_slot_t* slot) {
+  slot->last_named = ++manager->num_uses;
+  if (!slot->has_lost_later) return;
+  slot->has_lost_later = false;
+  note_guarded(slot);
 }
 
 // Lets the table and the key lead to the slot.
@@ -222,6 +230,11 @@ void gcap_graph_slot_merge(gcap_graph_manager_t* manager, gcap_graph_slot_t* slo
   gcap_graph_slot_t* other = gcap_graph_find_slot(manager, slot->id);
   if (other == slot) other = slot->variant;
   if (other == NULL) return;
+  for (gcap_graph_slot_t* left = gcap_graph_find_slot(manager, slot->id); left != NULL; left = left->variant) {
+    if (left == slot || left->last_named > slot->last_named) continue;
+    left->has_lost_later = true;
+    note_guarded(left);
+  }
   gcap_graph_info_add(&other->info, &slot->info);
   gcap_graph_slot_remove(manager, slot);
 }

@@ -131,6 +131,7 @@ static bool has_buffers(const gcap_graph_slot_t* slot) {
 
 // Of a run without buffers, and the graph that was chosen for it: another one may be for the run too.
 static gcap_status_t check_whose_buffers(gcap_graph_slot_t* first, const gcap_graph_slot_t* held) {
+  if (held->has_lost_later) return gcap_graph_check_alone(held);
   for (gcap_graph_slot_t* slot = first; slot != NULL; slot = slot->variant) {
     if (slot == held || slot->info.state != GCAP_GRAPH_CAPTURED || !has_buffers(slot)) continue;
     if (slot->graph->guards == NULL || gcap_graph_guards_look(slot->graph->guards)) return gcap_graph_check_alone(slot);

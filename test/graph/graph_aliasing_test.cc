@@ -171,6 +171,21 @@ TEST_F(GraphAliasing, ARunWithoutBuffersIsRefusedWhereSeveralHaveThem) {
   ExpectAllReplay({Lie::kApart, Lie::kEqual});
 }
 
+// Where the id's run was last there is no graph any more, and the one that is left is elsewhere.
+TEST_F(GraphAliasing, ARunWithoutBuffersIsRefusedWhereTheGraphOfTheLastOnesWasEvicted) {
+  CreateWith([](gcap_graph_manager_options_t* options) { options->max_graphs = 2; });
+  gcap_run_t pinned = RunOf(kId, nullptr);
+  pinned.pinned = true;
+  EXPECT_EQ(RunAt(pinned, 1, Lie::kEqual, AddOfLie()), GCAP_RUN_CAPTURED);
+  EXPECT_EQ(RunAt(2, Lie::kApart), GCAP_RUN_CAPTURED);
+  EXPECT_EQ(RunAt(3, Lie::kApart, kId + 1), GCAP_RUN_CAPTURED);
+  ASSERT_EQ(Info(kId).graphs, 1u);
+  GCAP_EXPECT_FAILS(Replay(manager_, kId, true), GCAP_FAILED_PRECONDITION, "which was evicted: give each replay its");
+  GCAP_EXPECT_FAILS(Bind(0, ItemsAt(2, Lie::kApart)[0].address), GCAP_FAILED_PRECONDITION, "which was evicted");
+  ExpectAllReplay({Lie::kEqual});
+  GCAP_EXPECT_OK(Replay(manager_, kId, true));
+}
+
 TEST_F(GraphAliasing, ARunThatIsCapturedOnlyAddsTheWayThatIsMissing) {
   gcap_run_t run = RunOf(kId, nullptr);
   run.capture_only = true;

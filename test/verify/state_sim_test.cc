@@ -24,7 +24,7 @@ using VerifyStateFaults = DeviceTest;
 
 // Keeps x, changes x, compares and puts x back.
 gcap_status_t Use(void* x, cudaStream_t stream, gcap_verify_difference_t* difference) {
-  const gcap_verify_block_t block = {"x", x, 256, GCAP_DTYPE_I32, 0, 0, true};
+  const gcap_verify_block_t block = {"x", x, 256, GCAP_DTYPE_I32, 0, 0, true, false};
   gcap_verify_state_t* state = nullptr;
   GCAP_RETURN_IF_ERROR(gcap_verify_state_create(&block, 1, 2, stream, &state));
   gcap_status_t status = gcap_verify_state_save(state, 0, stream);

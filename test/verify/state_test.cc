@@ -103,7 +103,7 @@ class VerifyState : public DeviceTest {
   }
   static gcap_verify_block_t Block(const char* name, void* address, size_t bytes, gcap_dtype_t type = GCAP_DTYPE_F32,
                                    double absolute = 0) {
-    return {name, address, bytes, type, absolute, 0, true};
+    return {name, address, bytes, type, absolute, 0, true, false};
   }
 
   std::unique_ptr<RawStream> stream_;

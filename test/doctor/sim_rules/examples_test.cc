@@ -1,6 +1,6 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
-// The examples: healthy ones have nothing worth a warning, those that break captures have their mistakes named.
+// The examples: healthy ones have nothing worth a warning, those that break captures have their calls named.
 #include <gtest/gtest.h>
 #include <stdlib.h>
 
@@ -33,7 +33,7 @@ TEST(Examples, HealthyOnesHaveNothingWorthAWarning) {
   setenv("GCAP_SIM_DEVICES", "2", 1);
   size_t captures = 0, healthy = 0;
   for (const auto& [name, path] : Examples()) {
-    if (name.compare(0, 7, "broken_") == 0) continue;
+    if (name.compare(0, 7, "broken_") == 0 || name == "holes") continue;
     const Logged logged = Logged::Of({path});
     EXPECT_EQ(Bad(logged), 0u) << name << "\n" << logged.Findings();
     EXPECT_EQ(logged.recording().damage.lines, 0u) << name;
@@ -67,6 +67,16 @@ TEST(Examples, BrokenCaptureHasItsFourMistakes) {
 TEST(Examples, BrokenEpHasItsAllocation) {
   const Logged logged = Logged::Of({Examples().at("broken_ep")});
   EXPECT_NE(logged.Find(GCAP_DOCTOR_FINDING_CULPRIT, "cudaMalloc"), nullptr) << logged.Findings();
+  EXPECT_EQ(Bad(logged), 1u) << logged.Findings();
+}
+
+// A step with break_where_refused.
+TEST(Examples, HolesHasTheCallThatACaptureRefuses) {
+  const Logged logged = Logged::Of({Examples().at("holes")});
+  const gcap_doctor_finding_t* finding = logged.Find(GCAP_DOCTOR_FINDING_CULPRIT, "cudaStreamSynchronize");
+  ASSERT_NE(finding, nullptr) << logged.Findings();
+  ASSERT_NE(finding->rule, nullptr);
+  EXPECT_STREQ(finding->rule->id, "R11");
   EXPECT_EQ(Bad(logged), 1u) << logged.Findings();
 }
 

@@ -18,7 +18,8 @@ enum { IDS = 3, MAX_STEPS = 64 };
 typedef struct known {
   int id;
   drawn_work_t work;
-  bool is_bound;  // it has a graph, which is at `bound`
+  bool is_bound;     // it has a graph, which is at `bound`
+  bool had_several;  // graphs, since the last run that named its buffers
   drawn_layout_t bound;
 } known_t;
 
@@ -136,6 +137,7 @@ static void count(player_t* player, known_t* known, const gcap_run_result_t* res
   if (!is_replay && result->outcome != GCAP_RUN_CAPTURED) return;
   known->is_bound = true;
   known->bound = *layout;
+  known->had_several = has_several_graphs(player, known);
 }
 
 static bool run_at(player_t* player, known_t* known, const drawn_layout_t* layout, size_t index) {
@@ -193,7 +195,8 @@ static bool replay(player_t* player, known_t* known) {
   const drawn_layout_t layout = known->bound;
   known->work.layout = DRAWN_LAYOUTS;
   gcap_status_t status = gcap_graph_manager_replay(player->manager, &run, &is_replayed);
-  if (status != NULL && has_several_graphs(player, known)) return is_refused(player, known, "a replay", status);
+  const bool may_refuse = has_several_graphs(player, known) || known->had_several;
+  if (status != NULL && may_refuse) return is_refused(player, known, "a replay", status);
   if (!expect_ok(player, known, "a replay", status)) return false;
   player->counts->replays += is_replayed;
   if (!is_replayed) known->is_bound = false;
