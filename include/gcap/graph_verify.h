@@ -25,8 +25,8 @@
 //     listed buffer whose name is the label. The work's taps take the place of the replay's, and gcap_run_t.taps gets
 //     them, whatever the comparison says;
 //   - what `save` and `restore` care for.
-// Bindings (gcap_run_t.bindings) are neither copied nor compared: they say no type, so nobody knows how many bytes they
-// have. List them as buffers. Both runs get the same values (gcap_graph_buffers_t.values). What is not put back:
+// Bindings (gcap_run_t.bindings) are neither copied nor compared: they have no type, so their size is unknown. List them
+// as buffers. Both runs get the same values (gcap_graph_buffers_t.values). What is not put back:
 //   - memory that nobody named. If the work changes such memory, as an accumulator, the run changes it twice, and the
 //     comparison may blame the graph for that;
 //   - effects on the host: host functions and functions of holes are called twice, by the replay and by the eager run,
