@@ -18,11 +18,15 @@
 // What is copied and put back:
 //   - the buffers of the run (gcap_run_t.buffers), and those of `buffers` below. They may share bytes, as outputs that
 //     overlap inputs do: each byte is copied once, and each buffer is compared as it says;
-//   - the scratch that the graph keeps (scratch.h), which is not compared: the eager run has other scratch;
+//   - the scratch that the graph keeps (scratch.h), which is not compared. The eager run has other scratch, with other
+//     bytes where neither run wrote. If it had the graph's, from the same bytes, both runs would read the same there,
+//     and work that reads scratch before it writes would not be found. Make a tap of what is to be compared;
 //   - taps (graph_taps.h), which are compared before all buffers: byte by byte, or with the type and the tolerance of a
-//     listed buffer whose name is the label. The work's taps take the place of the replay's;
+//     listed buffer whose name is the label. The work's taps take the place of the replay's, and gcap_run_t.taps gets
+//     them, whatever the comparison says;
 //   - what `save` and `restore` care for.
-// Both get the same values (gcap_graph_buffers_t.values). What is not put back:
+// Bindings (gcap_run_t.bindings) are neither copied nor compared: they have no type, so their size is unknown. List them
+// as buffers. Both runs get the same values (gcap_graph_buffers_t.values). What is not put back:
 //   - memory that nobody named. If the work changes such memory, as an accumulator, the run changes it twice, and the
 //     comparison may blame the graph for that;
 //   - effects on the host: host functions and functions of holes are called twice, by the replay and by the eager run,
@@ -96,7 +100,9 @@ typedef struct gcap_graph_verify_report {
   // is SIZE_MAX, and `element` and its values are of the tap.
   size_t tap;
   // With `bisect`, of a difference. The first call of the work that is noted (capture.h) behind which the replay and
-  // the work differ, counted from 0; a hole counts as one, and what comes behind the last call as one more. SIZE_MAX:
+  // the work differ in what is compared, counted from 0; a hole counts as one, and what comes behind the last call as
+  // one more. A wrong value in scratch shows behind the call that brings it into a buffer or a tap; the causes that are
+  // seen in a node, an edge or its arguments are then looked for in all calls before too. SIZE_MAX:
   // none was found, or nobody looked. The message of the failure names the call, its file and line, node, argument and
   // memory.
   size_t step;

@@ -140,10 +140,12 @@ typedef struct gcap_graph_binding {
 // A tap that a run reads (graph_taps.h).
 // Thread, Capture and Lifetime as of gcap_run_t; the run writes `data` and `tapped_bytes` alone.
 typedef struct gcap_graph_tap {
-  const char* label;    // of the work's
-  void* data;           // memory of the host. NULL: the size alone is wanted
-  size_t bytes;         // of `data`. A tap of more bytes is cut
-  size_t tapped_bytes;  // that the tap has; 0: the run had no such tap, or failed
+  const char* label;  // of the work's
+  void* data;         // memory of the host. NULL: the size alone is wanted
+  size_t bytes;       // of `data`. A tap of more bytes is cut
+  // That the tap has; 0: the run had no such tap, or failed. A run that is verified gets those taps of its work that
+  // the graph has too, also where it fails with REPLAY_DIFFERS.
+  size_t tapped_bytes;
 } gcap_graph_tap_t;
 
 // --- What became of a run -------------------------------------------------------------------------------------------

@@ -30,13 +30,14 @@ void gcap_graph_taps_redirect(const gcap_graph_tap_list_t* list) {
 }
 
 static gcap_status_t check(const char* label, const void* address, size_t bytes) {
-  if (label == NULL || label[0] == '\0' || strnlen(label, GCAP_GRAPH_NAME_BYTES) == GCAP_GRAPH_NAME_BYTES) {
-    return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "a tap has the label '%s', allowed are 1 to %d bytes",
-                       label != NULL ? label : "", GCAP_GRAPH_NAME_BYTES - 1);
+  if (label == NULL || address == NULL) {
+    return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "gcap_graph_tap_issue: %s is NULL", label == NULL ? "label" : "address");
   }
-  if (address != NULL && bytes != 0) return NULL;
-  return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "tap '%s' is of %zu bytes at %p: it needs an address and bytes", label,
-                     bytes, address);
+  if (label[0] == '\0' || strnlen(label, GCAP_GRAPH_NAME_BYTES) == GCAP_GRAPH_NAME_BYTES) {
+    return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "a tap has the label '%s', allowed are 1 to %d bytes", label,
+                       GCAP_GRAPH_NAME_BYTES - 1);
+  }
+  return bytes != 0 ? NULL : GCAP_STATUS(GCAP_INVALID_ARGUMENT, "tap '%s' is of 0 bytes at %p", label, address);
 }
 
 // The same call wherever it goes to, so that a capture and an eager run make the same step.

@@ -255,6 +255,19 @@ static gcap_status_t issue_work(const verification_t* v) {
   return gcap_status_annotate(status, gcap_status_code(status), "graph id %d, verified", v->id);
 }
 
+// --- Taps -----------------------------------------------------------------------------------------------------------
+
+// A replay of a runtime has read its own already.
+static void forget_taps(const gcap_run_t* run) {
+  for (size_t i = 0; i < run->num_taps; ++i) run->taps[i].tapped_bytes = 0;
+}
+
+// Gives the run those that the work made. The graph's memory has them by now.
+static gcap_status_t give_taps(const verification_t* v) {
+  const gcap_run_t* run = v->steps->verified;
+  return run->num_taps == 0 ? NULL : gcap_graph_taps_read(&v->taps, run->taps, run->num_taps, v->stream);
+}
+
 // --- The verdict ----------------------------------------------------------------------------------------------------
 
 static void report(const verification_t* v, const gcap_verify_difference_t* difference,
@@ -331,6 +344,7 @@ static gcap_status_t differ(const verification_t* v, const gcap_verify_differenc
       GCAP_STATUS(GCAP_REPLAY_DIFFERS, "graph id %d: its replay differs from its work: %s", v->id, chars);
   failure = give_up(v, failure);
   write_events(v, out_report, &step, failure);
+  if (restored == NULL) restored = give_taps(v);
   return gcap_status_join(failure, restored);
 }
 
@@ -338,7 +352,7 @@ static gcap_status_t judge(verification_t* v, gcap_graph_verify_report_t* out_re
   gcap_verify_difference_t difference;
   GCAP_RETURN_IF_ERROR(gcap_verify_state_compare(v->state, GCAP_VERIFY_NOW, REPLAYED, v->stream, &difference));
   report(v, &difference, out_report);
-  return difference.block == SIZE_MAX ? NULL : differ(v, &difference, out_report);
+  return difference.block == SIZE_MAX ? give_taps(v) : differ(v, &difference, out_report);
 }
 
 static gcap_status_t verify(verification_t* v, gcap_run_result_t* result, bool* out_replayed,
@@ -346,6 +360,7 @@ static gcap_status_t verify(verification_t* v, gcap_run_result_t* result, bool* 
   GCAP_RETURN_IF_ERROR(save(v));
   GCAP_RETURN_IF_ERROR(v->steps->replay(v->steps->self, result, out_replayed));
   if (!*out_replayed) return NULL;
+  forget_taps(v->steps->verified);
   gcap_status_t status = gcap_synchronize_stream(v->stream);
   if (status == NULL) status = put_back(v);
   if (status == NULL) status = issue_work(v);

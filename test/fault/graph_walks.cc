@@ -111,6 +111,9 @@ gcap_status_t IssueHole(S* s, bool break_where_refused) {
 }
 gcap_status_t IssueHole(S* s) { return IssueHole(s, false); }
 gcap_status_t IssueStep(S* s) { return IssueHole(s, true); }
+gcap_status_t IssueTap(S* s) {
+  return gcap_graph_tap_issue(s->Handle(), "output", s->job.output_address(), sizeof(int));
+}
 gcap_status_t RunHoled(S* s) {
   gcap_run_t run = RunOf(S::kId, s->Handle(), /*synchronize=*/true);
   run.work = [](void* user, const gcap_run_resources_t* resources) {
@@ -221,6 +224,10 @@ std::vector<Walk> RunWalks() {
       WalkOf<S>("gcap_graph_hole_issue", IssueHole, OpenRun).AlwaysThen<S>(EndAnyRun),
       WalkOf<S>("gcap_graph_hole_issue", IssueStep, OpenRun, "break_where_refused").AlwaysThen<S>(EndAnyRun),
       WalkOf<S>("gcap_graph_hole_issue", IssueHole, nullptr, "outside of a run"),
+      WalkOf<S>("gcap_graph_tap_issue", IssueTap, OpenRun)
+          .RecoversFrom({"cudaStreamIsCapturing"})  // the ledger's question: the end of the run asks again
+          .WithoutALog()
+          .AlwaysThen<S>(EndAnyRun),
       WalkOf<S>("gcap_graph_manager_run", RunVerified, Captured, "verified replay"),
       WalkOf<S>("gcap_graph_manager_run", RunHoled, nullptr, "capture with a hole").Recovers(),
       WalkOf<S>("gcap_graph_manager_run", RunHoled, CapturedHoled, "replay with a hole"),

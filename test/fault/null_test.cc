@@ -305,6 +305,7 @@ std::vector<Row> CaptureAndGraphRows() {
       ROW(gcap_graph_manager_plan, o.s.manager, &o.plain, 1, &o.plan),
       ROW(gcap_graph_guard_state, (o.OpenManager(), &o.guard), "here", 1).Fine({"file"}),
       ROW(gcap_graph_hole_issue, &o.resources, &o.hole),
+      ROW(gcap_graph_tap_issue, o.s.Handle(), "label", &o, 4),
       ROW(gcap_graph_manager_find, o.s.manager, &o.key, &o.found),
       ROW(gcap_graph_manager_recapture, o.s.manager, 0),
       ROW(gcap_graph_manager_explain, o.s.manager, 0, GCAP_GRAPH_WHY_CAPTURE_FAILED),

@@ -107,6 +107,23 @@ TEST_F(GraphBisect, ADroppedCallIsFound) {
   EXPECT_EQ(y_.value(), 3 + 1 + 4);
 }
 
+// The steps behind a call that the capture did not make are found in the graph all the same.
+TEST_F(GraphBisect, ADroppedCallWithoutEffectHidesNothing) {
+  Name("x", x_);
+  Name("y", y_);
+  uint64_t position = 3;
+  const WorkWith work = [&](const gcap_run_resources_t* r) -> gcap_status_t {
+    if (!gcap_thread_is_capturing()) {
+      GCAP_RETURN_IF_ERROR(GCAP_CUDA(cudaMemsetAsync(z_.get(), 0, kFloatsBytes, r->cuda_stream)));
+    }
+    GCAP_RETURN_IF_ERROR(AddTo(r->cuda_stream, x_.get(), y_.get(), 1));
+    return AddTo(r->cuda_stream, y_.get(), x_.get(), position);
+  };
+  Capture(work);
+  position = 4;
+  ExpectFound(work, 2, GCAP_GRAPH_FAULT_FROZEN_VALUE);
+}
+
 // The capture made a call that the work does not make now.
 TEST_F(GraphBisect, AHostDecisionIsFound) {
   Name("x", x_);

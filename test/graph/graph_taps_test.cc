@@ -217,10 +217,46 @@ TEST_F(GraphTaps, AreComparedByAVerificationBeforeBuffers) {
   addend = 2;  // which the graph has as it was
   const Outcome differs = RunHoled(run, work);
   EXPECT_EQ(differs.code, GCAP_REPLAY_DIFFERS) << differs.message;
-  EXPECT_TRUE(differs.Names("tap 'sum' differs first in element 2 (a byte): the replay has 184, the work 192")) << differs.message;
+  EXPECT_TRUE(differs.Names("tap 'sum' differs first in element 2 (a byte): the replay has 184, the work 192"))
+      << differs.message;
   EXPECT_EQ(report.tap, 1u);
   EXPECT_EQ(report.buffer, SIZE_MAX);
   EXPECT_EQ(x_.value(), 34) << "of the work";
+}
+
+// Whatever the comparison says, what the run gets is the work's, as the buffers are.
+TEST_F(GraphTaps, OfARunThatDiffersAreThoseOfTheWork) {
+  for (const bool bisect : {false, true}) {
+    CreateManager();
+    x_.Fill(0);
+    uint64_t addend = 1;
+    const WorkWith work = [&](const gcap_run_resources_t* resources) -> gcap_status_t {
+      GCAP_RETURN_IF_ERROR(Add(resources, x_.get(), addend));
+      return Tap(resources, "x", x_.get());
+    };
+    gcap_graph_verify_buffer_t buffer = {"x", x_.get(), kFloatsBytes, GCAP_DTYPE_F32, 0, 0, false};
+    gcap_graph_verify_t verify;
+    gcap_graph_verify_init(&verify);
+    verify.buffers = &buffer;
+    verify.num_buffers = 1;
+    verify.each = 1;
+    verify.bisect = bisect;
+    std::array<float, kFloats> values{};
+    gcap_graph_tap_t taps[] = {{"x", values.data(), kFloatsBytes, 77}, {"none", nullptr, 0, 77}};
+    gcap_run_t run = RunBy();
+    run.verify = &verify;
+    run.taps = taps;
+    run.num_taps = 2;
+    EXPECT_TRUE(RunHoled(run, work).ok());
+    EXPECT_EQ(values[0], 1);
+    addend = 5;
+    const Outcome differs = RunHoled(run, work);
+    EXPECT_EQ(differs.code, GCAP_REPLAY_DIFFERS) << differs.message;
+    EXPECT_EQ(values[0], 1 + 5);
+    EXPECT_EQ(taps[0].tapped_bytes, kFloatsBytes);
+    EXPECT_EQ(taps[1].tapped_bytes, 0u);
+    DestroyManager();
+  }
 }
 
 TEST_F(GraphTaps, AVerificationTakesTheToleranceOfABufferOfThatName) {
@@ -250,12 +286,12 @@ TEST_F(GraphTaps, AVerificationTakesTheToleranceOfABufferOfThatName) {
 TEST_F(GraphTaps, AreRefusedWhereNoRunMakesThem) {
   CreateManager();
   const cudaStream_t stream = stream_->get();
-  GCAP_EXPECT_FAILS(gcap_graph_tap_issue(stream, nullptr, x_.get(), 4), GCAP_INVALID_ARGUMENT, "label ''");
+  GCAP_EXPECT_FAILS(gcap_graph_tap_issue(stream, nullptr, x_.get(), 4), GCAP_INVALID_ARGUMENT, "label is NULL");
   GCAP_EXPECT_FAILS(gcap_graph_tap_issue(stream, "", x_.get(), 4), GCAP_INVALID_ARGUMENT, "allowed are 1 to 63 bytes");
   GCAP_EXPECT_FAILS(gcap_graph_tap_issue(stream, std::string(64, 'l').c_str(), x_.get(), 4), GCAP_INVALID_ARGUMENT,
                     "allowed are 1 to 63 bytes");
   GCAP_EXPECT_OK(gcap_graph_tap_issue(stream, std::string(63, 'l').c_str(), x_.get(), 4));
-  GCAP_EXPECT_FAILS(gcap_graph_tap_issue(stream, "x", nullptr, 4), GCAP_INVALID_ARGUMENT, "tap 'x' is of 4 bytes");
+  GCAP_EXPECT_FAILS(gcap_graph_tap_issue(stream, "x", nullptr, 4), GCAP_INVALID_ARGUMENT, "address is NULL");
   GCAP_EXPECT_FAILS(gcap_graph_tap_issue(stream, "x", x_.get(), 0), GCAP_INVALID_ARGUMENT, "tap 'x' is of 0 bytes");
   gcap_capture_t* capture = nullptr;
   cudaGraph_t graph = nullptr;

@@ -109,6 +109,25 @@ TEST_F(RuntimeForks, BranchesAreRightInEagerRunsInTheCaptureAndInReplays) {
 }
 
 // Nothing is made anew after the first run, and a thread's streams are its own.
+TEST_F(RuntimeForks, ARunForksAgainBeforeItJoins) {
+  Create(GraphOptions(1));
+  const RuntimeTest::Work work = [this](const gcap_run_resources_t& run) -> gcap_status_t {
+    for (int i : {0, 1}) {
+      gcap_stream_t* stream = nullptr;
+      GCAP_RETURN_IF_ERROR(gcap_runtime_fork(runtime_, 1, &stream));
+      GCAP_RETURN_IF_ERROR(Branch(run.scratch, stream, x_.get() + i * kHalf, y_.get() + i * kHalf));
+    }
+    GCAP_RETURN_IF_ERROR(gcap_runtime_join(runtime_));
+    return Copy(run, y_, z_);
+  };
+  for (const float first : {1000.0f, 2000.0f, 3000.0f}) {
+    SetInput(first);
+    const Outcome outcome = RunWhole(0, work);
+    EXPECT_TRUE(outcome.ok()) << outcome.message;
+    EXPECT_EQ(z_.Get(), Ramp(first));
+  }
+}
+
 TEST_F(RuntimeForks, AThreadGetsItsOwnStreamsBack) {
   Create(GraphOptions());
   std::vector<std::vector<gcap_stream_t*>> seen;

@@ -2,10 +2,12 @@
 //
 // Taps in runs of a runtime: scratch on the way, a stream of the caller's, and calls that cannot read.
 
+#include <functional>
 #include <string>
 #include <vector>
 
 #include "gcap/graph_taps.h"
+#include "gcap/graph_verify.h"
 #include "gtest/gtest.h"
 #include "test/base/device_work.h"
 #include "test/runtime/runtime_fixture.h"
@@ -89,6 +91,53 @@ TEST_F(RuntimeTaps, OfScratchAreReadByEagerRunsCapturesAndReplays) {
   gcap_graph_run_kind_t kind;
   GCAP_EXPECT_FAILS(gcap_runtime_begin_run(runtime_, &replay, &kind, nullptr), GCAP_INVALID_ARGUMENT,
                     "a begin does not end it");
+}
+
+// A replay of a runtime reads its taps before its work is issued, whose taps count.
+TEST_F(RuntimeTaps, OfAVerifiedRunAreThoseOfTheWork) {
+  const LogCatcher log;
+  Create(GraphOptions(0));
+  TappedJob job;
+  bool has_tap = true;
+  const DeviceFloats other{Floats(kCount, 8)};
+  const DeviceFloats* from = &job.x;
+  const std::function<gcap_status_t(const gcap_run_resources_t*)> work =
+      [&](const gcap_run_resources_t* r) -> gcap_status_t {
+    GCAP_RETURN_IF_ERROR(TappedJob::Move(job.y.get(), from->get(), r->cuda_stream));
+    if (!has_tap) return GCAP_STATUS(GCAP_UNAVAILABLE, "the work fails");
+    return gcap_graph_tap_issue(r->cuda_stream, "y", job.y.get(), kBytes);
+  };
+  const gcap_graph_verify_buffer_t near = {"y", job.y.get(), kBytes, GCAP_DTYPE_F32, 10, 0, false};
+  gcap_graph_verify_t verify;
+  gcap_graph_verify_init(&verify);
+  verify.buffers = &near;
+  verify.num_buffers = 1;
+  verify.each = 1;
+  Floats values(kCount, -1);
+  gcap_graph_tap_t tap = {"y", values.data(), kBytes, 0};
+  gcap_run_t run = RunOf(/*id=*/0, /*synchronize=*/false);
+  run.work = [](void* user, const gcap_run_resources_t* r) {
+    return (*static_cast<const std::function<gcap_status_t(const gcap_run_resources_t*)>*>(user))(r);
+  };
+  run.user = const_cast<void*>(static_cast<const void*>(&work));
+  run.verify = &verify;
+  run.taps = &tap;
+  run.num_taps = 1;
+  job.x.Set(Floats(kCount, 1));
+  GCAP_EXPECT_OK(gcap_runtime_run(runtime_, &run));
+  EXPECT_EQ(values, Floats(kCount, 1));
+  from = &other;  // the graph has the other one
+  GCAP_EXPECT_OK(gcap_runtime_run(runtime_, &run));
+  EXPECT_EQ(values, Floats(kCount, 8)) << "near enough, and the work's";
+  has_tap = false;
+  GCAP_EXPECT_FAILS(gcap_runtime_run(runtime_, &run), GCAP_UNAVAILABLE, "the work fails");
+  EXPECT_EQ(tap.tapped_bytes, 0u) << "the replay's were read, and the run failed";
+  has_tap = true;
+  const gcap_graph_verify_buffer_t exact = {"y", job.y.get(), kBytes, GCAP_DTYPE_F32, 0, 0, false};
+  verify.buffers = &exact;
+  GCAP_EXPECT_FAILS(gcap_runtime_run(runtime_, &run), GCAP_REPLAY_DIFFERS, "tap 'y'");
+  EXPECT_EQ(values, Floats(kCount, 8));
+  EXPECT_EQ(tap.tapped_bytes, kBytes);
 }
 
 }  // namespace
