@@ -22,8 +22,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/graph/begin.h"
 #include "lib/graph/inner.h"
 #include "lib/graph/manager.h"
+#include "lib/graph/next_run.h"
 #include "lib/graph/run.h"
 #include "lib/graph/variants.h"
 #include "lib/internal/cache_line.h"

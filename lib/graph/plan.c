@@ -10,10 +10,10 @@
 
 #include "gcap/capture.h"
 #include "lib/capture/inner.h"
+#include "lib/graph/begin.h"
 #include "lib/graph/inner.h"
 #include "lib/graph/manager.h"
 #include "lib/graph/recording.h"
-#include "lib/graph/run.h"
 #include "lib/internal/forked.h"
 #include "lib/internal/sized.h"
 #include "lib/internal/unwind.h"

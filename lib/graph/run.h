@@ -6,24 +6,8 @@
 
 #include "lib/graph/manager.h"
 
-// Begins a run of the library's layout, as gcap_graph_manager_begin_run does. Without the mutex, as the next two.
-gcap_status_t gcap_graph_begin(gcap_graph_manager_t* manager, const gcap_run_t* run, gcap_graph_run_kind_t* out_kind,
-                               void** out_addresses) GCAP_NODISCARD;
-// Ends the run of the calling thread, as gcap_graph_manager_end_run does.
-gcap_status_t gcap_graph_end(gcap_graph_manager_t* manager, bool synchronize, gcap_status_t run_status,
-                             gcap_run_result_t* result) GCAP_NODISCARD;
-//   INVALID_ARGUMENT  no stream; an id below -1; or an id or a key together with a default stream
-gcap_status_t gcap_graph_check_id(const gcap_run_t* run) GCAP_NODISCARD;
-
 // Whether the open run is a capture whose scope is still there to be ended by this thread.
 bool gcap_graph_run_is_own_capture(const gcap_graph_manager_t* manager);
-
-// Why the id's last run, which was NOT_MOVABLE, could not be moved.
-gcap_status_t gcap_graph_why_fixed(const gcap_graph_slot_t* first);
-
-// Whether a run of an id that is begun now would be captured. `slot` is that of the id; NULL: there is none.
-// `has_graph`: one of the id's graphs is for the run.
-bool gcap_graph_captures_next(const gcap_graph_manager_t* manager, const gcap_graph_slot_t* slot, bool has_graph);
 
 // The refusal of the next function; NULL: there is none.
 gcap_status_t gcap_graph_run_check_abandoned(const gcap_graph_manager_t* manager);
@@ -33,5 +17,20 @@ gcap_status_t gcap_graph_run_check_abandoned(const gcap_graph_manager_t* manager
 //                        one, and calls back
 //   RESOURCE_EXHAUSTED   no host memory for the thread's life
 gcap_status_t gcap_graph_run_close_abandoned(gcap_graph_manager_t* manager);
+
+// Lets go of all that the open run has: no run is open then.
+void gcap_graph_run_forget(gcap_graph_open_run_t* run);
+
+// What opens, ends or aborts the run calls back between these two, without the mutex.
+void gcap_graph_run_begin_busy(gcap_graph_manager_t* manager);
+void gcap_graph_run_end_busy(gcap_graph_manager_t* manager);
+
+// Whether the open run is just being begun or ended: by a call of the manager, or by the end of this thread's scope
+// behind the manager's back. Then the scope is not the thread's any more, and the step that tells the manager so is
+// still to come.
+bool gcap_graph_run_is_in_passing(const gcap_graph_manager_t* manager);
+
+// Memory of an eager run goes in the order of its stream. Nothing is in flight on a stream that ended through gcap.
+gcap_status_t gcap_graph_run_end_eager_values(const gcap_graph_open_run_t* run) GCAP_NODISCARD;
 
 #endif  // GCAP_LIB_GRAPH_RUN_H_

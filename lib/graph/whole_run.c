@@ -7,6 +7,8 @@
 
 #include <stdlib.h>
 
+#include "lib/graph/begin.h"
+#include "lib/graph/end.h"
 #include "lib/graph/inner.h"
 #include "lib/graph/manager.h"
 #include "lib/graph/run.h"
