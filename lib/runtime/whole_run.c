@@ -21,6 +21,7 @@ typedef struct whole_run {
   void** addresses;            // [buffers->count]; NULL: without buffers
   gcap_graph_manager_t* held;  // of gcap's own: used after the work and the log sink, so neither may destroy it
   bool is_inside;              // the same of the runtime
+  bool is_verified;            // the run has `verify`
 } whole_run_t;
 
 // `runtime`: its run's work is being called; NULL: the work returned.
@@ -81,8 +82,10 @@ static gcap_status_t replay_step(void* self, gcap_run_result_t* result, bool* ou
     *out_replayed = gcap_run_is_recorded(is_captured, gcap_runtime_id_of(whole->runtime, &whole->run), result);
     return NULL;
   }
-  if (whole->run.result != NULL || whole->run.num_taps != 0) whole->run.result = result;  // else: the shorter way
-  gcap_status_t status = gcap_runtime_replay(whole->runtime, &whole->run, out_replayed);
+  gcap_run_t run = whole->run;
+  if (whole->is_verified) run.num_taps = 0;                          // the work's take their place
+  if (run.result != NULL || run.num_taps != 0) run.result = result;  // else: the shorter way
+  gcap_status_t status = gcap_runtime_replay(whole->runtime, &run, out_replayed);
   if (*out_replayed) result->was_issued = true;
   if (*out_replayed && status == NULL) result->outcome = GCAP_RUN_REPLAYED;
   return status;
@@ -166,6 +169,7 @@ static gcap_status_t verify(whole_run_t* whole, const gcap_run_t* run, gcap_run_
     return GCAP_STATUS(GCAP_UNIMPLEMENTED, "the run has `verify`, and the runtime is not gcap's own");
   }
   GCAP_RETURN_IF_ERROR(get_resources(whole));
+  whole->is_verified = true;
   steps->verified = run;
   steps->manager = whole->held;
   steps->work = work_step;
@@ -173,9 +177,10 @@ static gcap_status_t verify(whole_run_t* whole, const gcap_run_t* run, gcap_run_
   return NULL;
 }
 
-// A replay has read them. Before the work the resources were asked for.
+// A replay has read them, but for one that is verified. Before the work the resources were asked for.
 static gcap_status_t give_taps(const whole_run_t* whole, const gcap_run_t* run, const gcap_run_result_t* result) {
-  if (run->num_taps == 0 || result->outcome == GCAP_RUN_REPLAYED || whole->held == NULL) return NULL;
+  const bool are_read = result->outcome == GCAP_RUN_REPLAYED && !whole->is_verified;
+  if (run->num_taps == 0 || are_read || whole->held == NULL) return NULL;
   const bool is_own = run->stream == GCAP_RUN_OWN_STREAM;
   const cudaStream_t stream = is_own ? gcap_stream_handle(whole->resources.stream) : run->stream;
   return gcap_graph_give_taps(whole->held, run, result, stream);

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "gcap/graph_taps.h"
+#include "gcap/graph_verify.h"
 #include "gtest/gtest.h"
 #include "test/base/device_work.h"
 #include "test/runtime/runtime_fixture.h"
@@ -52,12 +53,15 @@ class RuntimeTaps : public RuntimeTest {
     run.result = &result;
     run.taps = &tap;
     run.num_taps = 1;
+    run.verify = verify_;
     const Outcome outcome(gcap_runtime_run(runtime_, &run));
     *out_value = values == Floats(kCount, values[0]) ? values[0] : -2;
     *out_outcome = result.outcome;
     EXPECT_EQ(tap.tapped_bytes, outcome.ok() ? kBytes : 0u);
     return outcome;
   }
+
+  const gcap_graph_verify_t* verify_ = nullptr;
 };
 
 TEST_F(RuntimeTaps, OfScratchAreReadByEagerRunsCapturesAndReplays) {
@@ -89,6 +93,30 @@ TEST_F(RuntimeTaps, OfScratchAreReadByEagerRunsCapturesAndReplays) {
   gcap_graph_run_kind_t kind;
   GCAP_EXPECT_FAILS(gcap_runtime_begin_run(runtime_, &replay, &kind, nullptr), GCAP_INVALID_ARGUMENT,
                     "a begin does not end it");
+}
+
+// The replay leaves the tap of memory that changed since, and the work that of now.
+TEST_F(RuntimeTaps, OfAVerifiedRunAreTheWorksAndOfOneThatDiffersNone) {
+  const LogCatcher log;
+  Create(GraphOptions(1));
+  TappedJob job, later;
+  later.x.Set(Floats(kCount, 3));
+  gcap_graph_verify_buffer_t scratch = {"scratch", job.y.get(), kBytes, GCAP_DTYPE_F32, 5, 0, false};
+  gcap_graph_verify_t verify;
+  gcap_graph_verify_init(&verify);
+  verify.buffers = &scratch;
+  verify.num_buffers = 1;
+  verify.each = 1;
+  float value = 0;
+  gcap_run_outcome_t outcome;
+  for (int i = 0; i < 2; ++i) EXPECT_TRUE(Run(&job, &value, &outcome).ok());
+  ASSERT_EQ(outcome, GCAP_RUN_CAPTURED);
+  verify_ = &verify;
+  EXPECT_TRUE(Run(&later, &value, &outcome).ok());
+  EXPECT_EQ(outcome, GCAP_RUN_REPLAYED);
+  EXPECT_EQ(value, 3) << "within the tolerance, and of the work";
+  scratch.absolute = 1;
+  EXPECT_EQ(Run(&later, &value, &outcome).code, GCAP_REPLAY_DIFFERS);
 }
 
 }  // namespace
