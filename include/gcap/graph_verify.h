@@ -12,8 +12,10 @@
 //
 // Only whole runs can be verified (gcap_graph_manager_run, gcap_runtime_run, a session's run), since the work is
 // needed. A run whose id has no graph for it, and one with capture_only, is what it would be without `verify`, and
-// gcap_graph_verify_report_t.is_verified is false. gcap_run_result_t has the outcome REPLAYED of a verified run without
-// a difference, and NOT_DONE, with was_issued, of one with a difference.
+// gcap_graph_verify_report_t.is_verified is false. So is a run whose graph is released, captured anew, or found to be
+// another variant, after the copies and before the look behind the replay: `save` was called then, `restore` was not.
+// gcap_run_result_t has the outcome REPLAYED of a verified run without a difference, and NOT_DONE, with was_issued, of
+// one with a difference.
 //
 // What is copied and put back:
 //   - the buffers of the run (gcap_run_t.buffers), and those of `buffers` below. They may share bytes, as outputs that

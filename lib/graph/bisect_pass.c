@@ -60,9 +60,9 @@ gcap_status_t gcap_bisect_issue(gcap_bisect_pass_t* pass) {
   gcap_run_result_init(&result);
   GCAP_AT_SCOPE_END(observe_no_more) gcap_step_observer_t* before = gcap_observe_steps(&pass->observer);
   (void)before;
-  gcap_graph_taps_redirect(pass->b->subject.taps);  // a verification that is unwound takes that back
+  GCAP_AT_SCOPE_END(gcap_graph_tap_redirection_end) gcap_graph_tap_redirection_t redirection;
+  gcap_graph_tap_redirection_begin(&redirection, pass->b->subject.taps);
   gcap_status_t status = run->work(run->self, &result);
-  gcap_graph_taps_redirect(NULL);
   return gcap_status_join(status, pass->status);
 }
 

@@ -21,13 +21,14 @@
 #include "lib/internal/forked.h"
 #include "lib/internal/grow.h"
 
-static _Thread_local const gcap_graph_tap_list_t* redirected;
-static _Thread_local size_t next_redirected;
+static _Thread_local gcap_graph_tap_redirection_t* redirected;
 
-void gcap_graph_taps_redirect(const gcap_graph_tap_list_t* list) {
-  redirected = list;
-  next_redirected = 0;
+void gcap_graph_tap_redirection_begin(gcap_graph_tap_redirection_t* redirection, const gcap_graph_tap_list_t* list) {
+  *redirection = (gcap_graph_tap_redirection_t){.list = list, .outer = redirected};
+  redirected = redirection;
 }
+
+void gcap_graph_tap_redirection_end(gcap_graph_tap_redirection_t* redirection) { redirected = redirection->outer; }
 
 static gcap_status_t check(const char* label, const void* address, size_t bytes) {
   if (label == NULL || address == NULL) {
@@ -103,10 +104,10 @@ static gcap_status_t capture_tap(gcap_capture_t* capture, cudaStream_t stream, c
 
 // The memory of the graph's next tap with the label and the bytes; NULL: it has none.
 static void* find_redirected(const char* label, size_t bytes) {
-  for (size_t i = next_redirected; i < redirected->count; ++i) {
-    const gcap_graph_made_tap_t* made = &redirected->items[i];
+  for (size_t i = redirected->next; i < redirected->list->count; ++i) {
+    const gcap_graph_made_tap_t* made = &redirected->list->items[i];
     if (made->bytes != bytes || strcmp(made->label, label) != 0) continue;
-    next_redirected = i + 1;
+    redirected->next = i + 1;
     return made->memory;
   }
   return NULL;

@@ -7,16 +7,13 @@
 
 #include "lib/graph/inner.h"
 #include "lib/graph/manager.h"
+#include "lib/graph/variants.h"
 #include "lib/internal/synchronize.h"
 
 // The taps of the graph that the id's last run launched.
 static gcap_status_t copy_of_launched(gcap_graph_manager_t* manager, int id, gcap_graph_tap_list_t* out_list,
                                       cudaStream_t* stream) {
-  const gcap_graph_slot_t* launched = NULL;
-  for (const gcap_graph_slot_t* slot = gcap_graph_find_slot(manager, id); slot != NULL; slot = slot->variant) {
-    if (slot->graph == NULL || slot->info.state != GCAP_GRAPH_CAPTURED) continue;
-    if (launched == NULL || slot->last_use > launched->last_use) launched = slot;
-  }
+  const gcap_graph_slot_t* launched = gcap_graph_find_launched(manager, id);
   *out_list = (gcap_graph_tap_list_t){0};
   if (launched == NULL) return NULL;  // released meanwhile, by another thread
   if (*stream == GCAP_RUN_OWN_STREAM) *stream = launched->graph->stream;

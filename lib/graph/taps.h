@@ -36,9 +36,16 @@ gcap_status_t gcap_graph_tap_list_copy(const gcap_graph_tap_list_t* list,
 gcap_status_t gcap_graph_tap_list_compare(const gcap_graph_tap_list_t* a,
                                           const gcap_graph_tap_list_t* b) GCAP_NODISCARD;
 
-// Has the eager taps of this thread write to the memory of those of a graph that have their label and bytes, in order,
-// from now on; NULL: no more. Lasts until the list is freed.
-void gcap_graph_taps_redirect(const gcap_graph_tap_list_t* list);
+// Has the eager taps of this thread write to the memory of those of a graph that have their label and bytes, in order:
+// from begin to end, the innermost one. What a work runs on another manager may be verified too.
+typedef struct gcap_graph_tap_redirection {
+  const gcap_graph_tap_list_t* list;
+  size_t next;
+  struct gcap_graph_tap_redirection* outer;
+} gcap_graph_tap_redirection_t;
+
+void gcap_graph_tap_redirection_begin(gcap_graph_tap_redirection_t* redirection, const gcap_graph_tap_list_t* list);
+void gcap_graph_tap_redirection_end(gcap_graph_tap_redirection_t* redirection);
 
 // Gives a run the copies that a list has: waits for the stream.
 //   CUDA_ERROR  a copy or the wait failed

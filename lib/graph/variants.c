@@ -230,3 +230,12 @@ gcap_status_t gcap_graph_why_other(const gcap_graph_slot_t* first) {
   }
   return gcap_status_clone(first->why_other);
 }
+
+gcap_graph_slot_t* gcap_graph_find_launched(gcap_graph_manager_t* manager, int id) {
+  gcap_graph_slot_t* launched = NULL;
+  for (gcap_graph_slot_t* slot = gcap_graph_find_slot(manager, id); slot != NULL; slot = slot->variant) {
+    if (slot->graph == NULL || slot->info.state != GCAP_GRAPH_CAPTURED) continue;
+    if (launched == NULL || slot->last_use > launched->last_use) launched = slot;
+  }
+  return launched;
+}

@@ -28,6 +28,9 @@ gcap_status_t gcap_graph_choose(gcap_graph_manager_t* manager, const gcap_run_t*
 // to lose, or a new one, or that of the graph that was used longest ago. NULL when there is no memory.
 gcap_graph_slot_t* gcap_graph_slot_to_capture(gcap_graph_manager_t* manager, gcap_graph_slot_t* first);
 
+// The graph of the id that a run launched, or captured, last; NULL: it has none.
+gcap_graph_slot_t* gcap_graph_find_launched(gcap_graph_manager_t* manager, int id);
+
 // Whether one of the id's graphs is for a run on these buffers, as far as that can be seen without a function. NULL: a
 // run without.
 bool gcap_graph_may_hold(const gcap_graph_manager_t* manager, gcap_graph_slot_t* first,

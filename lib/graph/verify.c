@@ -5,8 +5,8 @@
 // what the work left is what the memory has, and stays there.
 //
 // Between the steps another thread may release the graph, or capture it anew. What it retains is shared meanwhile, so
-// the copies of its scratch are of its scratch; and a ticket, which no other look has, tells afterwards whether the
-// graph that was found wrong is the slot's still.
+// the copies of its scratch are of its scratch; and a ticket, which no other look has, tells whether the graph that was
+// replayed is that one, and afterwards whether the graph that was found wrong is the slot's still.
 //
 // Locking: the manager's mutex, for the look at the graph and for its end as one that replays; not over a step, a copy
 // or a callback, of which each may fail or not return.
@@ -52,7 +52,6 @@ static gcap_status_t end(verification_t* v) {
   v->state = NULL;
   gcap_retained_release(v->retained);
   v->retained = NULL;
-  gcap_graph_taps_redirect(NULL);
   gcap_graph_tap_list_free(&v->taps);
   free(v->blocks);
   v->blocks = NULL;
@@ -249,9 +248,9 @@ static gcap_status_t put_back(verification_t* v) {
 static gcap_status_t issue_work(const verification_t* v) {
   gcap_run_result_t eager;
   gcap_run_result_init(&eager);
-  gcap_graph_taps_redirect(&v->taps);
+  GCAP_AT_SCOPE_END(gcap_graph_tap_redirection_end) gcap_graph_tap_redirection_t redirection;
+  gcap_graph_tap_redirection_begin(&redirection, &v->taps);
   gcap_status_t status = v->steps->work(v->steps->self, &eager);
-  gcap_graph_taps_redirect(NULL);
   return gcap_status_annotate(status, gcap_status_code(status), "graph id %d, verified", v->id);
 }
 
@@ -355,11 +354,21 @@ static gcap_status_t judge(verification_t* v, gcap_graph_verify_report_t* out_re
   return difference.block == SIZE_MAX ? give_taps(v) : differ(v, &difference, out_report);
 }
 
+// Whether the graph that was replayed is the one that was looked at: what was copied is of no other.
+static bool is_known(const verification_t* v) {
+  gcap_graph_manager_t* manager = v->steps->manager;
+  pthread_mutex_lock(&manager->mutex);
+  const gcap_graph_slot_t* launched = gcap_graph_find_launched(manager, v->id);
+  const bool is_known = launched != NULL && launched->graph->verify.ticket == v->ticket;
+  pthread_mutex_unlock(&manager->mutex);
+  return is_known;
+}
+
 static gcap_status_t verify(verification_t* v, gcap_run_result_t* result, bool* out_replayed,
                             gcap_graph_verify_report_t* out_report) {
   GCAP_RETURN_IF_ERROR(save(v));
   GCAP_RETURN_IF_ERROR(v->steps->replay(v->steps->self, result, out_replayed));
-  if (!*out_replayed) return NULL;
+  if (!*out_replayed || !is_known(v)) return NULL;
   forget_taps(v->steps->verified);
   gcap_status_t status = gcap_synchronize_stream(v->stream);
   if (status == NULL) status = put_back(v);

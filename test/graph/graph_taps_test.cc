@@ -3,6 +3,7 @@
 // Taps: the copies that a run reads are what the buffer was at the label, in eager runs, captures and replays.
 
 #include <algorithm>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -281,6 +282,81 @@ TEST_F(GraphTaps, AVerificationTakesTheToleranceOfABufferOfThatName) {
   buffer.absolute = 2;
   const Outcome beyond = RunHoled(run, work);
   EXPECT_TRUE(beyond.Names("tap 'x' differs first in element 0 (f32)")) << beyond.message;
+}
+
+// What the function of a hole runs on another manager may be verified too, in a verification of its own.
+TEST_F(GraphTaps, BehindAVerificationWithinAVerifiedRunAreOfTheOuterOne) {
+  CreateManager();
+  gcap_graph_manager_t* inner = nullptr;
+  GCAP_ASSERT_OK(gcap_graph_manager_create(&options_, &inner));
+  gcap_graph_verify_report_t inner_report, report;
+  const WorkWith inner_work = [&](const gcap_run_resources_t* resources) { return Add(resources, x_.get(), 10); };
+  const gcap_graph_verify_buffer_t buffer = {"x", x_.get(), kFloatsBytes, GCAP_DTYPE_F32, 0, 0, false};
+  gcap_graph_verify_t verify, inner_verify;
+  gcap_graph_verify_init(&verify);
+  gcap_graph_verify_report_init(&report);
+  gcap_graph_verify_report_init(&inner_report);
+  verify.buffers = &buffer;
+  verify.num_buffers = 1;
+  verify.each = 1;
+  inner_verify = verify;
+  verify.report = &report;
+  inner_verify.report = &inner_report;
+  Hole hole;
+  hole.function = [&](const gcap_run_resources_t*) {
+    gcap_run_t run = RunOf(kId, stream_->get());
+    run.verify = &inner_verify;
+    run.work = IssueWith;
+    run.user = const_cast<WorkWith*>(&inner_work);
+    return gcap_graph_manager_run(inner, &run);
+  };
+  const WorkWith work = [&](const gcap_run_resources_t* resources) -> gcap_status_t {
+    GCAP_RETURN_IF_ERROR(Add(resources, x_.get(), 1));
+    GCAP_RETURN_IF_ERROR(hole.Issue(resources));
+    return Tap(resources, "behind", x_.get());
+  };
+  gcap_run_t run = RunBy();
+  run.verify = &verify;
+  EXPECT_EQ(ReadBy(run, work, {"behind"}), Values({11}));
+  EXPECT_EQ(ReadBy(run, work, {"behind"}), Values({22}));
+  EXPECT_TRUE(report.is_verified);
+  EXPECT_TRUE(inner_report.is_verified);
+  GCAP_EXPECT_OK(gcap_graph_manager_destroy(inner));
+}
+
+// What is replayed is then not what was looked at, and its taps are elsewhere.
+TEST_F(GraphTaps, OfAGraphThatWasCapturedAnewBeforeItsReplayAreNotBlamed) {
+  CreateManager();
+  const WorkWith work = [&](const gcap_run_resources_t* resources) -> gcap_status_t {
+    GCAP_RETURN_IF_ERROR(Add(resources, x_.get(), 1));
+    return Tap(resources, "x", x_.get());
+  };
+  std::function<gcap_status_t()> capture_anew = [&]() -> gcap_status_t {
+    GCAP_RETURN_IF_ERROR(gcap_graph_manager_release(manager_, kId));
+    gcap_run_t run = RunOf(kId, stream_->get());
+    run.capture_only = true;
+    run.work = IssueWith;
+    run.user = const_cast<WorkWith*>(&work);
+    return gcap_graph_manager_run(manager_, &run);
+  };
+  const gcap_graph_verify_buffer_t buffer = {"x", x_.get(), kFloatsBytes, GCAP_DTYPE_F32, 0, 0, false};
+  gcap_graph_verify_report_t report;
+  gcap_graph_verify_report_init(&report);
+  gcap_graph_verify_t verify;
+  gcap_graph_verify_init(&verify);
+  verify.buffers = &buffer;
+  verify.num_buffers = 1;
+  verify.each = 1;
+  verify.report = &report;
+  verify.user = &capture_anew;
+  verify.save = [](void* user, cudaStream_t) { return (*static_cast<std::function<gcap_status_t()>*>(user))(); };
+  ExpectRun(work, GCAP_RUN_CAPTURED);
+  gcap_run_t run = RunBy();
+  run.verify = &verify;
+  EXPECT_EQ(ReadBy(run, work, {"x"}), Values({2}));
+  EXPECT_EQ(result_.outcome, GCAP_RUN_REPLAYED);
+  EXPECT_FALSE(report.is_verified) << "nobody knew that graph";
+  EXPECT_EQ(x_.value(), 2);
 }
 
 TEST_F(GraphTaps, AreRefusedWhereNoRunMakesThem) {
