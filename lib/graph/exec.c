@@ -129,8 +129,8 @@ static gcap_status_t instantiate_segments(gcap_graph_captured_t* captured) {
   return NULL;
 }
 
-// The nodes of the graph that an executable was made from are what names its nodes: one whose nodes are set or switched
-// off is new, and is updated to no other graph.
+// The nodes of the graph that an executable was made from are what names its nodes: one whose nodes are set, or whose
+// source is kept with its steps, is new, and is updated to no other graph.
 static bool may_update(const gcap_graph_captured_t* before, const gcap_graph_captured_t* captured) {
   if (before == NULL || captured->moving != NULL) return false;
   return captured->holes == NULL && before->holes == NULL && !captured->has_steps && !before->has_steps;

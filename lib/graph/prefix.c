@@ -1,12 +1,13 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
 // Launches of the beginning of a graph. Nodes are created in the order in which they were captured, so the beginning is
-// a range of each segment's nodes, and no node of the range depends on one behind it. Those behind are switched off in
-// the executable for one launch, and on again at once: a launch in flight keeps what it had. Whatever fails, all of
-// them are switched on again; where that fails the executable is torn, and its id is captured again.
+// a range of each segment's nodes, and no node of the range depends on one behind it. A clone of the source is cut
+// behind the range, and is instantiated with the arguments that the executable has. The clone's executable is nobody's:
+// it is retired as soon as it was launched, as a graph that was replaced, and goes when it is idle.
 //
-// What cannot be switched off is cut from a clone of the source. The clone's executable is nobody's: it is retired as
-// soon as it was launched, as a graph that was replaced, and goes when it is idle.
+// The nodes behind are not switched off in the executable (cudaGraphNodeSetEnabled). Measured on an H200, driver
+// 580.159.04: executables whose nodes were switched off and on again between launches, which were waited for, did not
+// run the last node that was on, or read illegal addresses.
 //
 // Locking: the manager's mutex, but not over functions of guards and of holes, as in a replay. While the beginning of a
 // graph with holes is launched the graph is in its holes.
@@ -82,53 +83,14 @@ static beginning_t find_beginning(const gcap_contents_t* contents, size_t segmen
   return beginning;
 }
 
-static bool can_be_disabled(enum cudaGraphNodeType type) {
-  return type == cudaGraphNodeTypeKernel || type == cudaGraphNodeTypeMemcpy || type == cudaGraphNodeTypeMemset;
-}
-
-// Whether it does nothing that a later look would find.
-static bool is_unseen(enum cudaGraphNodeType type) {
-  return type == cudaGraphNodeTypeEmpty || type == cudaGraphNodeTypeMemAlloc || type == cudaGraphNodeTypeMemFree;
-}
-
-// The first node behind the beginning that cannot be switched off; NULL: there is none.
-static const gcap_contents_node_t* find_obstacle(const gcap_contents_t* contents, const beginning_t* beginning) {
-  for (size_t i = beginning->first; i < beginning->end; ++i) {
+// The first node of the segment that no clone may have, for a message; NULL: none is known.
+static const gcap_contents_node_t* find_obstacle(const gcap_contents_t* contents, size_t segment) {
+  for (size_t i = 0; i < contents->count; ++i) {
     const gcap_contents_node_t* node = &contents->nodes[i];
-    if (node->parent == GCAP_CONTENTS_TOP && !can_be_disabled(node->type) && !is_unseen(node->type)) return node;
+    if (node->graph != segment) continue;
+    if (node->type == cudaGraphNodeTypeMemAlloc || node->type == cudaGraphNodeTypeMemFree) return node;
   }
   return NULL;
-}
-
-// --- Switched off ---------------------------------------------------------------------------------------------------
-
-// Those from `first` to `end` of the beginning that can be switched. Goes on after a failure if all are switched on.
-static gcap_status_t switch_nodes(const gcap_graph_captured_t* captured, const beginning_t* beginning, bool is_on) {
-  const gcap_contents_t* contents = &captured->contents;
-  const cudaGraphExec_t exec = gcap_graph_execs(captured)[beginning->segment];
-  gcap_status_t status = NULL;
-  for (size_t i = beginning->first; i < beginning->end && (is_on || status == NULL); ++i) {
-    const gcap_contents_node_t* node = &contents->nodes[i];
-    if (node->parent != GCAP_CONTENTS_TOP || !can_be_disabled(node->type)) continue;
-    status = gcap_status_join(status, GCAP_CUDA(cudaGraphNodeSetEnabled(exec, node->node, is_on)));
-  }
-  return status;
-}
-
-static gcap_status_t launch_disabled(gcap_graph_slot_t* slot, const beginning_t* beginning, cudaStream_t stream) {
-  const gcap_graph_captured_t* captured = slot->graph;
-  gcap_status_t status = switch_nodes(captured, beginning, /*is_on=*/false);
-  if (status == NULL) {
-    status = GCAP_CUDA(cudaGraphLaunch(gcap_graph_execs(captured)[beginning->segment], stream));
-  }
-  gcap_status_t restored = switch_nodes(captured, beginning, /*is_on=*/true);
-  if (restored == NULL) return status;
-  slot->info.state = gcap_graph_state_after(slot->info.state, GCAP_GRAPH_STEP_RECAPTURE);
-  status = gcap_status_join(status, restored);
-  return gcap_status_annotate(status, gcap_status_code(status),
-                              "graph id %d has nodes that could not be switched on again: its next run is captured "
-                              "again",
-                              slot->id);
 }
 
 // --- A clone --------------------------------------------------------------------------------------------------------
@@ -197,16 +159,17 @@ typedef struct prefix {
   gcap_graph_prefix_t how;
 } prefix_t;
 
-static gcap_status_t explain_obstacle(const prefix_t* prefix, const gcap_contents_node_t* obstacle,
-                                      gcap_status_t refusal) {
-  char node[256];
-  gcap_contents_write_node(&prefix->slot->graph->contents, obstacle, node, sizeof(node));
+static gcap_status_t explain(const prefix_t* prefix, const beginning_t* beginning, gcap_status_t refusal) {
+  const gcap_contents_t* contents = &prefix->slot->graph->contents;
+  const gcap_contents_node_t* obstacle = find_obstacle(contents, beginning->segment);
+  char node[256] = "";
+  if (obstacle != NULL) gcap_contents_write_node(contents, obstacle, node, sizeof(node));
   gcap_status_info_t info;
   gcap_status_get_info(refusal, &info);
   const bool is_unable = info.cuda_error == cudaErrorNotSupported;
   return gcap_status_annotate(refusal, is_unable ? GCAP_FAILED_PRECONDITION : gcap_status_code(refusal),
-                              "graph id %d cannot be launched up to '%s': %s lies behind, which cannot be switched off",
-                              prefix->slot->id, prefix->last->operation, node);
+                              "graph id %d cannot be launched up to '%s'%s%s", prefix->slot->id,
+                              prefix->last->operation, obstacle != NULL ? ", since no clone has its " : "", node);
 }
 
 // Launches the beginning of the last step's segment. On the graph's device, in the relaxed mode.
@@ -216,15 +179,10 @@ static gcap_status_t launch_beginning(prefix_t* prefix, const beginning_t* begin
     prefix->how = GCAP_GRAPH_PREFIX_WHOLE;
     return GCAP_CUDA(cudaGraphLaunch(gcap_graph_execs(captured)[beginning->segment], prefix->stream));
   }
-  const gcap_contents_node_t* obstacle = find_obstacle(&captured->contents, beginning);
-  if (obstacle == NULL) {
-    prefix->how = GCAP_GRAPH_PREFIX_DISABLED;
-    return launch_disabled(prefix->slot, beginning, prefix->stream);
-  }
   prefix->how = GCAP_GRAPH_PREFIX_CLONED;
   GCAP_RETURN_IF_ERROR(make_keeper(captured, &prefix->keeper));
   gcap_status_t status = launch_clone(captured, beginning, prefix->stream, prefix->keeper);
-  return status == NULL ? NULL : explain_obstacle(prefix, obstacle, status);
+  return status == NULL ? NULL : explain(prefix, beginning, status);
 }
 
 static gcap_status_t launch_last_segment(prefix_t* prefix) {

@@ -33,8 +33,7 @@ gcap_status_t gcap_graph_read_steps(gcap_graph_manager_t* manager, const gcap_ru
 typedef enum gcap_graph_prefix {
   GCAP_GRAPH_PREFIX_NONE = 0,  // nothing was launched: the steps have no node and no hole, or the call failed
   GCAP_GRAPH_PREFIX_WHOLE,     // whole executables alone
-  GCAP_GRAPH_PREFIX_DISABLED,  // the executable itself, with the nodes behind the last step switched off
-  GCAP_GRAPH_PREFIX_CLONED,    // a clone of its source without those nodes, with the arguments that gcap knows of
+  GCAP_GRAPH_PREFIX_CLONED,    // a clone of the source without the nodes behind, with the arguments that gcap knows of
 } gcap_graph_prefix_t;
 
 // Launches of the graph that a replay of the run would launch what its first `num_steps` steps made: the segments and
@@ -42,17 +41,12 @@ typedef enum gcap_graph_prefix {
 // run's stream, ordered as a replay; the call does not wait. Buffers and values are those of the last bind: who wants
 // others replays first. Not counted as a replay.
 //
-// Kernels, copies and fills behind the step are switched off in the executable for this launch, so what is launched is
-// what the executable has. Empty nodes and those that allocate or free stay: nothing that they do is seen. Where a node
-// of another kind lies behind the step (a host function, a child graph, an event) the launch is that of a clone of the
-// source, which is cut there.
+// Where nodes lie behind the step the launch is that of a clone of the source, which is cut there.
 //   INVALID_ARGUMENT     more steps than were kept
-//   FAILED_PRECONDITION  the graph was captured without steps; or a node lies behind the step that can neither be
-//                        switched off nor be left out, as in a graph with allocations, or a moved argument is in a
-//                        child graph: the message names the node. Or as of a replay
+//   FAILED_PRECONDITION  the graph was captured without steps; or no clone can be made, as of a graph with allocations,
+//                        or a moved argument is in a child graph: the message names the node. Or as of a replay
 //   NOT_FOUND            as above
-//   CUDA_ERROR           the driver refused a call. If nodes could not be switched on again, the message says so: the
-//                        graph is launched no more, and its id's next run is captured again
+//   CUDA_ERROR           the driver refused a call
 //   others               what the function of a hole returned
 gcap_status_t gcap_graph_launch_prefix(gcap_graph_manager_t* manager, const gcap_run_t* run, size_t num_steps,
                                        gcap_graph_prefix_t* out_how) GCAP_NODISCARD;

@@ -76,12 +76,12 @@ class GraphPrefixSim : public PrefixTest {
   bool has_hole_ = false, has_function_ = false, is_elsewhere_ = false;
 };
 
-TEST_F(GraphPrefixSim, FaultsOfALaunchWithNodesOffLeaveTheGraphWholeOrCapturedAgain) {
+TEST_F(GraphPrefixSim, FaultsOfALaunchLeaveTheGraphWhole) {
   WalkLaunch(Reach::kOneCall);
   WalkLaunch(Reach::kAllAfter);
 }
 
-TEST_F(GraphPrefixSim, FaultsOfALaunchBehindAHoleLeaveTheGraphWholeOrCapturedAgain) {
+TEST_F(GraphPrefixSim, FaultsOfALaunchBehindAHoleLeaveTheGraphWhole) {
   has_hole_ = true;
   is_elsewhere_ = true;
   WalkLaunch(Reach::kOneCall);
