@@ -27,8 +27,8 @@
 //     listed buffer whose name is the label. The work's taps take the place of the replay's, and gcap_run_t.taps gets
 //     them, whatever the comparison says;
 //   - what `save` and `restore` care for.
-// Bindings (gcap_run_t.bindings) are neither copied nor compared: they have no type, so their size is unknown. List them
-// as buffers. Both runs get the same values (gcap_graph_buffers_t.values). What is not put back:
+// Bindings (gcap_run_t.bindings) are neither copied nor compared: they have no type, so their size is unknown. List
+// them as buffers. Both runs get the same values (gcap_graph_buffers_t.values). What is not put back:
 //   - memory that nobody named. If the work changes such memory, as an accumulator, the run changes it twice, and the
 //     comparison may blame the graph for that;
 //   - effects on the host: host functions and functions of holes are called twice, by the replay and by the eager run,
@@ -96,8 +96,9 @@ typedef struct gcap_graph_verify_report {
   double replayed, eager;     // the two values of that element; an integer beyond 2^53 is rounded
   uint64_t different;         // elements that differ, of all buffers
   double largest_difference;  // of two numbers, among those
-  size_t nan_buffer;          // the first buffer with a NaN of the replay where the work has none; SIZE_MAX: none
-  size_t nan_element;         // the first such element
+  // The first buffer with a NaN of the replay where the work has none; SIZE_MAX: none has, or a tap has one.
+  size_t nan_buffer;
+  size_t nan_element;  // the first such element
   // The first tap that differs (graph_taps.h), among those of the work in its order; SIZE_MAX: none does. Then `buffer`
   // is SIZE_MAX, and `element` and its values are of the tap.
   size_t tap;

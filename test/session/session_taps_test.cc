@@ -66,6 +66,43 @@ TEST_F(SessionTaps, OfKernelsAreReadByEagerRunsCapturesAndReplays) {
   }
 }
 
+// The graph taps what its capture did, and the work something else, near enough for the verification.
+TEST_F(SessionTaps, OfAVerifiedRunAreThoseOfTheWork) {
+  const LogCatcher log;
+  gcap_options_t options;
+  gcap_options_init(&options);
+  options.enable_cuda_graph = true;
+  options.graph.min_num_runs_before_capture = 0;
+  ChainRig rig;
+  GCAP_ASSERT_OK(rig.Create(options));
+  DeviceFloats x(Floats(6, 1)), y(Floats(6)), other(Floats(6, 3));
+  static const float* tapped;
+  tapped = x.get();
+  rig.ep->on_compute = [](const char* op, const gcap_kernel_context_t* context) {
+    if (std::string(op) != "Rotate") return;
+    GCAP_EXPECT_OK(gcap_graph_tap_issue(gcap_stream_handle(context->resources.stream), op, tapped, 6 * sizeof(float)));
+  };
+  Floats seen(6);
+  gcap_graph_tap_t tap = {"Rotate", seen.data(), 6 * sizeof(float), 0};
+  const gcap_graph_verify_buffer_t near = {"Rotate", x.get(), 6 * sizeof(float), GCAP_DTYPE_F32, 10, 0, false};
+  gcap_graph_verify_t verify;
+  gcap_graph_verify_init(&verify);
+  verify.buffers = &near;
+  verify.num_buffers = 1;
+  verify.each = 1;
+  gcap_run_options_t run = RunOptions(/*graph_id=*/0, /*synchronize=*/true);
+  run.taps = &tap;
+  run.num_taps = 1;
+  run.verify = &verify;
+  const gcap_tensor_t input = Tensor(x.get(), {2, 3}), output = Tensor(y.get(), {2, 3});
+  GCAP_ASSERT_OK(gcap_session_run(rig.session, &run, &input, &output));
+  EXPECT_EQ(seen, Floats(6, 1));
+  tapped = other.get();
+  GCAP_ASSERT_OK(gcap_session_run(rig.session, &run, &input, &output));
+  EXPECT_EQ(seen, Floats(6, 3));
+  EXPECT_EQ(tap.tapped_bytes, 6 * sizeof(float));
+}
+
 }  // namespace
 }  // namespace testing
 }  // namespace gcap
