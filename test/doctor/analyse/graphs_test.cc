@@ -462,8 +462,8 @@ TEST(LeftOpen, RecordingThatReachedItsLimit) {
 TEST(Differs, IsTheFindingAsItWasWritten) {
   Script s;
   s.Place("step", {"app:step"});
-  s.Run({"main cuLaunchKernel at=step", "main cuLaunchKernel",
-         "! difference call=1 fault=stale_pointer text=wrong", "! difference text=another"});
+  s.Run({"main cuLaunchKernel at=step", "main cuLaunchKernel", "! difference call=1 fault=stale_pointer text=wrong",
+         "! difference text=another"});
   Diagnosis d = s.Diagnose();
   ASSERT_EQ(d->num_findings, 2u) << d.All();
   const gcap_doctor_finding_t* f = &d->findings[0];
