@@ -18,6 +18,7 @@
 
 #include "lib/graph/manager.h"
 #include "lib/graph/prefix.h"
+#include "lib/graph/variants.h"
 #include "lib/internal/synchronize.h"
 #include "lib/internal/unwind.h"
 
@@ -74,8 +75,7 @@ static gcap_status_t read_graph(gcap_bisection_t* b) {
   gcap_graph_manager_t* manager = subject->run->manager;
   gcap_status_t status = GCAP_STATUS(GCAP_UNAVAILABLE, "graph id %d was captured anew, or released", subject->id);
   pthread_mutex_lock(&manager->mutex);
-  gcap_graph_slot_t* slot = gcap_graph_find_slot(manager, subject->id);
-  while (slot != NULL && (slot->graph == NULL || slot->graph->verify.ticket != subject->ticket)) slot = slot->variant;
+  const gcap_graph_slot_t* slot = gcap_graph_find_verified(manager, subject->id, subject->ticket);
   if (slot != NULL) {
     gcap_status_ignore(status);
     status = gcap_contents_copy(&slot->graph->contents, &b->now);
@@ -109,8 +109,7 @@ static void free_addresses(void*** addresses) { free(*addresses); }
 static void place_values(const gcap_bisection_t* b, const gcap_graph_buffers_t* buffers, void** addresses) {
   gcap_graph_manager_t* manager = b->subject.run->manager;
   pthread_mutex_lock(&manager->mutex);
-  gcap_graph_slot_t* slot = gcap_graph_find_slot(manager, b->subject.id);
-  while (slot != NULL && (slot->graph == NULL || slot->graph->verify.ticket != b->subject.ticket)) slot = slot->variant;
+  const gcap_graph_slot_t* slot = gcap_graph_find_verified(manager, b->subject.id, b->subject.ticket);
   const gcap_graph_moving_t* moving = slot != NULL ? slot->graph->moving : NULL;
   for (size_t i = 0; moving != NULL && i < buffers->num_values && i < moving->values.count; ++i) {
     if (moving->values.memory[i].bytes == 0) continue;

@@ -239,3 +239,9 @@ gcap_graph_slot_t* gcap_graph_find_launched(gcap_graph_manager_t* manager, int i
   }
   return launched;
 }
+
+gcap_graph_slot_t* gcap_graph_find_verified(gcap_graph_manager_t* manager, int id, uint64_t ticket) {
+  gcap_graph_slot_t* slot = gcap_graph_find_slot(manager, id);
+  while (slot != NULL && (slot->graph == NULL || slot->graph->verify.ticket != ticket)) slot = slot->variant;
+  return slot;
+}

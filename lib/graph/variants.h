@@ -31,6 +31,9 @@ gcap_graph_slot_t* gcap_graph_slot_to_capture(gcap_graph_manager_t* manager, gca
 // The graph of the id that a run launched, or captured, last; NULL: it has none.
 gcap_graph_slot_t* gcap_graph_find_launched(gcap_graph_manager_t* manager, int id);
 
+// The slot of the id's graph that a verification gave this ticket; NULL: it is gone.
+gcap_graph_slot_t* gcap_graph_find_verified(gcap_graph_manager_t* manager, int id, uint64_t ticket);
+
 // Whether one of the id's graphs is for a run on these buffers, as far as that can be seen without a function. NULL: a
 // run without.
 bool gcap_graph_may_hold(const gcap_graph_manager_t* manager, gcap_graph_slot_t* first,

@@ -319,9 +319,8 @@ static void write_events(const verification_t* v, const gcap_graph_verify_report
 static gcap_status_t give_up(const verification_t* v, gcap_status_t failure) {
   gcap_graph_manager_t* manager = v->steps->manager;
   pthread_mutex_lock(&manager->mutex);
-  gcap_graph_slot_t* first = gcap_graph_find_slot(manager, v->id);
-  for (gcap_graph_slot_t* slot = first; slot != NULL; slot = slot->variant) {
-    if (slot->info.state != GCAP_GRAPH_CAPTURED || slot->graph->verify.ticket != v->ticket) continue;
+  gcap_graph_slot_t* slot = gcap_graph_find_verified(manager, v->id, v->ticket);
+  if (slot != NULL && slot->info.state == GCAP_GRAPH_CAPTURED) {
     failure = gcap_graph_name_failure(slot, failure);
     gcap_graph_slot_cool_down(manager, slot, GCAP_GRAPH_STEP_DIFFERS, failure);
   }
