@@ -426,6 +426,15 @@ gcap_status_t gcap_contents_read(cudaGraph_t graph, bool with_arguments, gcap_co
 
 // --- Names ----------------------------------------------------------------------------------------------------------
 
+size_t gcap_contents_index_of_top(const gcap_contents_t* contents, size_t graph, size_t top) {
+  size_t i = 0, found = 0;
+  while (i < contents->count && contents->nodes[i].graph < graph) ++i;
+  for (; i < contents->count && contents->nodes[i].graph == graph; ++i) {
+    if (contents->nodes[i].parent == GCAP_CONTENTS_TOP && found++ == top) return i;
+  }
+  return i;
+}
+
 const char* gcap_contents_type_name(enum cudaGraphNodeType type) {
   switch (type) {
     case cudaGraphNodeTypeKernel: return "kernel";

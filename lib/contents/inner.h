@@ -84,6 +84,9 @@ void gcap_contents_free(gcap_contents_t* contents);
 //   RESOURCE_EXHAUSTED  no host memory
 gcap_status_t gcap_contents_copy(const gcap_contents_t* contents, gcap_contents_t* out_copy);
 
+// The index of node number `top` of a graph, of those that are in no child graph; behind the graph's last: its end.
+size_t gcap_contents_index_of_top(const gcap_contents_t* contents, size_t graph, size_t top);
+
 // "kernel", "memcpy"
 const char* gcap_contents_type_name(enum cudaGraphNodeType type);
 // Writes "node 3 of 7, kernel add", or "node 3 of 7, in the child graph of node 2, kernel add".

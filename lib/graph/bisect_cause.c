@@ -23,19 +23,9 @@ typedef struct node_range {
   size_t begin, end;
 } node_range_t;
 
-// The index of node number `top` of the segment, of those that are in no child graph; behind the last: the end.
-static size_t index_of_top(const gcap_contents_t* contents, size_t segment, size_t top) {
-  size_t i = 0, found = 0;
-  while (i < contents->count && contents->nodes[i].graph < segment) ++i;
-  for (; i < contents->count && contents->nodes[i].graph == segment; ++i) {
-    if (contents->nodes[i].parent == GCAP_CONTENTS_TOP && found++ == top) return i;
-  }
-  return i;
-}
-
 static node_range_t nodes_of(const gcap_contents_t* contents, const gcap_capture_step_t* step) {
-  return (node_range_t){index_of_top(contents, step->segment, step->first_node),
-                        index_of_top(contents, step->segment, step->first_node + step->num_nodes)};
+  return (node_range_t){gcap_contents_index_of_top(contents, step->segment, step->first_node),
+                        gcap_contents_index_of_top(contents, step->segment, step->first_node + step->num_nodes)};
 }
 
 // The graph's step that made the node; GCAP_BISECT_NONE.

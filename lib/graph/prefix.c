@@ -63,25 +63,9 @@ gcap_status_t gcap_graph_read_steps(gcap_graph_manager_t* manager, const gcap_ru
 // The beginning of a segment.
 typedef struct beginning {
   size_t segment;
-  size_t num_nodes;  // that are in it
-  size_t first;      // in the contents: the first node behind it that is in no child graph; `end`: none is
-  size_t end;        // in the contents: behind the last node of the segment
+  size_t first;  // in the contents: the first node behind it that is in no child graph; `end`: none is
+  size_t end;    // in the contents: behind the last node of the segment
 } beginning_t;
-
-static beginning_t find_beginning(const gcap_contents_t* contents, size_t segment, size_t num_nodes) {
-  beginning_t beginning = {.segment = segment, .num_nodes = num_nodes};
-  size_t i = 0, found = 0;
-  while (i < contents->count && contents->nodes[i].graph < segment) ++i;
-  for (; i < contents->count && contents->nodes[i].graph == segment; ++i) {
-    const bool is_top = contents->nodes[i].parent == GCAP_CONTENTS_TOP;
-    if (is_top && found == num_nodes) break;
-    found += is_top;
-  }
-  beginning.first = i;
-  while (i < contents->count && contents->nodes[i].graph == segment) ++i;
-  beginning.end = i;
-  return beginning;
-}
 
 // The first node of the segment that no clone may have, for a message; NULL: none is known.
 static const gcap_contents_node_t* find_obstacle(const gcap_contents_t* contents, size_t segment) {
@@ -190,7 +174,10 @@ static gcap_status_t launch_last_segment(prefix_t* prefix) {
   const gcap_graph_captured_t* captured = prefix->slot->graph;
   const size_t num_nodes = last->first_node + last->num_nodes;
   if (num_nodes == 0) return NULL;
-  const beginning_t beginning = find_beginning(&captured->contents, last->segment, num_nodes);
+  const gcap_contents_t* contents = &captured->contents;
+  const beginning_t beginning = {.segment = last->segment,
+                                 .first = gcap_contents_index_of_top(contents, last->segment, num_nodes),
+                                 .end = gcap_contents_index_of_top(contents, last->segment, contents->count)};
   gcap_thread_setting_t previous;
   GCAP_RETURN_IF_ERROR(gcap_thread_enter(captured->device_id, &previous));
   gcap_status_t status = launch_beginning(prefix, &beginning);
