@@ -159,15 +159,9 @@ static gcap_status_t find_areas(trials_t* trials) {
 
 // --- Memory ---------------------------------------------------------------------------------------------------------
 
-static gcap_status_t allocate(const trials_t* trials, size_t bytes, void** out_block) {
-  gcap_thread_setting_t previous;
-  GCAP_RETURN_IF_ERROR(gcap_thread_enter(trials->device_id, &previous));
-  gcap_status_t status = GCAP_CUDA(cudaMalloc(out_block, bytes));
-  return gcap_status_join(status, gcap_thread_leave(trials->device_id, &previous));
-}
-
 static gcap_status_t allocate_group(const trials_t* trials, group_t* group) {
-  GCAP_RETURN_IF_ERROR(allocate(trials, group->bytes + 2 * group->alignment + APART_BYTES, &group->block));
+  GCAP_RETURN_IF_ERROR(
+      gcap_relaxed_malloc(trials->device_id, group->bytes + 2 * group->alignment + APART_BYTES, &group->block));
   const uintptr_t mask = group->alignment - 1;
   group->moved = (char*)((((uintptr_t)group->block + mask) & ~mask) + ((uintptr_t)group->begin & mask));
   return NULL;
@@ -175,7 +169,7 @@ static gcap_status_t allocate_group(const trials_t* trials, group_t* group) {
 
 static gcap_status_t allocate_copies(const trials_t* trials, size_t area) {
   void* block = NULL;
-  gcap_status_t status = allocate(trials, 2 * trials->areas[area].bytes, &block);
+  gcap_status_t status = gcap_relaxed_malloc(trials->device_id, 2 * trials->areas[area].bytes, &block);
   trials->copies[area].before = block;
   if (status == NULL) trials->copies[area].after = (char*)block + trials->areas[area].bytes;
   return status;

@@ -20,26 +20,10 @@ struct gcap_graph_tap_block {
   void* memory;
 };
 
-// In the relaxed mode: the thread captures, and so may others.
-static gcap_status_t allocate(int device_id, size_t bytes, void** out_memory) {
-  gcap_thread_setting_t previous;
-  *out_memory = NULL;
-  GCAP_RETURN_IF_ERROR(gcap_thread_enter(device_id, &previous));
-  gcap_status_t status = GCAP_CUDA(cudaMalloc(out_memory, bytes));
-  return gcap_status_join(status, gcap_thread_leave(device_id, &previous));
-}
-
-static gcap_status_t give_back(int device_id, void* memory) {
-  gcap_thread_setting_t previous;
-  GCAP_RETURN_IF_ERROR(gcap_thread_enter(device_id, &previous));
-  gcap_status_t status = GCAP_CUDA(cudaFree(memory));
-  return gcap_status_join(status, gcap_thread_leave(device_id, &previous));
-}
-
 void gcap_graph_tap_block_release(void* block_of_tap) {
   gcap_graph_tap_block_t* block = block_of_tap;
   if (block == NULL || atomic_fetch_sub_explicit(&block->refs, 1, memory_order_acq_rel) > 1) return;
-  gcap_status_t status = block->memory != NULL ? give_back(block->device_id, block->memory) : NULL;
+  gcap_status_t status = block->memory != NULL ? gcap_relaxed_free(block->device_id, block->memory) : NULL;
   if (status != NULL) gcap_log(GCAP_LOG_ERROR, "the memory of a tap is lost: %s", gcap_status_message(status));
   gcap_status_ignore(status);  // nobody waits for the end of a tap
   free(block);
@@ -58,7 +42,7 @@ gcap_status_t gcap_graph_tap_block_create(int device_id, size_t bytes, gcap_grap
   *out_block = NULL;
   if (block == NULL) return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory for a tap");
   *block = (gcap_graph_tap_block_t){.refs = 1, .device_id = device_id, .bytes = bytes};
-  gcap_status_t status = allocate(device_id, bytes, &block->memory);
+  gcap_status_t status = gcap_relaxed_malloc(device_id, bytes, &block->memory);
   if (status == NULL) {
     *out_block = block;
   } else {

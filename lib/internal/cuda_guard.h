@@ -66,4 +66,21 @@ static inline gcap_status_t gcap_thread_leave(int device_id, const gcap_thread_s
   return gcap_status_join(status, gcap_thread_restore_device(device_id, previous));
 }
 
+// Gets memory of a device, or gives it back, without disturbing a capture, also one of this thread. `*out_memory` has
+// the memory also if only the thread's setting could not be restored; else a failure leaves NULL.
+static inline gcap_status_t gcap_relaxed_malloc(int device_id, size_t bytes, void** out_memory) {
+  gcap_thread_setting_t previous;
+  *out_memory = NULL;
+  GCAP_RETURN_IF_ERROR(gcap_thread_enter(device_id, &previous));
+  gcap_status_t status = GCAP_CUDA(cudaMalloc(out_memory, bytes));
+  return gcap_status_join(status, gcap_thread_leave(device_id, &previous));
+}
+
+static inline gcap_status_t gcap_relaxed_free(int device_id, void* memory) {
+  gcap_thread_setting_t previous;
+  GCAP_RETURN_IF_ERROR(gcap_thread_enter(device_id, &previous));
+  gcap_status_t status = GCAP_CUDA(cudaFree(memory));
+  return gcap_status_join(status, gcap_thread_leave(device_id, &previous));
+}
+
 #endif  // GCAP_LIB_INTERNAL_CUDA_GUARD_H_

@@ -80,13 +80,6 @@ static gcap_status_t make_lists(gcap_verify_state_t* state, const gcap_verify_bl
 
 // --- The slots ------------------------------------------------------------------------------------------------------
 
-static gcap_status_t allocate_on_device(const gcap_verify_state_t* state, gcap_verify_slot_t* slot) {
-  gcap_thread_setting_t previous;
-  GCAP_RETURN_IF_ERROR(gcap_thread_enter(state->device_id, &previous));
-  gcap_status_t status = GCAP_CUDA(cudaMalloc((void**)&slot->memory, state->bytes));
-  return gcap_status_join(status, gcap_thread_leave(state->device_id, &previous));
-}
-
 static bool lacks_memory(gcap_status_t status) {
   gcap_status_info_t info;
   gcap_status_get_info(status, &info);
@@ -95,7 +88,9 @@ static bool lacks_memory(gcap_status_t status) {
 
 static gcap_status_t allocate_slot(const gcap_verify_state_t* state, gcap_verify_slot_t* slot) {
   if (state->bytes == 0) return NULL;
-  gcap_status_t status = allocate_on_device(state, slot);
+  void* memory = NULL;
+  gcap_status_t status = gcap_relaxed_malloc(state->device_id, state->bytes, &memory);
+  slot->memory = memory;
   if (!lacks_memory(status)) return status;
   slot->memory = malloc(state->bytes);
   if (slot->memory == NULL) {
