@@ -32,7 +32,9 @@ enum {
 
 static _Atomic uint64_t last_number;
 
-static uint64_t next_number(void) { return atomic_fetch_add_explicit(&last_number, 1, memory_order_relaxed) + 1; }
+uint64_t gcap_doctor_call_new_number(void) {
+  return atomic_fetch_add_explicit(&last_number, 1, memory_order_relaxed) + 1;
+}
 
 // --- Arguments -------------------------------------------------------------------------------------------------------
 
@@ -132,7 +134,7 @@ static const char* name_of_update(const gcap_doctor_cupti_call_t* data, uint32_t
   return update >= 0 && update < (int32_t)(sizeof(names) / sizeof(names[0])) ? names[update] : NULL;
 }
 
-static void write_name(gcap_doctor_line_t* out, const char* function) {
+void gcap_doctor_call_write_name(gcap_doctor_line_t* out, const char* function) {
   char name[128];
   size_t length = gcap_doctor_driver_call_name_length(function);
   if (length >= sizeof(name)) length = sizeof(name) - 1;
@@ -167,7 +169,7 @@ static void write_call(gcap_doctor_thread_t* thread, const gcap_doctor_open_call
   gcap_doctor_line_number(out, "t", call->start_ns);
   gcap_doctor_line_number(out, "end", end_ns);
   gcap_doctor_line_number(out, "thread", thread->id);
-  write_name(out, data->function);
+  gcap_doctor_call_write_name(out, data->function);
   gcap_doctor_line_number(out, "result", (uint32_t)result);
   if (thread->depth != 0) gcap_doctor_line_number(out, "depth", thread->depth);
   write_id(out, "stack", stack);
@@ -202,7 +204,7 @@ gcap_doctor_open_call_t* gcap_doctor_call_open(gcap_doctor_thread_t* thread) {
 uint64_t gcap_doctor_call_number(gcap_doctor_thread_t* thread) {
   const gcap_doctor_open_call_t* call = gcap_doctor_call_open(thread);
   if (call != NULL) return call->number;
-  if (thread->unseen == 0 && gcap_doctor_switch_is_capturing()) thread->unseen = next_number();
+  if (thread->unseen == 0 && gcap_doctor_switch_is_capturing()) thread->unseen = gcap_doctor_call_new_number();
   return thread->unseen;
 }
 
@@ -231,7 +233,7 @@ void gcap_doctor_call_entered(gcap_doctor_thread_t* thread, uint32_t callback, c
   *call = (gcap_doctor_open_call_t){.callback = callback, .correlation = data->correlation};
   call->epoch = epoch;
   call->position = position;
-  call->number = next_number();
+  call->number = gcap_doctor_call_new_number();
   call->start_ns = gcap_doctor_writer_now();
   read_inputs(thread, data, call);
   ++thread->depth;
@@ -308,7 +310,7 @@ static bool is_failure(int result) { return result != 0 && result != kNotReady; 
 static void write_unseen(gcap_doctor_thread_t* thread, uint32_t callback, const gcap_doctor_cupti_call_t* data,
                          int result, gcap_doctor_open_call_t* out_call) {
   *out_call = (gcap_doctor_open_call_t){.callback = callback, .start_ns = gcap_doctor_writer_now(), .mode = -1};
-  out_call->number = thread->unseen != 0 ? thread->unseen : next_number();
+  out_call->number = thread->unseen != 0 ? thread->unseen : gcap_doctor_call_new_number();
   read_inputs(thread, data, out_call);
   if (result == 0) read_outputs(data, out_call);
   write_call(thread, out_call, data, result, true);
@@ -348,7 +350,7 @@ void gcap_doctor_call_left_limited(gcap_doctor_thread_t* thread, uint32_t callba
   if (role == GCAP_DOCTOR_ROLE_END) {
     if (!has_begun) read_inputs(thread, data, &call);
     if (gcap_doctor_switch_is_open(call.stream)) {
-      if (!has_begun) call.number = next_number();
+      if (!has_begun) call.number = gcap_doctor_call_new_number();
       if (result == 0) read_outputs(data, &call);
       write_call(thread, &call, data, result, false);
       note_end(role, &call, result);
