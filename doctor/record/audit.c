@@ -97,7 +97,7 @@ static gcap_doctor_memory_place_t place_of(gcap_doctor_thread_t* thread, uint32_
                                       .stack = gcap_doctor_stack_record(thread),
                                       .is_written = is_open};
   // What the place refers to must be in the file before another thread's line refers to the place.
-  if (thread->out.size != 0) gcap_doctor_thread_flush(thread);
+  if (thread->definitions.size != 0 || thread->out.size != 0) gcap_doctor_thread_write(thread);
   return place;
 }
 
@@ -106,7 +106,6 @@ static void write_place(gcap_doctor_line_t* out, const gcap_doctor_memory_place_
   gcap_doctor_line_begin(out, "call");
   gcap_doctor_line_number(out, "n", place->call);
   gcap_doctor_line_number(out, "t", place->start_ns);
-  gcap_doctor_line_number(out, "end", place->start_ns);
   gcap_doctor_line_number(out, "thread", place->thread);
   gcap_doctor_call_write_name(out, place->function);
   gcap_doctor_line_number(out, "result", 0);
@@ -360,7 +359,6 @@ static uint64_t write_launch(gcap_doctor_thread_t* thread, uint32_t callback, co
   gcap_doctor_line_begin(out, "call");
   gcap_doctor_line_number(out, "n", place.call);
   gcap_doctor_line_number(out, "t", place.start_ns);
-  gcap_doctor_line_number(out, "end", place.start_ns);
   gcap_doctor_line_number(out, "thread", place.thread);
   gcap_doctor_call_write_name(out, place.function);
   gcap_doctor_line_number(out, "result", 0);
