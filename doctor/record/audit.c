@@ -15,6 +15,7 @@
 // Locking: one lock, over memory alone. Graphs are read, and lines are written, without it.
 #include "doctor/record/audit.h"
 
+#include <dlfcn.h>
 #include <inttypes.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -63,6 +64,7 @@ typedef struct exec {
 static struct {
   pthread_mutex_t lock;
   atomic_bool is_on;
+  atomic_bool is_followed[GCAP_DOCTOR_NUM_MEMORY_WHATS];
   gcap_doctor_memory_t memory;
   uint64_t low, high;  // of all memory so far
   gcap_doctor_map_t places;
@@ -149,6 +151,47 @@ static uint64_t last_serial(void) {
   const uint64_t serial = audit.memory.last_serial;
   pthread_mutex_unlock(&audit.lock);
   return serial;
+}
+
+// --- Blocks of frameworks --------------------------------------------------------------------------------------------
+
+bool gcap_doctor_audit_is_on(void) { return atomic_load_explicit(&audit.is_on, memory_order_relaxed); }
+
+void gcap_doctor_audit_followed(gcap_doctor_memory_what_t what) { atomic_store(&audit.is_followed[what], true); }
+
+// With the lock held. The block that begins at the address; 0 for none.
+static uint32_t block_at(uint64_t address) {
+  return gcap_doctor_memory_next(&audit.memory, GCAP_DOCTOR_MEMORY_OF_FRAMEWORK, address, address + 1);
+}
+
+void gcap_doctor_audit_block_made(uint64_t address, uint64_t bytes, gcap_doctor_memory_what_t what,
+                                  const gcap_doctor_memory_place_t* place) {
+  pthread_mutex_lock(&audit.lock);
+  gcap_doctor_memory_add(&audit.memory, address, bytes, what, place);
+  pthread_mutex_unlock(&audit.lock);
+}
+
+void gcap_doctor_audit_block_freed(uint64_t address, const gcap_doctor_memory_place_t* place) {
+  pthread_mutex_lock(&audit.lock);
+  const uint32_t block = block_at(address);
+  if (block != 0) gcap_doctor_memory_free(&audit.memory, block, place);
+  pthread_mutex_unlock(&audit.lock);
+}
+
+bool gcap_doctor_audit_block_lives(uint64_t address, uint64_t bytes) {
+  pthread_mutex_lock(&audit.lock);
+  const uint32_t block = block_at(address);
+  const bool lives = block != 0 && gcap_doctor_memory_at(&audit.memory, block)->end == address + bytes;
+  pthread_mutex_unlock(&audit.lock);
+  return lives;
+}
+
+bool gcap_doctor_audit_block_is_used(uint64_t address) {
+  pthread_mutex_lock(&audit.lock);
+  const uint32_t block = block_at(address);
+  const bool is_used = block != 0 && gcap_doctor_memory_at(&audit.memory, block)->references != 0;
+  pthread_mutex_unlock(&audit.lock);
+  return is_used;
 }
 
 // --- Executables -----------------------------------------------------------------------------------------------------
@@ -477,4 +520,12 @@ void gcap_doctor_audit_left(gcap_doctor_thread_t* thread, uint32_t callback, con
   }
 }
 
-void gcap_doctor_audit_finish(gcap_doctor_line_t* out) { (void)out; }
+void gcap_doctor_audit_finish(void) {
+  if (!gcap_doctor_audit_is_on() || atomic_load(&audit.is_followed[GCAP_DOCTOR_MEMORY_PYTORCH])) return;
+  if (dlopen("libc10_cuda.so", RTLD_NOW | RTLD_NOLOAD) == NULL) return;
+  gcap_doctor_writer_note(
+      "PyTorch's allocator was not followed, so the audit knows of no block that PyTorch took back: the interpreter "
+      "did "
+      "not run doctor/python/sitecustomize.py, which gcap-doctor audit puts on PYTHONPATH, as with python -I, -E or "
+      "-S.");
+}

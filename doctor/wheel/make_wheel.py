@@ -69,6 +69,8 @@ def place_of(path):
         return f"{PACKAGE}/lib/{name}", 0o755
     if name.endswith(".md"):
         return f"{PACKAGE}/share/gcap/doctor/rules/{name}", 0o644
+    if os.path.basename(os.path.dirname(path)) == "python" and name.endswith(".py"):
+        return f"{PACKAGE}/share/gcap/doctor/python/{name}", 0o644
     if name.endswith(".py"):
         return f"{PACKAGE}/{name}", 0o644
     if name == "LICENSE":
