@@ -37,6 +37,8 @@ void gcap_doctor_recording_destroy(gcap_doctor_recording_t* recording) {
   free(recording->times);
   free(recording->differences);
   free(recording->stales);
+  free(recording->shared);
+  free(recording->groups);
   free(recording->notes);
   gcap_doctor_heap_t heap = recording->heap;  // the recording lies in it
   gcap_doctor_heap_deinit(&heap);
@@ -103,6 +105,14 @@ void gcap_doctor_recording_finish(gcap_doctor_recording_t* recording) {
   for (size_t i = 0; i < recording->num_differences; ++i) {
     gcap_doctor_event_difference_t* difference = &recording->differences[i];
     if (difference->call != GCAP_DOCTOR_NONE) difference->call = find_call(recording, difference->call);
+  }
+  for (size_t i = 0; i < recording->num_shared; ++i) {
+    uint32_t* call = &recording->shared[i].call;
+    if (*call != GCAP_DOCTOR_NONE) *call = find_call(recording, *call);
+  }
+  for (size_t i = 0; i < recording->num_groups; ++i) {
+    uint32_t* call = &recording->groups[i].call;
+    if (*call != GCAP_DOCTOR_NONE) *call = find_call(recording, *call);
   }
   for (size_t i = 0; i < recording->num_stales; ++i) {
     gcap_doctor_event_stale_t* stale = &recording->stales[i];

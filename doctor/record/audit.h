@@ -35,7 +35,7 @@ bool gcap_doctor_audit_block_lives(uint64_t address, uint64_t bytes);
 bool gcap_doctor_audit_block_is_used(uint64_t address);
 
 // What is told at the end of all.
-void gcap_doctor_audit_finish(void);
+void gcap_doctor_audit_finish(gcap_doctor_line_t* out);
 
 #pragma GCC visibility pop
 

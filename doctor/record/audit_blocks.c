@@ -105,7 +105,11 @@ static uint32_t read_stack(gcap_doctor_thread_t* thread, const char* place) {
 
 void gcap_doctor_block_seen(uint64_t address, uint64_t bytes, int what, const char* place) {
   work_t work;
-  if (!is_of_framework(what) || gcap_doctor_audit_block_lives(address, bytes) || !begin(&work)) return;
+  if (!is_of_framework(what) || !begin(&work)) return;
+  if (gcap_doctor_audit_block_lives(address, bytes)) {
+    end(&work);
+    return;
+  }
   const uint32_t stack = read_stack(work.thread, place);
   gcap_doctor_memory_place_t made = {0};
   if (stack != 0) made = place_here(work.thread, "CUDACachingAllocator.malloc", stack);

@@ -8,6 +8,7 @@
 // loaded. Locking: the tables'; the loader's lock is not taken (elf_symbol.c).
 #include "doctor/record/stacks.h"
 
+#include <dlfcn.h>
 #include <execinfo.h>
 #include <link.h>
 #include <stdlib.h>
@@ -15,6 +16,7 @@
 #include <unistd.h>
 
 #include "doctor/base/build_id.h"
+#include "doctor/base/path.h"
 #include "doctor/record/elf_symbol.h"
 #include "doctor/record/intern.h"
 #include "doctor/record/python.h"
@@ -49,10 +51,13 @@ static int find_own(struct dl_phdr_info* info, size_t size, void* user) {
   return 0;
 }
 
+static void find_unwinder(void);
+
 void gcap_doctor_stacks_start(void) {
   void* address[2];
   backtrace(address, 2);
   dl_iterate_phdr(find_own, NULL);
+  find_unwinder();
   const ssize_t length = readlink("/proc/self/exe", executable, sizeof(executable) - 1);
   executable[length > 0 ? length : 0] = '\0';
 }
@@ -174,4 +179,52 @@ uint32_t gcap_doctor_stack_record(gcap_doctor_thread_t* thread) {
 
 uint32_t gcap_doctor_stack_of_python(gcap_doctor_thread_t* thread, const uint32_t* python, size_t count) {
   return stack_id(thread, NULL, 0, python, count, NULL);
+}
+
+// --- The program's own part of a stack -------------------------------------------------------------------------------
+
+// Of the unwinder that backtrace() has loaded.
+struct _Unwind_Context;
+typedef int (*step_t)(struct _Unwind_Context* context, void* user);
+
+static struct {
+  int (*walk)(step_t step, void* user);
+  uintptr_t (*instruction)(struct _Unwind_Context* context);
+  uintptr_t (*frame)(struct _Unwind_Context* context);
+} unwinder;
+
+static bool is_cudas(const struct link_map* module) {
+  static const char* const names[] = {"libcuda.so", "libcudart.so", "libcupti.so", "libgcap_doctor.so",
+                                      "libfake_cupti.so"};
+  const char* base = gcap_doctor_base_name(path_of(module));
+  for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); ++i) {
+    if (strncmp(base, names[i], strlen(names[i])) == 0) return true;
+  }
+  return false;
+}
+
+static int find_program(struct _Unwind_Context* context, void* user) {
+  enum { kGoOn = 0, kStop = 4 };
+  const char* address = (const char*)unwinder.instruction(context) - 1;
+  const struct link_map* module = gcap_doctor_elf_module(address);
+  if (module != NULL && is_cudas(module)) return kGoOn;
+  *(uintptr_t*)user = unwinder.frame(context);
+  return kStop;
+}
+
+uintptr_t gcap_doctor_stacks_program_frame(void) {
+  uintptr_t frame = 0;
+  if (unwinder.walk != NULL) unwinder.walk(find_program, &frame);
+  return frame;
+}
+
+static void find_unwinder(void) {
+  void* library = dlopen("libgcc_s.so.1", RTLD_NOW | RTLD_NOLOAD);
+  void* functions[3] = {NULL, NULL, NULL};
+  if (library == NULL) return;
+  functions[0] = dlsym(library, "_Unwind_Backtrace");
+  functions[1] = dlsym(library, "_Unwind_GetIP");
+  functions[2] = dlsym(library, "_Unwind_GetCFA");
+  if (functions[0] != NULL && functions[1] != NULL && functions[2] != NULL)
+    memcpy(&unwinder, functions, sizeof(unwinder));
 }
