@@ -17,6 +17,11 @@ static uint32_t graph_of(const gcap_doctor_analysis_t* analysis, uint32_t exec) 
   return gcap_doctor_ids_find(&analysis->graphs, analysis->recording->execs[analysis->exec_at[place]].graph);
 }
 
+static uint32_t exec_of(const gcap_doctor_analysis_t* analysis, const gcap_doctor_event_stale_t* stale) {
+  if (stale->exec != GCAP_DOCTOR_NONE || stale->call == GCAP_DOCTOR_NONE) return stale->exec;
+  return gcap_doctor_call_at(analysis, stale->call)->exec;
+}
+
 // The call that made the node; GCAP_DOCTOR_NONE.
 static uint32_t maker_of(const gcap_doctor_analysis_t* analysis, uint32_t graph, uint64_t node) {
   if (graph == GCAP_DOCTOR_NONE) return GCAP_DOCTOR_NONE;
@@ -34,6 +39,7 @@ static const char* use_of(gcap_doctor_analysis_t* analysis, const gcap_doctor_ev
   if (strcmp(stale->use, "copy_from") == 0) return "the source of a copy";
   if (strcmp(stale->use, "copy_to") == 0) return "the destination of a copy";
   if (strcmp(stale->use, "memset") == 0) return "the destination of a memset";
+  if (strcmp(stale->use, "other") == 0) return "a node";
   const char* of = kernel != NULL ? PRINT(" of kernel %s", gcap_doctor_words_kernel(analysis, kernel)) : " of a kernel";
   if (stale->argument == GCAP_DOCTOR_NONE) return PRINT("an argument%s", of);
   return PRINT("%sargument %u%s", strcmp(stale->use, "word") == 0 ? "a word of " : "", (unsigned)stale->argument, of);
@@ -134,9 +140,10 @@ static void find_stale(gcap_doctor_analysis_t* analysis) {
   const gcap_doctor_recording_t* recording = analysis->recording;
   for (size_t i = 0; i < recording->num_stales; ++i) {
     const gcap_doctor_event_stale_t* stale = &recording->stales[i];
-    const uint32_t graph = graph_of(analysis, stale->exec);
+    const uint32_t graph = graph_of(analysis, exec_of(analysis, stale));
     const uint32_t capture = graph != GCAP_DOCTOR_NONE ? analysis->capture_of_graph[graph] : GCAP_DOCTOR_NONE;
-    const uint32_t maker = maker_of(analysis, graph, stale->node);
+    const uint32_t maker =
+        stale->captured != GCAP_DOCTOR_NONE ? stale->captured : maker_of(analysis, graph, stale->node);
     gcap_doctor_finding_t* finding =
         gcap_doctor_finding_add(analysis, GCAP_DOCTOR_FINDING_STALE, GCAP_DOCTOR_SEVERITY_ERROR, capture, stale->call);
     finding->is_certain = strcmp(stale->use, "word") != 0;

@@ -467,7 +467,8 @@ static void read_stale(reader_t* reader, gcap_doctor_fields_t* fields) {
                                      .pointers = gcap_doctor_fields_number(fields, "pointers", 1),
                                      .made = gcap_doctor_fields_id(fields, "made"),
                                      .freed = gcap_doctor_fields_id(fields, "freed"),
-                                     .taken = gcap_doctor_fields_id(fields, "taken")};
+                                     .taken = gcap_doctor_fields_id(fields, "taken"),
+                                     .captured = GCAP_DOCTOR_NONE};
   if (fields->reason != NULL) return;
   stale.use = keep_or_empty(reader, gcap_doctor_fields_text(fields, "use"));
   stale.what = keep_or_empty(reader, gcap_doctor_fields_text(fields, "what"));

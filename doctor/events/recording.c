@@ -116,7 +116,7 @@ void gcap_doctor_recording_finish(gcap_doctor_recording_t* recording) {
   }
   for (size_t i = 0; i < recording->num_stales; ++i) {
     gcap_doctor_event_stale_t* stale = &recording->stales[i];
-    uint32_t* calls[] = {&stale->call, &stale->made, &stale->freed, &stale->taken};
+    uint32_t* calls[] = {&stale->call, &stale->made, &stale->freed, &stale->taken, &stale->captured};
     for (size_t k = 0; k < sizeof(calls) / sizeof(calls[0]); ++k) {
       if (*calls[k] != GCAP_DOCTOR_NONE) *calls[k] = find_call(recording, *calls[k]);
     }

@@ -129,7 +129,7 @@ typedef struct gcap_doctor_event_difference {
 // GCAP_DOCTOR_NONE for none.
 typedef struct gcap_doctor_event_stale {
   uint32_t call;       // the launch
-  uint32_t exec;       // id
+  uint32_t exec;       // id; GCAP_DOCTOR_NONE: that of the launch
   uint64_t node;       // of the executable's graph
   const char* use;     // "argument", "word", "copy_from", "copy_to", "memset"; "" for another word
   const char* kernel;  // NULL if it is not known
@@ -139,6 +139,7 @@ typedef struct gcap_doctor_event_stale {
   uint64_t bytes;               // of the memory
   uint64_t pointers;            // of the executable into it
   uint32_t made, freed, taken;  // where it was allocated, where freed, and where another owner got the address
+  uint32_t captured;            // the call that made the node, where `node` does not tell
 } gcap_doctor_event_stale_t;
 
 // Two threads in a launch of one executable at the same time.
