@@ -2,12 +2,13 @@
 # Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 """Runs gcap-doctor on a GPU over the programs beside this file, and compares what it finds with what each program says.
 
-    run.py --doctor PREFIX/bin/gcap-doctor [--mistakes PROGRAM] [--plugin libwaiting_plugin.so] [--keep FOLDER]
-           [--record FOLDER]
+    run.py --doctor PREFIX/bin/gcap-doctor [--mistakes PROGRAM] [--stale PROGRAM] [--plugin libwaiting_plugin.so]
+           [--keep FOLDER] [--record FOLDER]
     run.py --doctor PREFIX/bin/gcap-doctor --mistakes PROGRAM --recorded FOLDER
 
 The second reads what --record wrote on a GPU, so it needs none. Prints the tables of docs/doctor_runs.md; the last line is "N passed, N failed". A program says what is to be found in
-a line `doctor: KIND RULE FUNCTION`, and marks the line at fault with `# culprit`; `-` is "any".
+a line `doctor: KIND RULE FUNCTION`, and marks the line at fault with `# culprit`; `-` is "any". Programs for gcap-doctor audit
+mark the lines where memory is allocated and freed, too.
 """
 import argparse
 import concurrent.futures
@@ -34,14 +35,14 @@ def expectation(path):
     return words, marked[0] if marked else None
 
 
-def doctor(arguments, name, command, extra=(), environment=None):
+def doctor(arguments, name, command, extra=(), environment=None, how="run"):
     """Runs a program under gcap-doctor; gives the report, what the terminal showed, and the seconds."""
     report = os.path.join(arguments.keep, f"{name}.json")
     events = os.path.join(arguments.keep, name)
     page = os.path.join(arguments.keep, f"{name}.html")
     begin = time.monotonic()
     ran = subprocess.run(
-        [arguments.doctor, "run", "--events", events, "--json", report, "--html", page, *extra, "--", *command],
+        [arguments.doctor, how, "--events", events, "--json", report, "--html", page, *extra, "--", *command],
         capture_output=True, text=True, timeout=SECONDS, env={**os.environ, **(environment or {})}, check=False)
     seconds = time.monotonic() - begin
     with open(os.path.join(arguments.keep, f"{name}.txt"), "w", encoding="utf-8") as file:
@@ -174,6 +175,56 @@ def run_mistakes(arguments, outcomes):
         outcomes.append(not problem)
 
 
+def marked_lines(script, mark):
+    with open(script, encoding="utf-8") as file:
+        return [number for number, line in enumerate(file, 1) if re.search(rf"#.*\b{mark}\b", line)]
+
+
+def judge_places(finding, script):
+    """Whether the memory was allocated and freed at the lines that a script marks."""
+    for what in ("allocated", "freed"):
+        lines = marked_lines(script, what)
+        places = [place["call"] or {} for place in (finding or {}).get("places", []) if place["what"] == what]
+        found = [frame.get("line") for place in places for frame in place.get("python", [])
+                 if os.path.basename(frame.get("file") or "") == os.path.basename(script)]
+        if lines and not set(lines) & set(found):
+            return f"{what} at lines {found}, expected {lines}"
+    return ""
+
+
+def judge_functions(finding, name):
+    """Whether the memory was allocated and freed in the functions of a C program that are called so."""
+    for what, verb in (("allocated", "allocate"), ("freed", "release")):
+        for place in (finding or {}).get("places", []):
+            stack = (place["call"] or {}).get("c", [])
+            if place["what"] == what and not any(f"{verb}_{name}" in (frame.get("function") or "") for frame in stack):
+                return f"not {what} in {verb}_{name}"
+    return ""
+
+
+def run_audit(arguments, outcomes):
+    print("\n### Audit\n\n" + HEAD)
+    for script in sorted(glob.glob(os.path.join(HERE, "audit", "*.py"))):
+        name = os.path.basename(script)[:-3]
+        words, line = expectation(script)
+        report, text, _ = doctor(arguments, f"audit_{name}", [sys.executable, script], how="audit")
+        problem, finding = judge(report, words, script, line)
+        problem = problem or judge_places(finding, script)
+        if not problem and (words[0] == "none") == ("gcap-doctor: audit:" in text):
+            problem = "the launch was told, or not told, on standard error"
+        print(row(name, finding, problem, where(finding, script)))
+        outcomes.append(not problem)
+    if not arguments.stale:
+        return
+    listed = subprocess.run([arguments.stale, "--list"], capture_output=True, text=True, check=True).stdout
+    for entry in listed.splitlines():
+        name, *words = entry.split()
+        report, _, _ = doctor(arguments, f"stale_{name}", [arguments.stale, name], how="audit")
+        problem, finding = judge(report, words, "", None)
+        print(row(f"c_{name}", finding, problem or judge_functions(finding, name), "-"))
+        outcomes.append(not problem)
+
+
 def run_onnxruntime(arguments, outcomes):
     script = os.path.join(HERE, "ort", "waiting.py")
     words, line = expectation(script)
@@ -185,23 +236,24 @@ def run_onnxruntime(arguments, outcomes):
     outcomes.append(not problem)
 
 
-def overhead(arguments, name, extra=(), environment=None, plain=False):
+def overhead(arguments, name, extra=(), environment=None, plain=False, how="run"):
     command = [sys.executable, os.path.join(HERE, "overhead.py"), name]
     if plain:
         text = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, check=True).stdout
     else:
-        _, text, _ = doctor(arguments, f"overhead_{name}", command, extra, environment)
+        _, text, _ = doctor(arguments, f"overhead_{name}", command, extra, environment, how)
     found = re.search(r"^overhead \S+ (\S+) (\S+) (\S+)$", text, re.MULTILINE)
     return [float(number) for number in found.groups()] if found else None
 
 
 def run_overhead(arguments, outcomes):
     """Each way in turn, three times; the medians. What else the machine does so falls on all ways."""
-    ways = [("not recorded", (), True), ("recorded", (), False), ("recorded with --time", ("--time",), False)]
-    found = {name: [] for name, _, _ in ways}
+    ways = [("not recorded", (), True, ""), ("recorded", (), False, "run"),
+            ("recorded with --time", ("--time",), False, "run"), ("audited", (), False, "audit")]
+    found = {name: [] for name, _, _, _ in ways}
     for _ in range(OVERHEAD_ROUNDS):
-        for name, extra, plain in ways:
-            figures = overhead(arguments, name.replace(" ", "_").replace("--", ""), extra, None, plain)
+        for name, extra, plain, how in ways:
+            figures = overhead(arguments, name.replace(" ", "_").replace("--", ""), extra, None, plain, how)
             outcomes.append(figures is not None)
             if figures:
                 found[name].append(figures)
@@ -245,6 +297,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--doctor", required=True)
     parser.add_argument("--mistakes")
+    parser.add_argument("--stale")
     parser.add_argument("--plugin")
     parser.add_argument("--record", help="a folder for the events, for --recorded")
     parser.add_argument("--recorded", help="a folder of events, which are judged instead of running anything")
@@ -258,6 +311,7 @@ def main():
     run_scripts(arguments, outcomes)
     if arguments.mistakes:
         run_mistakes(arguments, outcomes)
+    run_audit(arguments, outcomes)
     if arguments.plugin:
         run_onnxruntime(arguments, outcomes)
     run_overhead(arguments, outcomes)
