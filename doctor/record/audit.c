@@ -33,9 +33,11 @@
 #include "doctor/record/memory.h"
 #include "doctor/record/memory_calls.h"
 #include "doctor/record/stacks.h"
+#include "doctor/record/switch.h"
 #include "doctor/record/writer.h"
 
 enum {
+  kMaxGraves = 1024,
   kMaxTold = 16,  // pieces at one launch; the others are told at later ones
   kFewExecs = 8,  // of one place, of which nothing is told at the end
 };
@@ -92,6 +94,9 @@ static struct {
   gcap_doctor_memory_t memory;
   uint64_t low, high;  // of all memory so far
   gcap_doctor_map_t places;
+  // What was freed while a capture was open: a graph that is instantiated later may point into it. A ring.
+  uint32_t graves[kMaxGraves];
+  size_t num_graves;
   exec_t* execs;
   size_t num_execs, exec_capacity;
   uint32_t first_free;
@@ -140,6 +145,17 @@ static void made(const gcap_doctor_memory_call_t* call, const void* arguments,
   pthread_mutex_unlock(&audit.lock);
 }
 
+// With the lock held. Frees a piece. One that is freed while a capture is open stays for graphs of the capture.
+static void free_piece(uint32_t piece, const gcap_doctor_memory_place_t* place) {
+  if (gcap_doctor_switch_is_capturing()) {
+    uint32_t* grave = &audit.graves[audit.num_graves++ % kMaxGraves];
+    if (*grave != 0) gcap_doctor_memory_release(&audit.memory, *grave);
+    *grave = piece;
+    gcap_doctor_memory_retain(&audit.memory, piece);
+  }
+  gcap_doctor_memory_free(&audit.memory, piece, place);
+}
+
 // All that lived in a range as the call began, or the piece that begins at the address, for a call that names no range.
 static void freed(const gcap_doctor_memory_call_t* call, const void* arguments, uint64_t serial,
                   const gcap_doctor_memory_place_t* place) {
@@ -152,7 +168,7 @@ static void freed(const gcap_doctor_memory_call_t* call, const void* arguments, 
        (piece = gcap_doctor_memory_next(&audit.memory, GCAP_DOCTOR_MEMORY_OF_DRIVER, from, end)) != 0;) {
     const gcap_doctor_memory_piece_t* of = gcap_doctor_memory_at(&audit.memory, piece);
     from = of->end;
-    if (of->serial <= serial) gcap_doctor_memory_free(&audit.memory, piece, place);
+    if (of->serial <= serial) free_piece(piece, place);
   }
   pthread_mutex_unlock(&audit.lock);
 }
@@ -185,7 +201,7 @@ void gcap_doctor_audit_block_made(uint64_t address, uint64_t bytes, gcap_doctor_
 void gcap_doctor_audit_block_freed(uint64_t address, const gcap_doctor_memory_place_t* place) {
   pthread_mutex_lock(&audit.lock);
   const uint32_t block = block_at(address);
-  if (block != 0) gcap_doctor_memory_free(&audit.memory, block, place);
+  if (block != 0) free_piece(block, place);
   pthread_mutex_unlock(&audit.lock);
 }
 
@@ -200,7 +216,8 @@ bool gcap_doctor_audit_block_lives(uint64_t address, uint64_t bytes) {
 bool gcap_doctor_audit_block_is_used(uint64_t address) {
   pthread_mutex_lock(&audit.lock);
   const uint32_t block = block_at(address);
-  const bool is_used = block != 0 && gcap_doctor_memory_at(&audit.memory, block)->references != 0;
+  const bool is_used =
+      block != 0 && (gcap_doctor_memory_at(&audit.memory, block)->references != 0 || gcap_doctor_switch_is_capturing());
   pthread_mutex_unlock(&audit.lock);
   return is_used;
 }
@@ -261,9 +278,33 @@ void gcap_doctor_audit_exec_gone(const void* handle) {
 }
 
 // With the lock held. The piece that a word points into: a framework's block before the driver's memory around it.
-static uint32_t piece_of(uint64_t value) {
+static uint32_t living_piece_of(uint64_t value) {
   const uint32_t block = gcap_doctor_memory_find(&audit.memory, GCAP_DOCTOR_MEMORY_OF_FRAMEWORK, value);
   return block != 0 ? block : gcap_doctor_memory_find(&audit.memory, GCAP_DOCTOR_MEMORY_OF_DRIVER, value);
+}
+
+// With the lock held. The newest piece that was freed in a capture and that the address was in, if the memory of the
+// driver around a block is the same as then.
+static uint32_t grave_of(uint64_t value) {
+  const uint32_t around = gcap_doctor_memory_find(&audit.memory, GCAP_DOCTOR_MEMORY_OF_DRIVER, value);
+  const size_t count = audit.num_graves < kMaxGraves ? audit.num_graves : kMaxGraves;
+  for (size_t i = 0; i < count; ++i) {
+    const uint32_t grave = audit.graves[(audit.num_graves - 1 - i) % kMaxGraves];
+    const gcap_doctor_memory_piece_t* of = gcap_doctor_memory_at(&audit.memory, grave);
+    if (value < of->begin || value >= of->end) continue;
+    const bool is_of_driver = gcap_doctor_memory_layer_of(of->what) == GCAP_DOCTOR_MEMORY_OF_DRIVER;
+    const bool is_same = around != 0 && gcap_doctor_memory_at(&audit.memory, around)->serial < of->serial;
+    return (is_of_driver ? around == 0 : is_same) ? grave : 0;
+  }
+  return 0;
+}
+
+// With the lock held. The piece that a word of a new executable points into.
+static uint32_t piece_of(uint64_t value) {
+  const uint32_t block = gcap_doctor_memory_find(&audit.memory, GCAP_DOCTOR_MEMORY_OF_FRAMEWORK, value);
+  if (block != 0) return block;
+  const uint32_t grave = audit.num_graves != 0 ? grave_of(value) : 0;
+  return grave != 0 ? grave : gcap_doctor_memory_find(&audit.memory, GCAP_DOCTOR_MEMORY_OF_DRIVER, value);
 }
 
 static int by_piece(const void* left, const void* right) {
@@ -308,7 +349,7 @@ static void add_host(exec_t* exec, gcap_doctor_thread_t* thread, const gcap_doct
 static void take_read(gcap_doctor_thread_t* thread, exec_t* exec, gcap_doctor_audit_read_t* read) {
   forget_pointers(exec);
   exec->bytes = read->allocated_bytes;
-  exec->epoch = audit.memory.epoch;
+  exec->epoch = UINT64_MAX;  // a piece may have been freed before this: the first launch looks
   exec->nodes = read->nodes;
   exec->num_nodes = read->num_nodes;
   read->nodes = NULL;
@@ -449,7 +490,7 @@ static bool is_stale(const pointer_t* pointer, const gcap_doctor_memory_piece_t*
 
 // With the lock held. Whose the address is now; a place of none where it is nobody's.
 static void find_taken(gcap_doctor_audit_stale_t* stale, uint64_t value) {
-  const uint32_t piece = piece_of(value);
+  const uint32_t piece = living_piece_of(value);
   if (piece == 0) return;
   gcap_doctor_memory_piece_t* of = gcap_doctor_memory_at(&audit.memory, piece);
   // A block's segment lives on: that is no other owner.

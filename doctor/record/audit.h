@@ -30,7 +30,8 @@ void gcap_doctor_audit_followed(gcap_doctor_memory_what_t what);
 void gcap_doctor_audit_block_made(uint64_t address, uint64_t bytes, gcap_doctor_memory_what_t what,
                                   const gcap_doctor_memory_place_t* place);
 void gcap_doctor_audit_block_freed(uint64_t address, const gcap_doctor_memory_place_t* place);
-// Whether just this block is known to be handed out, and whether an executable points into the block at the address.
+// Whether just this block is known to be handed out, and whether an executable points, or may point once a capture is
+// instantiated, into the block at the address.
 bool gcap_doctor_audit_block_lives(uint64_t address, uint64_t bytes);
 bool gcap_doctor_audit_block_is_used(uint64_t address);
 

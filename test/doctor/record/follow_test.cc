@@ -126,6 +126,40 @@ TEST(Follow, ABlockOfCuPyThatIsHandedOutAgainNamesItsOwner) {
   EXPECT_STREQ(recorded.events->calls[stale.taken].function, "MemoryPool.malloc");
 }
 
+// An operator's workspace that goes back to the pool within the capture is not the graph's.
+TEST(Follow, ABlockThatWasFreedInTheCaptureIsToldAtTheFirstLaunch) {
+  Recorded recorded = Audit([] {
+    void* const stream = Handle(0x1000);
+    Alloc(kSegment, 0x200000);
+    Begin(stream);
+    Made(kBlock, 0x1000);
+    Freed(kBlock);
+    End(stream, &graph);
+    InstantiateIt();
+    Replay(kExec, stream);
+  });
+  ASSERT_EQ(recorded.events->num_stales, 1u) << recorded.text;
+  EXPECT_NE(recorded.events->stales[0].freed, GCAP_DOCTOR_NONE);
+}
+
+// What was a block once is none where the memory of the driver around it is another by now.
+TEST(Follow, ABlockOfASegmentThatIsGoneIsForgotten) {
+  Recorded recorded = Audit([] {
+    void* const stream = Handle(0x1000);
+    uint64_t segment = kSegment;
+    Alloc(kSegment, 0x200000);
+    Begin(stream);
+    Made(kBlock, 0x1000);
+    Freed(kBlock);
+    End(stream, &graph);
+    fake.call(245, "cuMemFree_v2", &segment, 0);
+    Alloc(kSegment, 0x200000);
+    InstantiateIt();
+    Replay(kExec, stream);
+  });
+  EXPECT_EQ(recorded.events->num_stales, 0u) << recorded.text;
+}
+
 TEST(Follow, WhatIsUnknownOrMalformedIsNoBlock) {
   Recorded recorded = Audit([] {
     Alloc(kSegment, 0x200000);
