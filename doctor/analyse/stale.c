@@ -137,6 +137,9 @@ static void find_growth(gcap_doctor_analysis_t* analysis) {
 }
 
 static void find_stale(gcap_doctor_analysis_t* analysis) {
+  // Bytes of an argument. A larger one is mostly a table with room, whose rest has what lay there before: perhaps
+  // addresses that no kernel uses.
+  enum { kMostlyFilled = 1024 };
   const gcap_doctor_recording_t* recording = analysis->recording;
   for (size_t i = 0; i < recording->num_stales; ++i) {
     const gcap_doctor_event_stale_t* stale = &recording->stales[i];
@@ -144,9 +147,12 @@ static void find_stale(gcap_doctor_analysis_t* analysis) {
     const uint32_t capture = graph != GCAP_DOCTOR_NONE ? analysis->capture_of_graph[graph] : GCAP_DOCTOR_NONE;
     const uint32_t maker =
         stale->captured != GCAP_DOCTOR_NONE ? stale->captured : maker_of(analysis, graph, stale->node);
-    gcap_doctor_finding_t* finding =
-        gcap_doctor_finding_add(analysis, GCAP_DOCTOR_FINDING_STALE, GCAP_DOCTOR_SEVERITY_ERROR, capture, stale->call);
-    finding->is_certain = strcmp(stale->use, "word") != 0;
+    const bool is_guess = strcmp(stale->use, "word") == 0;
+    gcap_doctor_finding_t* finding = gcap_doctor_finding_add(
+        analysis, GCAP_DOCTOR_FINDING_STALE,
+        is_guess && stale->size > kMostlyFilled ? GCAP_DOCTOR_SEVERITY_WARNING : GCAP_DOCTOR_SEVERITY_ERROR, capture,
+        stale->call);
+    finding->is_certain = !is_guess;
     finding->other = stale->made;
     finding->sentence = sentence_of(analysis, stale, capture, maker);
     add_place(analysis, finding, "allocated", stale->made);

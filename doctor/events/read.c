@@ -462,6 +462,7 @@ static void read_stale(reader_t* reader, gcap_doctor_fields_t* fields) {
                                      .exec = gcap_doctor_fields_needed_id(fields, "exec"),
                                      .node = gcap_doctor_fields_number(fields, "node", 0),
                                      .argument = gcap_doctor_fields_id(fields, "argument"),
+                                     .size = gcap_doctor_fields_number(fields, "size", 0),
                                      .address = gcap_doctor_fields_number(fields, "address", 0),
                                      .bytes = gcap_doctor_fields_needed_number(fields, "bytes"),
                                      .pointers = gcap_doctor_fields_number(fields, "pointers", 1),

@@ -134,6 +134,7 @@ typedef struct gcap_doctor_event_stale {
   const char* use;     // "argument", "word", "copy_from", "copy_to", "memset"; "" for another word
   const char* kernel;  // NULL if it is not known
   uint32_t argument;   // of the kernel, from 0; GCAP_DOCTOR_NONE
+  uint64_t size;       // of the argument that has the word; 0 if it is not known
   uint64_t address;
   const char* what;             // whose memory: "device"; "" if the writer does not say
   uint64_t bytes;               // of the memory

@@ -37,9 +37,9 @@
 #include "doctor/record/writer.h"
 
 enum {
-  kMaxGraves = 1024,
-  kMaxTold = 16,  // pieces at one launch; the others are told at later ones
-  kFewExecs = 8,  // of one place, of which nothing is told at the end
+  kMaxGraves = 128,  // each word of a new executable is compared with them
+  kMaxTold = 16,     // pieces at one launch; the others are told at later ones
+  kFewExecs = 8,     // of one place, of which nothing is told at the end
 };
 
 typedef struct pointer {
@@ -314,12 +314,12 @@ static int by_piece(const void* left, const void* right) {
   return a->word.argument < b->word.argument ? -1 : a->word.argument > b->word.argument;
 }
 
-// With the lock held. Refers to each piece once. False without memory: then the executable has no pointers.
-static bool refer(exec_t* exec) {
+// With the lock held. Refers to each piece once. Without memory the executable has no pointers.
+static void refer(exec_t* exec) {
   used_t* used = calloc(exec->num_pointers + 1, sizeof(*used));
   if (used == NULL) {
     exec->num_pointers = 0;
-    return false;
+    return;
   }
   if (exec->num_pointers > 1) qsort(exec->pointers, exec->num_pointers, sizeof(*exec->pointers), by_piece);
   size_t num_used = 0;
@@ -330,7 +330,6 @@ static bool refer(exec_t* exec) {
   }
   exec->used = used;
   exec->num_used = num_used;
-  return true;
 }
 
 // With the lock held.
@@ -428,7 +427,9 @@ static void replace_words(exec_t* exec, uint32_t node, const gcap_doctor_audit_r
   free(exec->pointers);
   exec->pointers = pointers;
   exec->num_pointers = count;
-  if (!refer(exec)) exec->num_used = 0;
+  exec->used = NULL;
+  exec->num_used = 0;
+  refer(exec);
   keep_told(exec, before, num_before);
   for (size_t i = 0; i < num_before; ++i) gcap_doctor_memory_release(&audit.memory, before[i].piece);
   free(before);

@@ -196,7 +196,9 @@ static void add_argument(gcap_doctor_audit_read_t* read, size_t node, size_t arg
   for (size_t i = (8 - param->offset % 8) % 8; i + 8 <= param->bytes; i += 8) {
     uint64_t value;
     memcpy(&value, bytes + i, sizeof(value));
+    const size_t before = read->num_words;
     add_word(read, node, value, use, argument, i);
+    if (read->num_words != before) read->words[before].bytes = (uint16_t)param->bytes;
   }
 }
 

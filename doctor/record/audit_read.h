@@ -24,6 +24,7 @@ typedef struct gcap_doctor_audit_word {
   uint64_t value;
   uint32_t node;  // index into `nodes`
   uint16_t argument, offset;
+  uint16_t bytes;  // of the argument
   uint8_t use;
   bool is_host;  // the driver says that the address is one of the host
 } gcap_doctor_audit_word_t;

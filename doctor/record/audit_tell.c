@@ -50,7 +50,10 @@ static void write_stale(gcap_doctor_line_t* out, const gcap_doctor_audit_stale_t
   gcap_doctor_line_field(out, "use", name_of_use(word->use));
   if (stale->node.kernel != NULL) gcap_doctor_line_field(out, "kernel", stale->node.kernel);
   if (word->use <= GCAP_DOCTOR_AUDIT_WORD) gcap_doctor_line_number(out, "argument", word->argument);
-  if (word->use == GCAP_DOCTOR_AUDIT_WORD) gcap_doctor_line_number(out, "offset", word->offset);
+  if (word->use == GCAP_DOCTOR_AUDIT_WORD) {
+    gcap_doctor_line_number(out, "offset", word->offset);
+    gcap_doctor_line_number(out, "size", word->bytes);
+  }
   gcap_doctor_line_hex(out, "address", word->value);
   gcap_doctor_line_field(out, "what", gcap_doctor_memory_what_name((gcap_doctor_memory_what_t)stale->what));
   gcap_doctor_line_number(out, "bytes", stale->bytes);

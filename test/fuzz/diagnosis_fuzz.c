@@ -39,6 +39,10 @@ static void check_finding(const gcap_doctor_diagnosis_t* diagnosis, size_t i) {
   check_index(finding->capture, diagnosis->num_captures, "capture of a finding");
   check_index(finding->call, diagnosis->recording->num_calls, "call of a finding");
   check_index(finding->other, diagnosis->recording->num_calls, "other call of a finding");
+  for (size_t k = 0; k < finding->num_places; ++k) {
+    check_index(finding->places[k].call, diagnosis->recording->num_calls, "call of a finding's place");
+    FUZZ_CHECK(finding->places[k].call != GCAP_DOCTOR_NONE, "a place without a call");
+  }
   FUZZ_CHECK(finding->count != 0, "a finding that happened 0 times");
   FUZZ_CHECK(strlen(finding->sentence) > 10, "sentence '%s'", finding->sentence);
   FUZZ_CHECK(finding->remedy[0] != '\0', "no remedy of '%s'", finding->sentence);

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <utility>
 
 #include "test/doctor/analyse/sentences.h"
 
@@ -64,6 +65,19 @@ TEST(Stale, AWordOfAStructIsProbable) {
   ASSERT_NE(f, nullptr) << d.All();
   EXPECT_FALSE(f->is_certain);
   EXPECT_EQ(f->num_places, 3u);
+}
+
+// A table by value has room that nobody filled, and what lay there before may look like an address.
+TEST(Stale, AWordOfALargeArgumentIsAWarning) {
+  const std::pair<const char*, gcap_doctor_severity_t> cases[] = {{"1024", GCAP_DOCTOR_SEVERITY_ERROR},
+                                                                  {"1032", GCAP_DOCTOR_SEVERITY_WARNING}};
+  for (const auto& [size, severity] : cases) {
+    Script s = Program();
+    s.Run(std::string("! stale call=9 exec=5 node=0x1 use=word argument=0 address=0x7f00 bytes=64 size=") + size);
+    Diagnosis d = s.Diagnose();
+    ASSERT_EQ(d->num_findings, 1u) << d.All();
+    EXPECT_EQ(d->findings[0].severity, severity);
+  }
 }
 
 TEST(Stale, EachUseAndKindOfMemoryHasItsWords) {

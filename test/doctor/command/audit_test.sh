@@ -42,7 +42,11 @@ lacks err "memory that was freed"
 # Interpreters find what follows frameworks' allocators first, and the program's own folders behind it.
 PYTHONPATH=/theirs ends 0 "$doctor" audit --quiet -- sh -c 'echo "$PYTHONPATH"'
 [ "$(cat out)" = "$GCAP_DOCTOR_PYTHON:/theirs" ] || fail "PYTHONPATH is $(cat out)"
-GCAP_DOCTOR_PYTHON= PYTHONPATH=/theirs ends 0 "$doctor" audit --quiet -- sh -c 'echo "$PYTHONPATH"'
+# A command that was copied out of its prefix has neither.
+mkdir -p alone/bin
+cp "$doctor" alone/bin/gcap-doctor
+GCAP_DOCTOR_LIBRARY=$cupti GCAP_DOCTOR_PYTHON='' PYTHONPATH=/theirs ends 0 alone/bin/gcap-doctor audit --quiet -- \
+  sh -c 'echo "$PYTHONPATH"'
 has err "audit: share/gcap/doctor/python is not installed"
 [ "$(cat out)" = /theirs ] || fail "PYTHONPATH is $(cat out)"
 # run follows no memory.

@@ -323,6 +323,7 @@ TEST(Audit, PointersAreFoundInStructsPackedArgumentsCopiesMemsetsAndChildGraphs)
     });
     const gcap_doctor_event_stale_t& stale = OnlyStale(recorded);
     EXPECT_STREQ(stale.use, one.use);
+    EXPECT_EQ(stale.size, strcmp(one.use, "word") == 0 ? 24u : 0u);
     EXPECT_EQ(stale.address & ~UINT64_C(63), kMemory);
   }
 }
