@@ -78,7 +78,9 @@ typedef enum gcap_graph_fault {
   GCAP_GRAPH_FAULT_MISSING_JOIN,        // two nodes work on the same memory, one writes, and no path orders them
   GCAP_GRAPH_FAULT_OUTSIDE_OF_CAPTURE,  // the capture made the call, and the graph has no node of it
   GCAP_GRAPH_FAULT_HOLE,                // the function of a hole left something else in a replay than in the work
-  GCAP_GRAPH_FAULT_UNINITIALIZED,       // a node reads memory without a name that nothing in the run wrote before
+  // A node reads memory without a name that no node wrote before. If a hole comes before, its function may have done
+  // that, and not the same each time: the message names the hole.
+  GCAP_GRAPH_FAULT_UNINITIALIZED,
 } gcap_graph_fault_t;
 
 // What a verification found.

@@ -358,6 +358,17 @@ gcap_status_t gcap_bisect_find_change(gcap_bisection_t* b, size_t step, gcap_bis
   return NULL;
 }
 
+// What the function of a hole works on is no argument of a node.
+static void write_hole_before(const gcap_bisection_t* b, size_t captured, gcap_text_t* text) {
+  for (size_t i = captured; i > 0; --i) {
+    const gcap_capture_step_t* step = &b->steps.captured.items[i - 1];
+    if (step->kind != GCAP_CAPTURE_STEP_HOLE) continue;
+    gcap_text_add(text, "; or the function of %s, which comes before, writes there, and not the same each time",
+                  step->operation);
+    return;
+  }
+}
+
 gcap_status_t gcap_bisect_find_first_use(gcap_bisection_t* b, size_t step, gcap_bisect_cause_t* cause) {
   begin_cause(step, cause);
   if (step >= b->steps.eager.count || b->steps.in_graph[step] == GCAP_BISECT_NONE) return NULL;
@@ -375,8 +386,9 @@ gcap_status_t gcap_bisect_find_first_use(gcap_bisection_t* b, size_t step, gcap_
     begin_text(cause, GCAP_GRAPH_FAULT_UNINITIALIZED, i, &text);
     gcap_text_add(&text, "uninitialized: ");
     write_node(b, i, &text);
-    gcap_text_add(&text, ": %s leads to memory that nothing in the run worked on before, and that nobody named: %s",
+    gcap_text_add(&text, ": %s leads to memory that no node of the graph worked on before, and that nobody named: %s",
                   place, memory);
+    write_hole_before(b, b->steps.in_graph[step], &text);
     return NULL;
   }
   return NULL;

@@ -171,6 +171,29 @@ TEST_F(GraphBisect, AnUninitializedReadIsFound) {
   Capture(work);
   const Outcome run = ExpectFound(work, 1, GCAP_GRAPH_FAULT_UNINITIALIZED);
   EXPECT_TRUE(run.Names("argument 0 leads to memory")) << run.message;
+  EXPECT_FALSE(run.Names("the function of")) << "there is no hole: " << run.message;
+}
+
+// The function writes to memory that nobody named, which no node shows, and another thing each time.
+TEST_F(GraphBisect, OfMemoryWithoutANameTheHoleBeforeIsNamed) {
+  Name("x", x_);
+  Name("y", y_);
+  const Floats hidden;
+  Hole other;
+  other.name = "other";
+  hole_.function = [&](const gcap_run_resources_t* r) {
+    return AddTo(r->cuda_stream, x_.get(), hidden.get(), static_cast<uint64_t>(hole_.calls));
+  };
+  const WorkWith work = [&](const gcap_run_resources_t* r) -> gcap_status_t {
+    GCAP_RETURN_IF_ERROR(other.Issue(r));
+    GCAP_RETURN_IF_ERROR(Add(r, x_.get(), 1));
+    GCAP_RETURN_IF_ERROR(hole_.Issue(r));
+    return AddTo(r->cuda_stream, hidden.get(), y_.get(), 1);
+  };
+  Capture(work);
+  const Outcome run = ExpectFound(work, 3, GCAP_GRAPH_FAULT_UNINITIALIZED);
+  EXPECT_EQ(report_.node, 1u);
+  EXPECT_TRUE(run.Names("or the function of hole 'hole', which comes before, writes there")) << run.message;
 }
 
 // What is wrong is in memory that nobody named, and shows steps later.
