@@ -172,7 +172,8 @@ typedef struct gcap_graph_verify {
   // from the memory of before; and the work is captured once more, into a graph that is thrown away. So functions on
   // the host are called as often. If the place that is found has no cause, all places before it are tried, one by one.
   // The buffers have what the work left, whatever is found. A search that fails says so behind the message of the
-  // difference. The search waits for the whole device, while no other thread captures through gcap.
+  // difference. The search waits for the whole device, and for those whose memory a buffer is in, while no other thread
+  // captures through gcap.
   bool bisect;
   // A difference is also written to this file, which is made or emptied, as events (docs/doctor_events.md), for
   // gcap-doctor explain. Default NULL: no file. That a file cannot be written is logged.

@@ -38,7 +38,7 @@ static size_t beginning_at(const gcap_bisection_t* b, size_t place) {
 
 static gcap_status_t compare(gcap_bisect_pass_t* pass) {
   const gcap_bisect_subject_t* subject = &pass->b->subject;
-  GCAP_RETURN_IF_ERROR(gcap_bisect_wait_for_device(pass->b->device_id));
+  GCAP_RETURN_IF_ERROR(gcap_bisect_wait_for_devices(pass->b));
   pass->is_compared = true;
   return gcap_verify_state_compare(subject->state, GCAP_VERIFY_NOW, subject->spare, subject->stream, &pass->difference);
 }
@@ -85,6 +85,19 @@ static gcap_status_t read_graph(gcap_bisection_t* b) {
   }
   pthread_mutex_unlock(&manager->mutex);
   return status;
+}
+
+// A buffer in the memory of another device is written by streams of that one, which join the run's later or never.
+static gcap_status_t list_devices(gcap_bisection_t* b) {
+  for (size_t i = 0; i < b->subject.num_buffers; ++i) {
+    gcap_driver_allocation_t memory;
+    GCAP_RETURN_IF_ERROR(gcap_driver_find_allocation((uintptr_t)b->subject.blocks[i].address, &memory));
+    const bool is_other = memory.type == GCAP_DRIVER_DEVICE_MEMORY && memory.device != b->device_id;
+    if (is_other && memory.device >= 0 && memory.device < GCAP_BISECT_MAX_DEVICES) {
+      b->other_devices |= UINT64_C(1) << memory.device;
+    }
+  }
+  return NULL;
 }
 
 static void free_recording(struct gcap_graph_recording* recording) {
@@ -221,6 +234,7 @@ static gcap_status_t explain_without_place(gcap_bisection_t* b, gcap_bisect_caus
 
 static gcap_status_t search(gcap_bisection_t* b, found_t* found, gcap_bisect_cause_t* cause, gcap_text_t* text) {
   GCAP_RETURN_IF_ERROR(read_graph(b));
+  GCAP_RETURN_IF_ERROR(list_devices(b));
   gcap_status_t afresh = capture_afresh(b);
   if (afresh != NULL) {
     gcap_text_add(text, "; the work could not be captured once more, so arguments are not compared: %s",
@@ -275,7 +289,7 @@ static void end(gcap_bisection_t* b) {
 // Puts back what the work left. Where the device cannot be waited for, because others capture, its streams are.
 static gcap_status_t put_back_work(const gcap_bisection_t* b) {
   const gcap_bisect_subject_t* subject = &b->subject;
-  gcap_status_t status = gcap_bisect_wait_for_device(b->device_id);
+  gcap_status_t status = gcap_bisect_wait_for_devices(b);
   if (gcap_status_code(status) == GCAP_UNAVAILABLE) {
     gcap_status_free(status);
     status = gcap_synchronize_stream(subject->stream);

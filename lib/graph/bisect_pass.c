@@ -20,7 +20,14 @@
 
 // --- The work -------------------------------------------------------------------------------------------------------
 
-gcap_status_t gcap_bisect_wait_for_device(int device_id) {
+static gcap_status_t wait_for(int device_id) {
+  gcap_thread_setting_t previous;
+  GCAP_RETURN_IF_ERROR(gcap_thread_enter(device_id, &previous));
+  gcap_status_t status = GCAP_CUDA(cudaDeviceSynchronize());
+  return gcap_status_join(status, gcap_thread_leave(device_id, &previous));
+}
+
+gcap_status_t gcap_bisect_wait_for_devices(const gcap_bisection_t* b) {
   const struct timespec pause = {.tv_nsec = WAIT_NS};
   for (int i = 0; !gcap_capture_gate_try_close(); ++i) {
     if (i == MOST_WAITS_FOR_CAPTURES) {
@@ -28,11 +35,9 @@ gcap_status_t gcap_bisect_wait_for_device(int device_id) {
     }
     nanosleep(&pause, NULL);
   }
-  gcap_thread_setting_t previous;
-  gcap_status_t status = gcap_thread_enter(device_id, &previous);
-  if (status == NULL) {
-    status = GCAP_CUDA(cudaDeviceSynchronize());
-    status = gcap_status_join(status, gcap_thread_leave(device_id, &previous));
+  gcap_status_t status = wait_for(b->device_id);
+  for (int device = 0; device < GCAP_BISECT_MAX_DEVICES; ++device) {
+    if ((b->other_devices >> device & 1) != 0) status = gcap_status_join(status, wait_for(device));
   }
   gcap_capture_gate_open();
   return status;
@@ -69,7 +74,7 @@ gcap_status_t gcap_bisect_issue(gcap_bisect_pass_t* pass) {
 gcap_status_t gcap_bisect_put_back(const gcap_bisection_t* b) {
   const gcap_bisect_subject_t* subject = &b->subject;
   const gcap_graph_verify_t* verify = subject->run->verified->verify;
-  GCAP_RETURN_IF_ERROR(gcap_bisect_wait_for_device(b->device_id));
+  GCAP_RETURN_IF_ERROR(gcap_bisect_wait_for_devices(b));
   GCAP_RETURN_IF_ERROR(gcap_verify_state_restore(subject->state, subject->before, subject->stream));
   if (verify->restore != NULL) {
     GCAP_RETURN_IF_ERROR(verify->restore(verify->user, subject->stream));
@@ -97,7 +102,7 @@ static gcap_status_t hash_buffer(const gcap_bisect_subject_t* subject, const gca
 static gcap_status_t hash_at_step(gcap_bisect_pass_t* pass, size_t step) {
   gcap_bisection_t* b = pass->b;
   if (step >= b->steps.eager.count) return NULL;
-  GCAP_RETURN_IF_ERROR(gcap_bisect_wait_for_device(b->device_id));
+  GCAP_RETURN_IF_ERROR(gcap_bisect_wait_for_devices(b));
   for (size_t i = 0; i < b->subject.num_buffers; ++i) {
     uint64_t hash = 0;
     GCAP_RETURN_IF_ERROR(hash_buffer(&b->subject, &b->subject.blocks[i], pass->chunk, &hash));

@@ -13,6 +13,7 @@
 #include "lib/verify/inner.h"
 
 #define GCAP_BISECT_NONE SIZE_MAX
+#define GCAP_BISECT_MAX_DEVICES 64
 
 // What the search is given, by a verification that found a difference.
 typedef struct gcap_bisect_subject {
@@ -39,7 +40,8 @@ typedef struct gcap_bisect_steps {
 // A search.
 typedef struct gcap_bisection {
   gcap_bisect_subject_t subject;
-  int device_id;
+  int device_id;           // of the graph
+  uint64_t other_devices;  // a bit for each other one that has memory of a buffer
   gcap_bisect_steps_t steps;
   gcap_graph_refused_t* refused;  // steps that are holes of the graph; NULL: none
   gcap_contents_t now, fresh;     // of the graph, and of a fresh capture; `fresh` has no nodes: there is none
@@ -78,9 +80,9 @@ typedef struct gcap_bisect_pass {
   unsigned char* chunk;
 } gcap_bisect_pass_t;
 
-// Waits for the whole device: nobody knows all streams of the work.
+// Waits for whole devices, that of the graph and those of the buffers: nobody knows all streams of the work.
 //   UNAVAILABLE  other threads go on capturing, which the wait would break
-gcap_status_t gcap_bisect_wait_for_device(int device_id) GCAP_NODISCARD;
+gcap_status_t gcap_bisect_wait_for_devices(const gcap_bisection_t* bisection) GCAP_NODISCARD;
 // Puts back what there was before the replay. Work outside of a capture ran in that too, on a stream that nobody knows.
 gcap_status_t gcap_bisect_put_back(const gcap_bisection_t* bisection) GCAP_NODISCARD;
 // Issues the work, from what the memory has. A failure of the work comes before one of who listens.
