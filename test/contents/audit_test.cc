@@ -213,7 +213,7 @@ TEST_F(AuditOfAGraph, MemoryThatWasFreedIsAFinding) {
   memory_[2] = nullptr;
   EXPECT_EQ(Told(), "0 the source FOREIGN; 0 the destination FOREIGN; 1 the destination FOREIGN !; ");
   ExpectMemory("256 bytes at 0x");
-  ExpectMemory(" | no memory that the driver knows");
+  ExpectMemory(" | no memory that the driver knows (freed since)");
   GCAP_EXPECT_FAILS(gcap_notes_check(notes_), GCAP_FAILED_PRECONDITION,
                     "1 of the graph's 3 pointers is not the graph's: node 1 of 2, memset: the destination 0x");
   GCAP_EXPECT_CUDA(cudaFree(memory_[1]));
@@ -258,6 +258,7 @@ TEST_F(AuditOfAGraph, AnotherHandOutOfABlockIsAFinding) {
   ExpectMemory("hand-out 5");
   block.number = 6;
   EXPECT_EQ(Told(), "0 the destination ALLOCATOR !; ");
+  ExpectMemory("hand-out 6 (freed and handed out again since)");
   block.number = 5;
   EXPECT_EQ(Told(), "0 the destination ALLOCATOR; ");
   block.number = 0;
@@ -270,11 +271,12 @@ TEST_F(AuditOfAGraph, AnotherHandOutOfABlockIsAFinding) {
 struct Claimed {
   gcap_memory_source_t source;  // first
   gcap_memory_claim_t claim;
-  bool fails;
+  int fails_at;  // the question that finds no host memory; 0: none does
   static gcap_status_t Find(gcap_memory_source_t* source, uintptr_t address, bool, gcap_memory_claim_t* out_claim,
                             bool* out_found) {
-    const auto* self = reinterpret_cast<Claimed*>(source);
-    if (self->fails) return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory to watch it");
+    auto* self = reinterpret_cast<Claimed*>(source);
+    if (self->fails_at > 0 && --self->fails_at == 0)
+      return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory to watch it");
     *out_claim = self->claim;
     *out_found = address - self->claim.start < self->claim.bytes;
     return nullptr;
@@ -308,9 +310,54 @@ TEST_F(AuditOfAGraph, ScratchIsTheGraphsWhileThePieceIsKeptOrNotHandedOutAgain) 
     scratch.claim.keeper = row.later_keeper;
     EXPECT_EQ(Told(), std::string("0 the destination ") + row.later);
   }
-  scratch.fails = true;
+  scratch.fails_at = 1;
   GCAP_EXPECT_FAILS(gcap_graph_audit(notes_, nullptr, nullptr, nullptr), GCAP_RESOURCE_EXHAUSTED, "to watch it");
   gcap_memory_source_remove(&scratch.source);
+}
+
+// Two pieces were handed out again, and the run names the one.
+TEST_F(Audit, ARunNamesItsMemoryAnewAndNoOther) {
+  Claimed named = {}, other = {};
+  Contents contents({{{Pack(At(0)), Pack(At(0) + 8)}}, {{Pack(At(1))}}});
+  const gcap_owned_t owned = {GCAP_GRAPH_OWNER_BUFFER, "x", At(0), kBytes, /*is_named=*/true};
+  gcap_audit_subject_t subject = {};
+  subject.contents = contents.get();
+  subject.owned = &owned;
+  subject.num_owned = 1;
+  for (Claimed* each : {&named, &other}) {
+    each->source.find = Claimed::Find;
+    each->claim = {};
+    each->claim.start = At(each == &named ? 0 : 1);
+    each->claim.bytes = kBytes;
+    each->claim.source = each == &named ? 1 : 2;
+    each->claim.hand_out = 3;
+    gcap_memory_source_add(&each->source);
+  }
+  gcap_graph_notes_t* notes = nullptr;
+  GCAP_ASSERT_OK(gcap_notes_make(&subject, &notes));
+  const auto findings = [&] {
+    size_t count = 77;
+    GCAP_EXPECT_OK(gcap_graph_audit(notes, nullptr, nullptr, &count));
+    return count;
+  };
+  named.claim.hand_out = other.claim.hand_out = 4;
+  EXPECT_EQ(findings(), 3u);
+  for (const int question : {1, 2}) {
+    named.fails_at = question;
+    GCAP_EXPECT_FAILS(gcap_notes_name(notes), GCAP_RESOURCE_EXHAUSTED, "to watch it");
+  }
+  EXPECT_EQ(findings(), 3u);
+  GCAP_EXPECT_OK(gcap_notes_name(notes));
+  EXPECT_EQ(findings(), 1u);
+  other.claim.hand_out = 3;
+  EXPECT_EQ(findings(), 0u);
+  named.claim.hand_out = 3;
+  EXPECT_EQ(findings(), 2u) << "what was the run's before is another's";
+  named.claim.hand_out = 0;
+  GCAP_EXPECT_OK(gcap_notes_name(notes));
+  EXPECT_EQ(findings(), 2u) << "the run names memory that is nobody's";
+  gcap_graph_notes_destroy(notes);
+  for (Claimed* each : {&named, &other}) gcap_memory_source_remove(&each->source);
 }
 
 // --- Texts ----------------------------------------------------------------------------------------------------------
@@ -344,6 +391,11 @@ TEST(AuditTexts, TheKeeperOfAnAddressIsNamedByItsWholeLabel) {
     gcap_memory_write_keeper(0x7008, text, sizeof(text));
     EXPECT_EQ(text, ", the address of scratch that " + (name.empty() ? "the graph" : name) + " keeps");
   }
+  gcap_memory_write_keeper(0x7040, text, sizeof(text));
+  EXPECT_STREQ(text, "") << "nobody's address";
+  scratch.claim.keeper = 0;
+  gcap_memory_write_keeper(0x7008, text, sizeof(text));
+  EXPECT_STREQ(text, "") << "nobody keeps it";
   gcap_memory_source_remove(&scratch.source);
 }
 

@@ -413,6 +413,42 @@ TEST(Relocation, AnAddressInWhatACopyReadsOnTheHostIsNamed) {
   EXPECT_EQ(words(cudaMemcpyHostToDevice), "");
 }
 
+// Of each row of each slice, and no others.
+TEST(Relocation, AnAddressInARowOfABlockThatACopyReadsOnTheHostIsNamed) {
+  constexpr size_t kPitch = 3, kRows = 3, kSlice = kPitch * kRows, kDepth = 3;  // words; two of three are copied
+  uint64_t table[kDepth * kSlice] = {};
+  struct cudaMemcpy3DParms copy = {};
+  const auto pitched = [](void* at) { return cudaPitchedPtr{at, 8 * kPitch, 8 * kPitch, kRows}; };
+  copy.srcPtr = pitched(table);
+  copy.srcPos = cudaPos{0, 0, 1};
+  copy.dstPtr = pitched(reinterpret_cast<void*>(kB2));
+  copy.extent = cudaExtent{8 * (kPitch - 1), kRows - 1, kDepth - 1};
+  copy.kind = cudaMemcpyHostToDevice;
+  for (size_t i = 0; i < kDepth * kSlice; ++i) {
+    SCOPED_TRACE(i);
+    const bool is_copied = i / kSlice >= 1 && i % kSlice / kPitch < kRows - 1 && i % kPitch < kPitch - 1;
+    table[i] = kB + 24;
+    const Relocation found({{{Pack(copy)}, cudaGraphNodeTypeMemcpy}}, {{{Pack(copy)}, cudaGraphNodeTypeMemcpy}});
+    EXPECT_EQ(found.ok, !is_copied);
+    table[i] = 0;
+  }
+}
+
+// What an array has is copied over the address.
+TEST(Relocation, AnAddressInWhatACopyOfAnArrayWritesOnTheHostIsNotNamed) {
+  uint64_t table[] = {kB + 24, 2};
+  struct cudaMemcpy3DParms copy = {};
+  copy.srcArray = reinterpret_cast<cudaArray_t>(&copy);
+  copy.dstPtr = cudaPitchedPtr{table, sizeof(table), sizeof(table), 1};
+  copy.extent = cudaExtent{sizeof(table), 1, 1};
+  copy.kind = cudaMemcpyDefault;
+  for (const bool to_array : {false, true}) {
+    if (to_array) copy.dstArray = copy.srcArray;
+    const Relocation found({{{Pack(copy)}, cudaGraphNodeTypeMemcpy}}, {{{Pack(copy)}, cudaGraphNodeTypeMemcpy}});
+    EXPECT_TRUE(found.ok) << found.message;
+  }
+}
+
 // --- Random arguments -----------------------------------------------------------------------------------------------
 
 constexpr size_t kLayoutBytes = 96;
