@@ -120,7 +120,8 @@ TEST_F(Audit, AWordOfTwoArgumentsIsNoPointer) {
 }
 
 TEST_F(Audit, EachArgumentsPointerIsNoted) {
-  Contents contents({{{Pack(At(0)), Pack(At(1))}}});
+  const uint64_t number = 0x123456789a00;  // no memory is there
+  Contents contents({{{Pack(At(0)), Pack(number), Pack(At(1))}}});
   gcap_audit_subject_t subject = {};
   subject.contents = contents.get();
   gcap_graph_notes_t* notes = nullptr;
@@ -358,6 +359,71 @@ TEST_F(Audit, ARunNamesItsMemoryAnewAndNoOther) {
   EXPECT_EQ(findings(), 2u) << "the run names memory that is nobody's";
   gcap_graph_notes_destroy(notes);
   for (Claimed* each : {&named, &other}) gcap_memory_source_remove(&each->source);
+}
+
+// --- Changes --------------------------------------------------------------------------------------------------------
+
+// "KIND place" of what the arguments of a kernel have otherwise.
+class AuditOfChanges : public Audit {
+ protected:
+  gcap_status_t Find(const std::vector<Bytes>& now, const std::vector<Bytes>& fresh) {
+    Contents before({{now}}), after({{fresh}});
+    const gcap_block_finder_t finder = {};
+    return gcap_contents_find_change(before.get(), 0, after.get(), 0, &finder, &change_);
+  }
+  std::string ChangeOf(const std::vector<Bytes>& now, const std::vector<Bytes>& fresh) {
+    GCAP_EXPECT_OK(Find(now, fresh));
+    if (change_.kind == GCAP_CHANGE_NONE) return "";
+    return (change_.kind == GCAP_CHANGE_POINTER ? "POINTER " : "VALUE ") + std::string(change_.place);
+  }
+
+  gcap_node_change_t change_ = {};
+};
+
+// Scratch that a graph keeps is another piece in a fresh capture, which may have gone back by now.
+TEST_F(AuditOfChanges, TheScratchOfTwoCapturesIsAlike) {
+  const uint64_t gone = 0x123456789a00;
+  Claimed scratch = {};
+  scratch.source.find = Claimed::Find;
+  scratch.claim.start = At(0);
+  scratch.claim.bytes = kBytes;
+  gcap_memory_source_add(&scratch.source);
+  for (const uint64_t keeper : {0, 9}) {
+    scratch.claim.keeper = keeper;
+    const char* pointer = keeper != 0 ? "" : "POINTER argument 1";
+    EXPECT_EQ(ChangeOf({Pack(7), Pack(At(0))}, {Pack(7), Pack(At(0) + 16)}), pointer);
+    EXPECT_EQ(ChangeOf({Pack(7), Pack(At(0))}, {Pack(7), Pack(gone)}), pointer);
+    EXPECT_EQ(ChangeOf({Pack(7), Pack(At(0))}, {Pack(7), Pack(At(1))}), "POINTER argument 1");
+    EXPECT_EQ(ChangeOf({Pack(7), Pack(At(1))}, {Pack(7), Pack(At(0))}), "POINTER argument 1");
+    EXPECT_EQ(ChangeOf({Pack(7), Pack(At(1))}, {Pack(7), Pack(gone)}), "POINTER argument 1");
+    EXPECT_EQ(ChangeOf({Pack(7), Pack(gone)}, {Pack(7), Pack(gone + 1)}), "VALUE argument 1");
+  }
+  // An address in halves.
+  const auto halves = [](uint64_t address) {
+    return std::vector<Bytes>{Pack(static_cast<uint32_t>(address)), Pack(static_cast<uint32_t>(address >> 32))};
+  };
+  EXPECT_EQ(ChangeOf(halves(At(0)), halves(At(0) + 16)), "");
+  EXPECT_EQ(ChangeOf(halves(At(0)), halves(At(1))), "VALUE argument 0");
+  gcap_memory_source_remove(&scratch.source);
+}
+
+TEST_F(AuditOfChanges, ALookThatFailsIsNoAnswer) {
+  Claimed scratch = {};
+  scratch.source.find = Claimed::Find;
+  scratch.claim.start = At(0);
+  scratch.claim.bytes = kBytes;
+  scratch.claim.keeper = 9;
+  gcap_memory_source_add(&scratch.source);
+  int question = 0;
+  bool has_failed = true;
+  while (has_failed) {
+    scratch.fails_at = ++question;
+    const Outcome outcome(Find({Pack(At(0))}, {Pack(At(0) + 16)}));
+    has_failed = scratch.fails_at == 0;
+    EXPECT_EQ(outcome.code, has_failed ? GCAP_RESOURCE_EXHAUSTED : GCAP_OK) << question;
+  }
+  EXPECT_GT(question, 5) << "of a word in each graph, of the bytes that differ, and of what is nobody's";
+  gcap_memory_source_remove(&scratch.source);
 }
 
 // --- Texts ----------------------------------------------------------------------------------------------------------

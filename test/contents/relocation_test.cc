@@ -345,6 +345,31 @@ TEST(Relocation, AnAddressInABufferThatDoesNotMoveIsNamed) {
   }
 }
 
+// "c" begins within "a", and "b" lies alone.
+TEST(Relocation, ABufferIsUsedByAWordThatPointsIntoIt) {
+  const std::vector<gcap_moving_buffer_t> buffers = {
+      {"a", kA, kBytes, 256, {kA2}}, {"b", kB, kBytes, 256, {kB2}}, {"c", kA + 256, 256, 256, {kA2 + 256}}};
+  gcap_layout_t layout = {};
+  GCAP_ASSERT_OK(gcap_layout_create(buffers.data(), buffers.size(), &layout));
+  const auto used = [&](uint64_t address, uint64_t at_stand_in) {
+    const Relocation found({{{Pack(address)}}}, {{{Pack(at_stand_in)}}}, buffers);
+    EXPECT_TRUE(found.ok) << found.message;
+    std::string names;
+    for (size_t i = 0; found.ok && i < buffers.size(); ++i) {
+      if (gcap_relocation_uses(found.relocation, &layout, i)) names += buffers[i].name;
+    }
+    return names;
+  };
+  EXPECT_EQ(used(7, 7), "");
+  EXPECT_EQ(used(kA, kA2), "a");
+  EXPECT_EQ(used(kA + 256, kA2 + 256), "ac");
+  EXPECT_EQ(used(kA + 300, kA2 + 300), "ac");
+  EXPECT_EQ(used(kA + 512, kA2 + 512), "ac") << "to the end";
+  EXPECT_EQ(used(kA + 513, kA2 + 513), "a");
+  EXPECT_EQ(used(kB + 8, kB2 + 8), "b");
+  gcap_layout_free(&layout);
+}
+
 // Also of as many as fill the list that has them.
 TEST(Relocation, ABufferIsClearOfEachAddressThatStays) {
   constexpr uint64_t kFirst = 0x600000000000, kApart = 0x10000;
