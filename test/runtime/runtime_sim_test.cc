@@ -30,6 +30,7 @@
 
 namespace {
 
+using gcap::testing::DeviceFloats;
 using gcap::testing::Fault;
 using gcap::testing::GraphOptions;
 using gcap::testing::HeapFailure;
@@ -101,7 +102,24 @@ TEST_F(RuntimeSim, ARunThatIsLeftByAnExceptionDoesNotWait) {
 // A thread's first call makes the thread's stream, whichever call that is.
 TEST_F(RuntimeSim, EachCallOfAThreadThatCanHaveNoStreamFails) {
   Create(GraphOptions());
+  gcap_run_resources_t resources;
+  gcap_graph_manager_t* graphs = nullptr;
+  gcap_stream_t* forked = nullptr;
+  float host = 0;
+  const DeviceFloats device({1});
+  const gcap_tensor_t src = {&host, GCAP_DTYPE_F32, 0, {}}, dst = {device.get(), GCAP_DTYPE_F32, 0, {}};
+  const gcap_copy_t copy = {&src, {GCAP_MEMORY_HOST, 0}, &dst, {GCAP_MEMORY_DEVICE, 0}, nullptr};
+  const gcap_work_t work = [](void*, const gcap_run_resources_t*) { return gcap_status_t(nullptr); };
+  const PlannedWork planned = {0, work, nullptr};
+  gcap_graph_plan_t plan;
+  gcap_graph_plan_init(&plan);
   const std::function<gcap_status_t()> calls[] = {
+      [&] { return gcap_runtime_get_resources(runtime_, &resources); },
+      [&] { return gcap_runtime_graphs(runtime_, &graphs); },
+      [&] { return gcap_runtime_fork(runtime_, 1, &forked); },
+      [&] { return gcap_runtime_copy_tensors(runtime_, &copy, 1); },
+      [&] { return PlanOnRuntime(runtime_, &planned, 1, &plan); },
+      [&] { return RunOnRuntime(runtime_, 0, work, nullptr, /*synchronize=*/false); },
       [&] { return BeginRun(runtime_, 0); },
       [&] { return EndRun(runtime_, nullptr, /*synchronize=*/false); },
       [&] { return TryReplay(runtime_, 0, /*synchronize=*/false, nullptr); },
@@ -124,6 +142,14 @@ TEST_F(RuntimeSim, EachCallOfAThreadThatCanHaveNoStreamFails) {
     gcap_sim_clear_faults();
     GCAP_EXPECT_OK(TouchScratch(256));
   }).join();
+  gcap_options_t options = GraphOptions();
+  options.use_unified_stream = true;
+  Create(options);
+  gcap_sim_fail_nth("cudaStreamCreateWithFlags", 1, cudaErrorUnknown);
+  GCAP_EXPECT_FAILS(gcap_runtime_create_stream(runtime_, &forked), GCAP_CUDA_ERROR, "cudaStreamCreateWithFlags");
+  EXPECT_EQ(forked, nullptr);
+  GCAP_EXPECT_OK(gcap_runtime_create_stream(runtime_, &forked));
+  GCAP_EXPECT_OK(gcap_stream_destroy(forked));
 }
 
 // --- Walks ----------------------------------------------------------------------------------------------------------
