@@ -136,6 +136,27 @@ TEST_F(CaptureSplit, WorkThatWasNotJoinedIsNamedWithItsLastCall) {
   ExpectFails(capture);
 }
 
+// Somebody ended the capture and began two others on its streams.
+TEST_F(CaptureSplit, WorkOfAnotherCaptureIsNotNamed) {
+  cudaGraph_t ended = nullptr, first = nullptr;
+  gcap_capture_t* capture = Begin(origin_.get());
+  GCAP_EXPECT_OK(Fork());
+  GCAP_EXPECT_CUDA(cudaStreamEndCapture(origin_.get(), &ended));
+  for (const RawStream* stream : {&origin_, &other_}) {
+    GCAP_EXPECT_CUDA(cudaStreamBeginCapture(stream->get(), cudaStreamCaptureModeThreadLocal));
+    GCAP_EXPECT_CUDA(job_.Issue(stream->get()));
+  }
+  const Outcome outcome(gcap_capture_split(capture, "sort", &first));
+  EXPECT_FALSE(outcome.Names("not joined")) << outcome.message;
+  gcap_capture_abort(capture);
+  if (first != nullptr) {
+    GCAP_EXPECT_CUDA(cudaGraphDestroy(first));
+  }
+  GCAP_EXPECT_CUDA(cudaGraphDestroy(ended));
+  GCAP_EXPECT_CUDA(cudaStreamEndCapture(other_.get(), &ended));
+  GCAP_EXPECT_CUDA(cudaGraphDestroy(ended));
+}
+
 TEST_F(CaptureSplit, AScopeThatHasFailedGoesOnAsItIs) {
   cudaGraph_t first = reinterpret_cast<cudaGraph_t>(this);
   gcap_capture_t* capture = Begin(origin_.get());
