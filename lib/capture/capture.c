@@ -204,11 +204,10 @@ gcap_status_t gcap_capture_begin(cudaStream_t stream, const gcap_capture_options
     return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory for a capture scope with a ledger of %" PRIu32 " calls",
                        options->ledger_calls);
   }
-  enum cudaStreamCaptureMode mode = cudaStreamCaptureModeThreadLocal;
-  gcap_status_t status = gcap_capture_mode_to_cuda(options->mode, &mode);
+  const enum cudaStreamCaptureMode mode = gcap_capture_mode_to_cuda(options->mode);
   gcap_capture_gate_enter();
   gcap_thread_note = NULL;  // an observer of the thread would find it capturing
-  if (status == NULL) status = GCAP_CUDA(cudaStreamBeginCapture(stream, mode));
+  gcap_status_t status = GCAP_CUDA(cudaStreamBeginCapture(stream, mode));
   if (status != NULL) {
     gcap_observe_again();
     gcap_capture_gate_leave();

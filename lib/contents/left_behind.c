@@ -306,8 +306,6 @@ gcap_status_t gcap_left_behind_check(const gcap_contents_t* contents, const gcap
 
 static gcap_status_t add_range(gcap_fixed_ranges_t* ranges, uintptr_t first, uintptr_t last) {
   if (first < LOWEST_ADDRESS || first > HIGHEST_ADDRESS) return NULL;
-  const gcap_fixed_range_t* newest = ranges->count != 0 ? &ranges->items[ranges->count - 1] : NULL;
-  if (newest != NULL && newest->first == first && newest->last == last) return NULL;
   if (!gcap_grow(&ranges->items, &ranges->room, ranges->count + 1, sizeof(*ranges->items))) {
     return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory for %zu addresses of a graph", ranges->count + 1);
   }
