@@ -69,8 +69,8 @@ def place_of(path):
         return f"{PACKAGE}/lib/{name}", 0o755
     if name.endswith(".md"):
         return f"{PACKAGE}/share/gcap/doctor/rules/{name}", 0o644
-    if name.endswith(".py"):
-        return f"{PACKAGE}/{name}", 0o644
+    if name.endswith(".py") and f"/{PACKAGE}/" in path:
+        return f"{PACKAGE}/{path.rpartition(f'/{PACKAGE}/')[2]}", 0o644
     if name == "LICENSE":
         return "licenses/LICENSE", 0o644
     sys.exit(f"make_wheel: no place for {path}")

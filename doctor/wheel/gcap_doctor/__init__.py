@@ -1,10 +1,22 @@
 # Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
-"""gcap-doctor: why did my capture fail. The command lies in this package, with its library and the pages of the rules."""
+"""gcap-doctor: why did my capture fail, and is my operation capturable.
+
+The command lies in this package, with its library and the pages of the rules. check() proves an operation capturable.
+Importing this package imports nothing else.
+"""
 
 import os
 import sys
 
 FOLDER = os.path.dirname(os.path.abspath(__file__))
+
+
+def __getattr__(name):
+    if name in ("check", "CannotCheck", "Finding", "NotCapturable", "Report"):
+        from gcap_doctor import capturable
+
+        return getattr(capturable, name)
+    raise AttributeError(f"module 'gcap_doctor' has no attribute {name!r}")
 
 
 def main():

@@ -24,8 +24,10 @@ done
 cmp "$TEST_TMPDIR"/made/*.whl "$TEST_TMPDIR"/again/*.whl || fail "the same files gave another wheel"
 wheel=$(echo "$TEST_TMPDIR"/made/*.whl)
 # What it refuses.
-ends 1 python3 -I -B "$maker" --version-of "$module" --out "$TEST_TMPDIR/none" "$maker" "$module"
-has err "make_wheel: no place for $module"
+for stray in "$maker" "$module"; do
+  ends 1 python3 -I -B "$maker" --version-of "$module" --out "$TEST_TMPDIR/none" "$stray"
+  has err "make_wheel: no place for $stray"
+done
 cd "$TEST_TMPDIR"
 export HOME=$PWD PIP_CONFIG_FILE=/dev/null PIP_DISABLE_PIP_VERSION_CHECK=1 PYTHONDONTWRITEBYTECODE=1
 unset PYTHONPATH PYTHONHOME GCAP_DOCTOR_LIBRARY CUDA_INJECTION64_PATH
@@ -96,6 +98,9 @@ has err "no_cupti.so', which cannot be loaded"
 ends 6 "$doctor" run -- python -c 'raise SystemExit(6)'
 ends 1 "$doctor" explain "$events"
 has out StreamSynchronize
+# Without PyTorch, check() says so in a sentence.
+ends 1 python -c 'import gcap_doctor; gcap_doctor.check(len)'
+has err "CannotCheck: PyTorch cannot be imported"
 ends 0 "$doctor" explain --rule R11
 has out '# R11' '```python'
 
