@@ -98,6 +98,14 @@ has err "no_cupti.so', which cannot be loaded"
 ends 6 "$doctor" run -- python -c 'raise SystemExit(6)'
 ends 1 "$doctor" explain "$events"
 has out StreamSynchronize
+# vet, through the script and through the command that the script becomes for the rest.
+printf 'import torch\n\n\ndef test_x():\n    g = torch.cuda.CUDAGraph()\n    with torch.cuda.graph(g):\n        op()\n' >test_x.py
+for each in "$doctor" environment/lib/python3*/site-packages/gcap_doctor/bin/gcap-doctor; do
+  ends 1 "$each" vet test_x.py --sarif x.sarif --junit x.xml
+  has out "test_x.py:6: error never_replayed: "
+  ends 2 "$each" vet --html x
+  has err "gcap-doctor: vet: '--html' is no option of it"
+done
 # Without PyTorch, check() says so in a sentence.
 ends 1 python -c 'import gcap_doctor; gcap_doctor.check(len)'
 has err "CannotCheck: PyTorch cannot be imported"
