@@ -33,8 +33,18 @@ Description-Content-Type: text/markdown
 
 runs any program that captures CUDA graphs, and says of each capture that failed which call broke it, where it was made,
 which rule it broke, and what to do instead. `gcap-doctor --help` has the rest.
+
+    gcap_doctor.check(fn, *inputs).raise_if_faulty()
+
+proves that an operation of PyTorch is capturable, also as a fixture of pytest, and `gcap-doctor vet tests/` finds tests of
+captures that prove nothing.
 """
-ENTRY_POINTS = f"[console_scripts]\ngcap-doctor = {PACKAGE}:main\n"
+ENTRY_POINTS = f"""[console_scripts]
+gcap-doctor = {PACKAGE}:main
+
+[pytest11]
+gcap-doctor = {PACKAGE}.pytest_plugin
+"""
 
 
 def read(path):

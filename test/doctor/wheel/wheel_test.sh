@@ -106,6 +106,9 @@ for each in "$doctor" environment/lib/python3*/site-packages/gcap_doctor/bin/gca
   ends 2 "$each" vet --html x
   has err "gcap-doctor: vet: '--html' is no option of it"
 done
+ends 0 python -c 'from importlib.metadata import distribution
+print([(each.group, each.name, each.value) for each in distribution("gcap-doctor").entry_points])'
+has out "('console_scripts', 'gcap-doctor', 'gcap_doctor:main')" "('pytest11', 'gcap-doctor', 'gcap_doctor.pytest_plugin')"
 # Without PyTorch, check() says so in a sentence.
 ends 1 python -c 'import gcap_doctor; gcap_doctor.check(len)'
 has err "CannotCheck: PyTorch cannot be imported"
