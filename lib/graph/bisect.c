@@ -38,7 +38,7 @@ static size_t beginning_at(const gcap_bisection_t* b, size_t place) {
 
 static gcap_status_t compare(gcap_bisect_pass_t* pass) {
   const gcap_bisect_subject_t* subject = &pass->b->subject;
-  GCAP_RETURN_IF_ERROR(gcap_bisect_wait_for_device(pass->b->device_id));
+  GCAP_RETURN_IF_ERROR(gcap_graph_wait_for_device(pass->b->device_id));
   pass->is_compared = true;
   return gcap_verify_state_compare(subject->state, GCAP_VERIFY_NOW, subject->spare, subject->stream, &pass->difference);
 }
@@ -275,7 +275,7 @@ static void end(gcap_bisection_t* b) {
 // Puts back what the work left. Where the device cannot be waited for, because others capture, its streams are.
 static gcap_status_t put_back_work(const gcap_bisection_t* b) {
   const gcap_bisect_subject_t* subject = &b->subject;
-  gcap_status_t status = gcap_bisect_wait_for_device(b->device_id);
+  gcap_status_t status = gcap_graph_wait_for_device(b->device_id);
   if (gcap_status_code(status) == GCAP_UNAVAILABLE) {
     gcap_status_free(status);
     status = gcap_synchronize_stream(subject->stream);

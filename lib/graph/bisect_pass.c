@@ -20,7 +20,7 @@
 
 // --- The work -------------------------------------------------------------------------------------------------------
 
-gcap_status_t gcap_bisect_wait_for_device(int device_id) {
+gcap_status_t gcap_graph_wait_for_device(int device_id) {
   const struct timespec pause = {.tv_nsec = WAIT_NS};
   for (int i = 0; !gcap_capture_gate_try_close(); ++i) {
     if (i == MOST_WAITS_FOR_CAPTURES) {
@@ -69,7 +69,7 @@ gcap_status_t gcap_bisect_issue(gcap_bisect_pass_t* pass) {
 gcap_status_t gcap_bisect_put_back(const gcap_bisection_t* b) {
   const gcap_bisect_subject_t* subject = &b->subject;
   const gcap_graph_verify_t* verify = subject->run->verified->verify;
-  GCAP_RETURN_IF_ERROR(gcap_bisect_wait_for_device(b->device_id));
+  GCAP_RETURN_IF_ERROR(gcap_graph_wait_for_device(b->device_id));
   GCAP_RETURN_IF_ERROR(gcap_verify_state_restore(subject->state, subject->before, subject->stream));
   if (verify->restore != NULL) {
     GCAP_RETURN_IF_ERROR(verify->restore(verify->user, subject->stream));
@@ -97,7 +97,7 @@ static gcap_status_t hash_buffer(const gcap_bisect_subject_t* subject, const gca
 static gcap_status_t hash_at_step(gcap_bisect_pass_t* pass, size_t step) {
   gcap_bisection_t* b = pass->b;
   if (step >= b->steps.eager.count) return NULL;
-  GCAP_RETURN_IF_ERROR(gcap_bisect_wait_for_device(b->device_id));
+  GCAP_RETURN_IF_ERROR(gcap_graph_wait_for_device(b->device_id));
   for (size_t i = 0; i < b->subject.num_buffers; ++i) {
     uint64_t hash = 0;
     GCAP_RETURN_IF_ERROR(hash_buffer(&b->subject, &b->subject.blocks[i], pass->chunk, &hash));

@@ -78,9 +78,6 @@ typedef struct gcap_bisect_pass {
   unsigned char* chunk;
 } gcap_bisect_pass_t;
 
-// Waits for the whole device: nobody knows all streams of the work.
-//   UNAVAILABLE  other threads go on capturing, which the wait would break
-gcap_status_t gcap_bisect_wait_for_device(int device_id) GCAP_NODISCARD;
 // Puts back what there was before the replay. Work outside of a capture ran in that too, on a stream that nobody knows.
 gcap_status_t gcap_bisect_put_back(const gcap_bisection_t* bisection) GCAP_NODISCARD;
 // Issues the work, from what the memory has. A failure of the work comes before one of who listens.
