@@ -70,16 +70,20 @@ void gcap_capture_steps_add(gcap_capture_steps_t* steps, cudaStream_t origin, co
   enum cudaStreamCaptureStatus state = cudaStreamCaptureStatusNone;
   cudaGraph_t graph = NULL;
   size_t nodes = 0;
+  const char* call = "cudaStreamGetCaptureInfo(origin, &state, NULL, &graph, NULL, NULL, NULL)";
   cudaError_t error = cudaStreamGetCaptureInfo(origin, &state, NULL, &graph, NULL, NULL, NULL);
   if (error == cudaSuccess && state != cudaStreamCaptureStatusActive) return;  // there will be no graph
-  if (error == cudaSuccess) error = cudaGraphGetNodes(graph, NULL, &nodes);
+  if (error == cudaSuccess) {
+    call = "cudaGraphGetNodes(graph, NULL, &nodes)";
+    error = cudaGraphGetNodes(graph, NULL, &nodes);
+  }
   if (error == cudaSuccess) {
     add(steps, operation, file, (gcap_capture_step_t){.line = line, .stream = stream}, nodes);
     return;
   }
   steps->is_cut = true;  // the failure is noted, too
   // Making the status sets the latch: of a capture whose state is not known nothing is promised.
-  gcap_status_ignore(gcap_status_from_cuda(error, "cudaGraphGetNodes(graph, NULL, &nodes)", __FILE__, __LINE__));
+  gcap_status_ignore(gcap_status_from_cuda(error, call, __FILE__, __LINE__));
 }
 
 gcap_status_t gcap_capture_steps_end_segment(gcap_capture_steps_t* steps, cudaGraph_t graph, cudaStream_t origin,

@@ -20,14 +20,7 @@
 
 // --- The work -------------------------------------------------------------------------------------------------------
 
-static gcap_status_t wait_for(int device_id) {
-  gcap_thread_setting_t previous;
-  GCAP_RETURN_IF_ERROR(gcap_thread_enter(device_id, &previous));
-  gcap_status_t status = GCAP_CUDA(cudaDeviceSynchronize());
-  return gcap_status_join(status, gcap_thread_leave(device_id, &previous));
-}
-
-gcap_status_t gcap_bisect_wait_for_devices(const gcap_bisection_t* b) {
+gcap_status_t gcap_graph_wait_for_device(int device_id) {
   const struct timespec pause = {.tv_nsec = WAIT_NS};
   for (int i = 0; !gcap_capture_gate_try_close(); ++i) {
     if (i == MOST_WAITS_FOR_CAPTURES) {
@@ -35,11 +28,21 @@ gcap_status_t gcap_bisect_wait_for_devices(const gcap_bisection_t* b) {
     }
     nanosleep(&pause, NULL);
   }
-  gcap_status_t status = wait_for(b->device_id);
-  for (int device = 0; device < GCAP_BISECT_MAX_DEVICES; ++device) {
-    if ((b->other_devices >> device & 1) != 0) status = gcap_status_join(status, wait_for(device));
+  gcap_thread_setting_t previous;
+  gcap_status_t status = gcap_thread_enter(device_id, &previous);
+  if (status == NULL) {
+    status = GCAP_CUDA(cudaDeviceSynchronize());
+    status = gcap_status_join(status, gcap_thread_leave(device_id, &previous));
   }
   gcap_capture_gate_open();
+  return status;
+}
+
+gcap_status_t gcap_bisect_wait_for_devices(const gcap_bisection_t* b) {
+  gcap_status_t status = gcap_graph_wait_for_device(b->device_id);
+  for (int device = 0; device < GCAP_BISECT_MAX_DEVICES; ++device) {
+    if ((b->other_devices >> device & 1) != 0) status = gcap_status_join(status, gcap_graph_wait_for_device(device));
+  }
   return status;
 }
 
