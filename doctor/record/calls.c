@@ -18,6 +18,7 @@
 #include "doctor/record/driver_calls.h"
 #include "doctor/record/graphs.h"
 #include "doctor/record/handles.h"
+#include "doctor/record/intern.h"
 #include "doctor/record/pinned.h"
 #include "doctor/record/stacks.h"
 #include "doctor/record/switch.h"
@@ -32,7 +33,9 @@ enum {
 
 static _Atomic uint64_t last_number;
 
-static uint64_t next_number(void) { return atomic_fetch_add_explicit(&last_number, 1, memory_order_relaxed) + 1; }
+uint64_t gcap_doctor_call_new_number(void) {
+  return atomic_fetch_add_explicit(&last_number, 1, memory_order_relaxed) + 1;
+}
 
 // --- Arguments -------------------------------------------------------------------------------------------------------
 
@@ -132,7 +135,7 @@ static const char* name_of_update(const gcap_doctor_cupti_call_t* data, uint32_t
   return update >= 0 && update < (int32_t)(sizeof(names) / sizeof(names[0])) ? names[update] : NULL;
 }
 
-static void write_name(gcap_doctor_line_t* out, const char* function) {
+void gcap_doctor_call_write_name(gcap_doctor_line_t* out, const char* function) {
   char name[128];
   size_t length = gcap_doctor_driver_call_name_length(function);
   if (length >= sizeof(name)) length = sizeof(name) - 1;
@@ -145,41 +148,99 @@ static void write_id(gcap_doctor_line_t* out, const char* key, uint32_t id) {
   if (id != 0) gcap_doctor_line_number(out, key, id);
 }
 
-static void write_copy(gcap_doctor_thread_t* thread, const gcap_doctor_cupti_call_t* data, uint32_t callback) {
-  gcap_doctor_copy_t copy;
-  gcap_doctor_copy_of_call(gcap_doctor_driver_call(callback), data->arguments, &copy);
-  const char* host = gcap_doctor_copy_host(thread, &copy);
-  if (copy.has_bytes) gcap_doctor_line_number(&thread->out, "bytes", copy.bytes);
-  if (copy.kind != NULL) gcap_doctor_line_field(&thread->out, "copy", copy.kind);
-  if (host != NULL) gcap_doctor_line_field(&thread->out, "host", host);
+static void write_text(gcap_doctor_line_t* out, const char* key, const char* text) {
+  if (text != NULL) gcap_doctor_line_field(out, key, text);
+}
+
+// What a call has in common with others of its place. Zeroed first: its bytes are hashed.
+typedef struct common {
+  const char *mode, *status, *update, *copy, *host;  // NULL for none; each text has one address
+  uint32_t thread, callback, depth, stack, stream;
+  int32_t result, node_type;  // kNoNode for a call that made none, or several
+} common_t;
+
+enum { kNoNode = -1 };
+
+static void write_common(gcap_doctor_line_t* out, const common_t* common, const gcap_doctor_cupti_call_t* data) {
+  gcap_doctor_line_number(out, "thread", common->thread);
+  gcap_doctor_call_write_name(out, data->function);
+  gcap_doctor_line_number(out, "result", (uint32_t)common->result);
+  write_id(out, "depth", common->depth);
+  write_id(out, "stack", common->stack);
+  write_id(out, "stream", common->stream);
+  write_text(out, "mode", common->mode);
+  write_text(out, "status", common->status);
+  write_text(out, "update", common->update);
+  write_text(out, "kernel", data->symbol);
+  write_text(out, "copy", common->copy);
+  write_text(out, "host", common->host);
+  if (common->node_type != kNoNode) gcap_doctor_graphs_write_type(out, common->node_type);
+}
+
+// The id of the line that has these in common; 0 without room for it.
+static uint32_t like_of(gcap_doctor_thread_t* thread, const common_t* common, const gcap_doctor_cupti_call_t* data) {
+  static gcap_doctor_intern_t likes = {.lock = PTHREAD_MUTEX_INITIALIZER};
+  uint64_t key = gcap_doctor_hash(1, common, sizeof(*common));
+  key = gcap_doctor_hash(key, data->function, strlen(data->function));
+  if (data->symbol != NULL) key = gcap_doctor_hash(key, data->symbol, strlen(data->symbol));
+  uint32_t id = gcap_doctor_intern_find(&likes, key, &thread->definitions, &thread->defined);
+  if (id != 0) return id;
+  gcap_doctor_line_t fields = {0};
+  write_common(&fields, common, data);
+  id = gcap_doctor_intern_add(&likes, key, "like", &fields, &thread->definitions, &thread->defined);
+  gcap_doctor_line_free(&fields);
+  return id;
+}
+
+static void read_common(gcap_doctor_thread_t* thread, const gcap_doctor_open_call_t* call,
+                        const gcap_doctor_cupti_call_t* data, int result, const gcap_doctor_copy_t* copy,
+                        common_t* out) {
+  memset(out, 0, sizeof(*out));
+  out->mode = name_of_mode(call->mode);
+  out->status = result == 0 ? name_of_status(data, call->callback) : NULL;
+  out->update = result != 0 ? name_of_update(data, call->callback) : NULL;
+  out->copy = copy->kind;
+  out->host = gcap_doctor_copy_host(thread, copy);
+  out->thread = thread->id;
+  out->callback = call->callback;
+  out->depth = thread->depth;
+  out->stream = call->stream;
+  out->result = result;
+  out->node_type = kNoNode;
 }
 
 static void write_call(gcap_doctor_thread_t* thread, const gcap_doctor_open_call_t* call,
                        const gcap_doctor_cupti_call_t* data, int result, bool with_stack) {
   const uint64_t end_ns = gcap_doctor_writer_now();
-  const uint32_t stack = with_stack ? gcap_doctor_stack_record(thread) : 0;
   gcap_doctor_line_t* out = &thread->out;
-  const char* mode = name_of_mode(call->mode);
-  const char* status = result == 0 ? name_of_status(data, call->callback) : NULL;
-  const char* update = result != 0 ? name_of_update(data, call->callback) : NULL;
+  gcap_doctor_copy_t copy;
+  gcap_doctor_node_run_t node;
+  uint64_t back;
+  gcap_doctor_copy_of_call(gcap_doctor_driver_call(call->callback), data->arguments, &copy);
+  common_t common;
+  read_common(thread, call, data, result, &copy, &common);
+  if (with_stack) common.stack = gcap_doctor_stack_record(thread);
+  const bool has_node = gcap_doctor_graphs_take_node(thread, call->number, &node, &back);
+  if (has_node) common.node_type = node.type;
+  const uint32_t like = like_of(thread, &common, data);
   gcap_doctor_line_begin(out, "call");
   gcap_doctor_line_number(out, "n", call->number);
   gcap_doctor_line_number(out, "t", call->start_ns);
-  gcap_doctor_line_number(out, "end", end_ns);
-  gcap_doctor_line_number(out, "thread", thread->id);
-  write_name(out, data->function);
-  gcap_doctor_line_number(out, "result", (uint32_t)result);
-  if (thread->depth != 0) gcap_doctor_line_number(out, "depth", thread->depth);
-  write_id(out, "stack", stack);
-  write_id(out, "stream", call->stream);
+  gcap_doctor_line_number(out, "ns", end_ns - call->start_ns);
+  if (like != 0) {
+    gcap_doctor_line_number(out, "like", like);
+  } else {
+    write_common(out, &common, data);
+  }
   write_id(out, "event", call->event);
   write_id(out, "graph", call->graph);
   write_id(out, "exec", call->exec);
-  if (mode != NULL) gcap_doctor_line_field(out, "mode", mode);
-  if (status != NULL) gcap_doctor_line_field(out, "status", status);
-  if (update != NULL) gcap_doctor_line_field(out, "update", update);
-  if (data->symbol != NULL) gcap_doctor_line_field(out, "kernel", data->symbol);
-  write_copy(thread, data, call->callback);
+  if (copy.has_bytes) gcap_doctor_line_number(out, "bytes", copy.bytes);
+  if (has_node) {
+    gcap_doctor_line_number(out, "in", node.graph);
+    gcap_doctor_line_hex(out, "node", node.id);
+    if (back != 0) gcap_doctor_line_number(out, "back", back);
+  }
   gcap_doctor_line_end(out);
   gcap_doctor_thread_flush(thread);
 }
@@ -202,7 +263,7 @@ gcap_doctor_open_call_t* gcap_doctor_call_open(gcap_doctor_thread_t* thread) {
 uint64_t gcap_doctor_call_number(gcap_doctor_thread_t* thread) {
   const gcap_doctor_open_call_t* call = gcap_doctor_call_open(thread);
   if (call != NULL) return call->number;
-  if (thread->unseen == 0 && gcap_doctor_switch_is_capturing()) thread->unseen = next_number();
+  if (thread->unseen == 0 && gcap_doctor_switch_is_capturing()) thread->unseen = gcap_doctor_call_new_number();
   return thread->unseen;
 }
 
@@ -231,7 +292,7 @@ void gcap_doctor_call_entered(gcap_doctor_thread_t* thread, uint32_t callback, c
   *call = (gcap_doctor_open_call_t){.callback = callback, .correlation = data->correlation};
   call->epoch = epoch;
   call->position = position;
-  call->number = next_number();
+  call->number = gcap_doctor_call_new_number();
   call->start_ns = gcap_doctor_writer_now();
   read_inputs(thread, data, call);
   ++thread->depth;
@@ -308,7 +369,7 @@ static bool is_failure(int result) { return result != 0 && result != kNotReady; 
 static void write_unseen(gcap_doctor_thread_t* thread, uint32_t callback, const gcap_doctor_cupti_call_t* data,
                          int result, gcap_doctor_open_call_t* out_call) {
   *out_call = (gcap_doctor_open_call_t){.callback = callback, .start_ns = gcap_doctor_writer_now(), .mode = -1};
-  out_call->number = thread->unseen != 0 ? thread->unseen : next_number();
+  out_call->number = thread->unseen != 0 ? thread->unseen : gcap_doctor_call_new_number();
   read_inputs(thread, data, out_call);
   if (result == 0) read_outputs(data, out_call);
   write_call(thread, out_call, data, result, true);
@@ -336,23 +397,4 @@ void gcap_doctor_call_left(gcap_doctor_thread_t* thread, uint32_t callback, cons
   if (role == GCAP_DOCTOR_ROLE_INSTANTIATE) thread->num_clones = 0;
   if (is_written_always(role)) note_end(role, &call, result);
   if (thread->out.size != 0 && thread->depth == 0) gcap_doctor_thread_flush(thread);
-}
-
-void gcap_doctor_call_left_limited(gcap_doctor_thread_t* thread, uint32_t callback,
-                                   const gcap_doctor_cupti_call_t* data) {
-  const uint8_t role = gcap_doctor_driver_call(callback)->role;
-  const int result = data->result != NULL ? *(const int*)data->result : 0;
-  gcap_doctor_open_call_t call = {.callback = callback, .start_ns = gcap_doctor_writer_now(), .mode = -1};
-  const bool has_begun = take(thread, callback, data->correlation, &call);
-  if (role == GCAP_DOCTOR_ROLE_LAUNCH) note_launch(thread, callback, has_begun ? &call : NULL, data, result);
-  if (role == GCAP_DOCTOR_ROLE_END) {
-    if (!has_begun) read_inputs(thread, data, &call);
-    if (gcap_doctor_switch_is_open(call.stream)) {
-      if (!has_begun) call.number = next_number();
-      if (result == 0) read_outputs(data, &call);
-      write_call(thread, &call, data, result, false);
-      note_end(role, &call, result);
-    }
-  }
-  if (thread->out.size != 0) gcap_doctor_thread_flush(thread);
 }

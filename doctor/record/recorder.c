@@ -16,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "doctor/record/audit.h"
 #include "doctor/record/calls.h"
 #include "doctor/record/cupti_find.h"
 #include "doctor/record/driver_calls.h"
@@ -38,15 +39,11 @@ static atomic_bool is_recording;
 
 // --- Callbacks -------------------------------------------------------------------------------------------------------
 
-// Beyond the limit: what ends what is in the file.
-static void dispatch_limited(gcap_doctor_thread_t* thread, int32_t domain, uint32_t id, const void* data) {
-  gcap_doctor_switch_few();
-  if (domain == GCAP_DOCTOR_CUPTI_RESOURCE) {
-    gcap_doctor_graphs_event_limited(thread, id, data);
-  } else if (domain == GCAP_DOCTOR_CUPTI_DRIVER &&
-             ((const gcap_doctor_cupti_call_t*)data)->site == GCAP_DOCTOR_CUPTI_EXIT) {
-    gcap_doctor_call_left_limited(thread, id, data);
-  }
+// At a call's beginning after calls.c, at its end before: a call that is open there has its place from there.
+static void audit(gcap_doctor_thread_t* thread, uint32_t id, const gcap_doctor_cupti_call_t* call) {
+  if (!gcap_doctor_audit_wants(id)) return;
+  if (call->site == GCAP_DOCTOR_CUPTI_ENTER) gcap_doctor_audit_entered(thread, id, call);
+  if (call->site == GCAP_DOCTOR_CUPTI_EXIT) gcap_doctor_audit_left(thread, id, call);
 }
 
 static void dispatch(gcap_doctor_thread_t* thread, int32_t domain, uint32_t id, const void* data) {
@@ -55,15 +52,17 @@ static void dispatch(gcap_doctor_thread_t* thread, int32_t domain, uint32_t id, 
   } else if (domain == GCAP_DOCTOR_CUPTI_DRIVER) {
     const gcap_doctor_cupti_call_t* call = data;
     if (call->site == GCAP_DOCTOR_CUPTI_ENTER) gcap_doctor_call_entered(thread, id, call);
+    audit(thread, id, call);
     if (call->site == GCAP_DOCTOR_CUPTI_EXIT) gcap_doctor_call_left(thread, id, call);
   }
 }
 
-// A replay outside of captures is counted as it ends.
+// A replay outside of captures is counted as it ends, but for an audit, which tells before the device faults.
 static bool is_start_of_replay(int32_t domain, uint32_t id, const void* data) {
   return domain == GCAP_DOCTOR_CUPTI_DRIVER &&
          ((const gcap_doctor_cupti_call_t*)data)->site == GCAP_DOCTOR_CUPTI_ENTER &&
-         gcap_doctor_driver_call(id)->role == GCAP_DOCTOR_ROLE_LAUNCH && !gcap_doctor_switch_is_capturing();
+         gcap_doctor_driver_call(id)->role == GCAP_DOCTOR_ROLE_LAUNCH && !gcap_doctor_switch_is_capturing() &&
+         !gcap_doctor_audit_wants(id);
 }
 
 static void on_callback(void* user, int32_t domain, uint32_t id, const void* data) {
@@ -78,11 +77,7 @@ static void on_callback(void* user, int32_t domain, uint32_t id, const void* dat
     // A thread that is to be cancelled must not end in the recorder's write.
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
     thread->is_busy = true;
-    if (gcap_doctor_writer_is_limited()) {
-      dispatch_limited(thread, domain, id, data);
-    } else {
-      dispatch(thread, domain, id, data);
-    }
+    dispatch(thread, domain, id, data);
     // No line is taken any more, so the program need not pay for callbacks.
     if (gcap_doctor_writer_is_full()) gcap_doctor_switch_stop();
     thread->is_busy = false;
@@ -104,10 +99,14 @@ static void at_exit(void) {
   gcap_doctor_thread_t* thread = gcap_doctor_thread_current();
   // A signal's handler may have called exit() in the midst of a callback, with a lock.
   const bool is_within = thread == NULL || thread->is_busy;
-  if (!is_within) gcap_doctor_times_finish(&lines);
+  if (!is_within) {
+    gcap_doctor_times_finish(&lines);
+    gcap_doctor_graphs_spill(thread);
+    if (thread->out.size != 0) gcap_doctor_thread_flush(thread);
+  }
   atomic_store(&is_recording, false);
   if (!is_within) gcap_doctor_execs_finish(&lines);
-  gcap_doctor_writer_finish(&lines);
+  gcap_doctor_writer_finish(&lines, is_within);
   gcap_doctor_line_free(&lines);
   gcap_doctor_writer_stop();
 }
@@ -174,8 +173,9 @@ static void start(const gcap_doctor_settings_t* settings) {
     pthread_atfork(NULL, NULL, in_child);
     atexit(at_exit);
     if (settings->time) gcap_doctor_times_start(&cupti);
+    const bool audits = settings->audit && gcap_doctor_audit_start(&cupti);
     atomic_store(&is_recording, true);
-    result = gcap_doctor_switch_start(&cupti, subscriber);
+    result = gcap_doctor_switch_start(&cupti, subscriber, audits);
     if (result != GCAP_DOCTOR_CUPTI_SUCCESS) {
       gcap_doctor_writer_note("CUPTI %u does not tell of graphs (%d), so nodes are not recorded.", cupti.version,
                               result);

@@ -25,6 +25,7 @@
 #include <stdatomic.h>
 
 #include "doctor/record/driver_calls.h"
+#include "doctor/record/memory_calls.h"
 #include "doctor/record/writer.h"
 
 enum {
@@ -38,7 +39,6 @@ enum {
 typedef struct enabled {
   bool others;    // all of the driver's
   bool frees;     // cuMemFree
-  bool is_few;    // no others for ever, and of resources but the ends
   bool is_ended;  // none at all, for ever
 } enabled_t;
 
@@ -55,6 +55,7 @@ static struct {
   pthread_mutex_t lock;
   uint32_t open[kMaxOpen];  // streams
   uint32_t num_open;
+  bool audits;
   enabled_t wished, made;
   bool is_switching;             // a thread is in CUPTI for it
   uint32_t last_callback;        // of the driver's, once that is known; the switching thread's own
@@ -64,6 +65,7 @@ static struct {
 } state = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static bool is_always_on(uint32_t callback, bool with_frees) {
+  if (state.audits && gcap_doctor_memory_call(callback)->does != GCAP_DOCTOR_MEMORY_DOES_NOTHING) return true;
   const uint8_t role = gcap_doctor_driver_call(callback)->role;
   return role != GCAP_DOCTOR_ROLE_NONE && (role != GCAP_DOCTOR_ROLE_MANAGED_FREE || with_frees);
 }
@@ -78,12 +80,14 @@ static int enable(uint32_t on, uint32_t callback) { return change(on, GCAP_DOCTO
 
 static void make_wished(void);
 
-int gcap_doctor_switch_start(const gcap_doctor_cupti_t* cupti, gcap_doctor_cupti_subscriber_t* subscriber) {
+int gcap_doctor_switch_start(const gcap_doctor_cupti_t* cupti, gcap_doctor_cupti_subscriber_t* subscriber,
+                             bool audits) {
   int result = GCAP_DOCTOR_CUPTI_SUCCESS;
   // The first callback may come at once, in another thread.
   pthread_mutex_lock(&state.lock);
   state.cupti = cupti;
   state.subscriber = subscriber;
+  state.audits = audits;
   state.is_switching = true;
   pthread_mutex_unlock(&state.lock);
   for (uint32_t i = 1; i < GCAP_DOCTOR_NUM_DRIVER_CALLS; ++i) {
@@ -120,15 +124,7 @@ static void end_all(void) {
   for (size_t i = 0; i < sizeof(resources); ++i) change(0, GCAP_DOCTOR_CUPTI_RESOURCE, resources[i]);
 }
 
-// Most of what is made is not written any more.
-static void end_most_resources(void) {
-  for (size_t i = 0; i < sizeof(resources); ++i) {
-    if (resources[i] == GCAP_DOCTOR_CUPTI_STREAM_DESTROY || resources[i] == GCAP_DOCTOR_CUPTI_EXEC_DESTROY) continue;
-    change(0, GCAP_DOCTOR_CUPTI_RESOURCE, resources[i]);
-  }
-}
-
-static bool wants_others(enabled_t wished) { return wished.others && !wished.is_few && !wished.is_ended; }
+static bool wants_others(enabled_t wished) { return wished.others && !wished.is_ended; }
 
 // One step from what is made to what is wished; what is made then.
 static enabled_t step(enabled_t made, enabled_t wished) {
@@ -139,9 +135,6 @@ static enabled_t step(enabled_t made, enabled_t wished) {
   if (wished.frees && !made.frees) {
     watch_frees();
     made.frees = true;
-  } else if (wished.is_few && !made.is_few) {
-    end_most_resources();
-    made.is_few = true;
   } else if (wants_others(wished) != made.others) {
     made.others = wants_others(wished);
     switch_others(made.others, made.frees);
@@ -153,7 +146,7 @@ static enabled_t step(enabled_t made, enabled_t wished) {
 static bool is_made(void) {
   const enabled_t made = state.made, wished = state.wished;
   if (wished.is_ended) return made.is_ended;
-  return made.others == wants_others(wished) && made.frees == wished.frees && made.is_few == wished.is_few;
+  return made.others == wants_others(wished) && made.frees == wished.frees;
 }
 
 // Ends the switching when all is as it is wished.
@@ -245,14 +238,6 @@ void gcap_doctor_switch_watch_frees(void) {
   if (switches) make_wished();
 }
 
-void gcap_doctor_switch_few(void) {
-  pthread_mutex_lock(&state.lock);
-  state.wished.is_few = true;
-  const bool switches = takes_switching();
-  pthread_mutex_unlock(&state.lock);
-  if (switches) make_wished();
-}
-
 void gcap_doctor_switch_stop(void) {
   pthread_mutex_lock(&state.lock);
   state.wished.is_ended = true;
@@ -260,14 +245,6 @@ void gcap_doctor_switch_stop(void) {
   const bool switches = takes_switching();
   pthread_mutex_unlock(&state.lock);
   if (switches) make_wished();
-}
-
-bool gcap_doctor_switch_is_open(uint32_t stream) {
-  bool is_open = false;
-  pthread_mutex_lock(&state.lock);
-  for (uint32_t i = 0; i < state.num_open; ++i) is_open |= state.open[i] == stream;
-  pthread_mutex_unlock(&state.lock);
-  return is_open;
 }
 
 bool gcap_doctor_switch_is_capturing(void) { return atomic_load_explicit(&state.is_capturing, memory_order_relaxed); }
