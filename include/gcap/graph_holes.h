@@ -32,13 +32,13 @@ typedef struct gcap_graph_hole {
   const char* name;    // for messages, of which it has the first 63 bytes; may be NULL
   // Does what cannot be captured. `resources` are those of the run or the replay that calls the function: its stream,
   // where its buffers are, and what its values are. `resources->stream` is NULL in a replay on another stream than that
-  // of the capture. The function may issue work to the stream, and to other streams that it joins by events
-  // (gcap_runtime_fork is for the work of the run); allocate; wait; do nothing, or something else each time. The
-  // function frees the scratch that it takes. The function must not begin, end, run or replay on the manager, state a
-  // guard, make a hole, or leave a capture open: at the latest between two launches this is FAILED_PRECONDITION. A
-  // failure ends the run with that status, and an exception ends the run too: what was launched before runs, what comes
-  // behind does not, and the graph stays. CAPTURE_INVALIDATED becomes CUDA_ERROR: a run with that code has done
-  // nothing.
+  // of the capture. Of a runtime the device is current, in a replay as in each run. The function may issue work to the
+  // stream, and to other streams that it joins by events (gcap_runtime_fork is for the work of the run); allocate;
+  // wait; do nothing, or something else each time. The function frees the scratch that it takes. The function must not
+  // begin, end, run or replay on the manager, state a guard, make a hole, or leave a capture open: at the latest
+  // between two launches this is FAILED_PRECONDITION. A failure ends the run with that status, and an exception ends
+  // the run too: what was launched before runs, what comes behind does not, and the graph stays. CAPTURE_INVALIDATED
+  // becomes CUDA_ERROR: a run with that code has done nothing.
   gcap_work_t work;
   void* user;  // passed to `work`
   // A step that is a hole only if a capture refuses it: see gcap_graph_hole_issue. Default false: a hole.
