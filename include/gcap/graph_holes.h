@@ -93,10 +93,10 @@ static inline void gcap_graph_hole_init(gcap_graph_hole_t* hole) {
 // A failure here fails the capture, whatever the work makes of it.
 //   INVALID_ARGUMENT     a size that is no version's; no function; or, in a run of one call, `user` on the stack of the
 //                        work, which is gone when the function is called
-//   FAILED_PRECONDITION  called by the function of a hole or of a guard; the stream is not that of the run, as a forked
-//                        one is not; the stream captures, and this thread has no run that captures the stream; or work
-//                        of a forked stream was not joined: the message names each stream, with its last call that was
-//                        noted
+//   FAILED_PRECONDITION  called by the function of a hole or of a guard; the stream is not that of the captured run, as
+//                        a forked one is not; the stream captures, and this thread has no run that captures the stream;
+//                        or work of a forked stream was not joined: the message names each stream, with its last call
+//                        that was noted
 //   RESOURCE_EXHAUSTED   no host memory
 //   CUDA_ERROR           the driver refused to end the segment, or to begin the next one. If no next one began, the
 //                        device executes at once what the work issues afterwards: such a run is never issued again
