@@ -1,7 +1,8 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
 // Replays of a session whose model has holes, compared with its nodes: taps on both sides of a hole come first, and a
-// planted fault is found by the call that a node made, or by the hole that the node is in.
+// planted fault is found by the call that a node made, or by the hole that the node is in. On a machine with one device
+// the case of device 1 is skipped.
 
 #include <cstring>
 #include <string>
@@ -204,6 +205,43 @@ TEST_F(SessionHolesVerify, OfANodeThatDoesSomethingElseEachTimeTheHoleIsNamed) {
   EXPECT_EQ(report_.element, 3u) << run.message;
   EXPECT_EQ(report_.fault, GCAP_GRAPH_FAULT_UNINITIALIZED) << run.message;
   EXPECT_TRUE(run.Names("or the function of hole 'changing', which comes before, writes there")) << run.message;
+}
+
+// The EP's device is not the thread's, also where a hole waits, copies and allocates.
+TEST_F(SessionHolesVerify, OnAnotherDeviceThanTheThreadsAFaultIsFoundAsWell) {
+  int devices = 0;
+  ASSERT_EQ(cudaGetDeviceCount(&devices), cudaSuccess);
+  if (devices < 2) GTEST_SKIP() << "needs two devices, this machine has " << devices;
+  HolesRig rig(Tapped(&alloc_, &bounce_, &fill_));
+  gcap_options_t of_device = GraphOptions(1);
+  of_device.device_id = 1;
+  GCAP_ASSERT_OK(rig.Create(of_device));
+  rig.device->on_compute = TapInput;
+  ASSERT_EQ(cudaSetDevice(1), cudaSuccess);
+  DeviceFloats x(CountedFrom(1)), y(Floats(6)), other(Floats(6));
+  ASSERT_EQ(cudaSetDevice(0), cudaSuccess);
+  Floats d(6);
+  gcap_graph_tap_t tap = {"d", d.data(), 6 * sizeof(float), 0};
+  gcap_run_options_t options = RunOptions(0, true);
+  options.verify = &verify_;
+  options.taps = &tap;
+  options.num_taps = 1;
+  for (int run = 0; run < 4; ++run) {
+    x.Set(CountedFrom(static_cast<float>(run)));
+    GCAP_ASSERT_OK(rig.Run(x.get(), y.get(), options));
+    EXPECT_EQ(report_.is_verified, run >= 2);
+    EXPECT_EQ(y.Get(), ExpectedY(CountedFrom(static_cast<float>(run))));
+    EXPECT_EQ(d, Negated(Rotated(CountedFrom(static_cast<float>(run)))));
+  }
+  const LogCatcher log;
+  const Outcome run(rig.Run(x.get(), other.get(), options));
+  EXPECT_STREQ(gcap_code_name(run.code), "REPLAY_DIFFERS") << run.message;
+  EXPECT_EQ(report_.buffer, 1u);
+  EXPECT_EQ(report_.fault, GCAP_GRAPH_FAULT_STALE_POINTER) << run.message;
+  EXPECT_EQ(other.Get(), ExpectedY(CountedFrom(3))) << "what the work left";
+  int current = -1;
+  EXPECT_EQ(cudaGetDevice(&current), cudaSuccess);
+  EXPECT_EQ(current, 0);
 }
 
 }  // namespace
