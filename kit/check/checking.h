@@ -85,9 +85,9 @@ gcap_status_t gcap_checking_run(gcap_checking_t* checking, gcap_check_place_t* p
 // A capture that is not launched. `*out_failed`: likewise.
 gcap_status_t gcap_checking_capture(gcap_checking_t* checking, gcap_check_place_t* place,
                                     bool* out_failed) GCAP_NODISCARD;
-// A replay, on the stream.
-gcap_status_t gcap_checking_replay(gcap_checking_t* checking, gcap_check_place_t* place,
-                                   cudaStream_t stream) GCAP_NODISCARD;
+// A replay, on the stream. `*out_replayed`: false, if a guard of the operation refused it.
+gcap_status_t gcap_checking_replay(gcap_checking_t* checking, gcap_check_place_t* place, cudaStream_t stream,
+                                   bool* out_replayed) GCAP_NODISCARD;
 // A replay of the fill that is compared with an eager run behind it, for what the manager says of the cause. NULL: that
 // one does not differ. The caller owns `*out_difference`. The graph replays no more.
 gcap_status_t gcap_checking_explain(gcap_checking_t* checking, gcap_check_place_t* place, int fill,

@@ -182,14 +182,19 @@ gcap_status_t gcap_checking_capture(gcap_checking_t* checking, gcap_check_place_
 
 // --- Replays -----------------------------------------------------------------------------------------------------------
 
-gcap_status_t gcap_checking_replay(gcap_checking_t* checking, gcap_check_place_t* place, cudaStream_t stream) {
+gcap_status_t gcap_checking_replay(gcap_checking_t* checking, gcap_check_place_t* place, cudaStream_t stream,
+                                   bool* out_replayed) {
   gcap_run_t run;
   gcap_run_init(&run);
   run.id = place->id;
   run.stream = stream;
   run.synchronize = true;
-  ++checking->report.replays;
-  gcap_status_t status = gcap_runtime_replay(place->runtime, &run, /*out_replayed=*/NULL);
+  gcap_status_t status = gcap_runtime_replay(place->runtime, &run, out_replayed);
+  if (*out_replayed) {
+    ++checking->report.replays;
+  } else if (status == NULL) {
+    ++checking->report.guarded_replays;
+  }
   return gcap_status_join(status, gcap_graph_wait_for_device(checking->device_id));
 }
 

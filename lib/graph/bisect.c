@@ -55,7 +55,7 @@ static gcap_status_t compare_at_place(gcap_bisect_pass_t* pass, size_t step) {
 
 static gcap_status_t confirm_at_place(gcap_bisect_pass_t* pass, size_t step) {
   if (step != pass->place) return NULL;
-  GCAP_RETURN_IF_ERROR(gcap_bisect_wait_for_device(pass->b->device_id));
+  GCAP_RETURN_IF_ERROR(gcap_bisect_wait_for_devices(pass->b));
   return gcap_bisect_confirm_scratch(pass);
 }
 

@@ -114,6 +114,8 @@ class Operation {
     buffer.on_host = true;
     inputs_.push_back(buffer);
   }
+  // An output in memory of another one.
+  void Append(const gcap_check_buffer_t& output) { outputs_.push_back(output); }
   gcap_check_buffer_t& last_input() { return inputs_.back(); }
   gcap_check_buffer_t& last_output() { return outputs_.back(); }
   // Memory that is none of the operation's buffers.

@@ -10,10 +10,10 @@
 //      of the run; with other inputs; twice without a reset between. They are what replays are compared with.
 //   2. A capture, that is not launched: nothing may change meanwhile.
 //   3. An audit of the graph's pointers (graph_contents.h), here and before each replay.
-//   4. Replays: with the same inputs; with others; twice without a reset between; on another stream; and once more
-//      after all that the driver and the scratch can give was handed out, filled, and given back. Before each, outputs
-//      and scratch are filled with bytes that no operation leaves there.
-//   5. All of it on another stream with scratch of its own, and then once more the first graph.
+//   4. Replays: with the same inputs; twice without a reset between; with other inputs; on another stream. Before each,
+//      outputs and scratch are filled with bytes that no operation leaves there.
+//   5. Eager runs, a capture and a replay on another stream with scratch of its own. Then memory of all usual sizes is
+//      got from the driver and from the scratch, and filled, and the first graph replays once more.
 // What is found is a finding of the report. A graph with a pointer to memory that is not its own is not launched, and
 // what would follow from a finding is not tried. The memory of outputs and inputs has what the last run left.
 #ifndef GCAP_KIT_CHECK_H_
@@ -100,7 +100,9 @@ typedef struct gcap_check_report {
   size_t num_findings;  // 0, and is_done: the operation passed
   gcap_check_finding_t findings[GCAP_CHECK_MAX_FINDINGS];
   uint64_t eager_runs, replays;  // that were made
-  size_t nodes, kernel_nodes;    // of the graph; 0: there is none
+  // Replays that a guard of the operation (graph_guards.h) refused: it saw that the graph is for other decisions.
+  uint64_t guarded_replays;
+  size_t nodes, kernel_nodes;  // of the graph; 0: there is none
   // What stays held as long as the graph lives: its scratch and what else it retains, and an estimate of the executable
   // (gcap_graph_info_t).
   size_t held_bytes, exec_bytes;
