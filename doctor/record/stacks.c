@@ -1,6 +1,13 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
-// Stacks: return addresses of the C stack by backtrace(), and the frames of Python by python.c.
+// Stacks: return addresses of the C stack by the unwinder that backtrace() has, and the frames of Python by python.c.
+//
+// To unwind costs more than all else of a call. So a thread keeps the stacks that it was last seen with, and where on
+// the stack each return address stands. If a call begins where one of those did, and each of these words is what it
+// was, the stack is the same; and where a stack that is unwound comes to such a word, the rest of the words decides
+// whether the rest is the same. NOTE: a function whose frame has another size each time may leave an old word in its
+// place; the words further out would have to be old too. Code that is unloaded may leave its place to other code, so
+// this is of one capture.
 //
 // Addresses are described once: a loaded file's id is kept by its path, its address and its build id, since another
 // file may take the place of one that was unloaded; a frame's by its address and its file's id; a stack's by the ids of
@@ -8,19 +15,21 @@
 // loaded. Locking: the tables'; the loader's lock is not taken (elf_symbol.c).
 #include "doctor/record/stacks.h"
 
-#include <execinfo.h>
+#include <dlfcn.h>
 #include <link.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include <unwind.h>
 
 #include "doctor/base/build_id.h"
 #include "doctor/record/elf_symbol.h"
 #include "doctor/record/intern.h"
 #include "doctor/record/python.h"
+#include "doctor/record/switch.h"
 
 enum {
-  kMaxOwnFrames = 12,
+  kMaxSeen = 32,  // stacks of a thread
   // Seeds of hashes: frames of C and of Python share a table.
   kCFrame = 1,
   kPythonFrame = 2,
@@ -33,6 +42,25 @@ static gcap_doctor_intern_t frames = {.lock = PTHREAD_MUTEX_INITIALIZER};
 static gcap_doctor_intern_t stacks = {.lock = PTHREAD_MUTEX_INITIALIZER};
 static char executable[4096];
 static uintptr_t own_begin, own_end;  // the recorder's code
+static _Unwind_Reason_Code (*unwind)(_Unwind_Trace_Fn trace, void* user);
+static _Unwind_Ptr (*get_address)(struct _Unwind_Context* context);
+static _Unwind_Word (*get_frame)(struct _Unwind_Context* context);
+
+// A C stack as it was seen, without the recorder's own frames.
+typedef struct seen {
+  uintptr_t position;  // of the frame of the recorder's function that looked
+  uint32_t epoch;      // of the switch
+  uint32_t count;      // of frames; 0 for none
+  bool has_slots;      // each return address was found on the stack
+  uintptr_t slots[GCAP_DOCTOR_MAX_C_FRAMES], returns[GCAP_DOCTOR_MAX_C_FRAMES];
+  uint32_t ids[GCAP_DOCTOR_MAX_C_FRAMES];                             // of frames
+  uint32_t python[GCAP_DOCTOR_MAX_PYTHON_FRAMES], num_python, stack;  // with these Python frames it is that stack
+} seen_t;
+
+struct gcap_doctor_seen {
+  seen_t stacks[kMaxSeen];
+  uint32_t last, next;  // of `stacks`
+};
 
 static int find_own(struct dl_phdr_info* info, size_t size, void* user) {
   (void)size;
@@ -50,8 +78,15 @@ static int find_own(struct dl_phdr_info* info, size_t size, void* user) {
 }
 
 void gcap_doctor_stacks_start(void) {
-  void* address[2];
-  backtrace(address, 2);
+  void* library = dlopen("libgcc_s.so.1", RTLD_NOW);
+  void* symbols[] = {library != NULL ? dlsym(library, "_Unwind_Backtrace") : NULL,
+                     library != NULL ? dlsym(library, "_Unwind_GetIP") : NULL,
+                     library != NULL ? dlsym(library, "_Unwind_GetCFA") : NULL};
+  if (symbols[0] != NULL && symbols[1] != NULL && symbols[2] != NULL) {
+    memcpy(&unwind, &symbols[0], sizeof(unwind));
+    memcpy(&get_address, &symbols[1], sizeof(get_address));
+    memcpy(&get_frame, &symbols[2], sizeof(get_frame));
+  }
   dl_iterate_phdr(find_own, NULL);
   const ssize_t length = readlink("/proc/self/exe", executable, sizeof(executable) - 1);
   executable[length > 0 ? length : 0] = '\0';
@@ -122,37 +157,133 @@ uint32_t gcap_doctor_stack_python_frame(gcap_doctor_thread_t* thread, const char
   return id;
 }
 
-// The frames outside of the recorder. NOTE: backtrace() stops where there is no unwinding information, as in code that
-// was generated at run time.
-static size_t c_frames(gcap_doctor_thread_t* thread, uint32_t* ids) {
-  void* addresses[GCAP_DOCTOR_MAX_C_FRAMES];
-  const int count = backtrace(addresses, GCAP_DOCTOR_MAX_C_FRAMES);
-  size_t num_ids = 0;
-  int first = 0;
-  // A library in the place of backtrace() would stand before the recorder.
-  for (int i = 0; i < count && i < kMaxOwnFrames; ++i) {
-    if ((uintptr_t)addresses[i] >= own_begin && (uintptr_t)addresses[i] < own_end) first = i + 1;
+// --- Unwinding -------------------------------------------------------------------------------------------------------
+
+typedef struct walk {
+  const gcap_doctor_thread_t* thread;
+  const seen_t* last;  // that the thread was seen with; NULL for none
+  seen_t* out;
+  uint32_t known;  // of the frames of `out`, counted from the outermost: they are those of `last`
+  uintptr_t frame;
+} walk_t;
+
+// The word may be in what a sanitizer keeps of another frame.
+__attribute__((no_sanitize("address"), no_sanitize("thread"))) static uintptr_t word_at(uintptr_t address) {
+  return *(const volatile uintptr_t*)address;
+}
+
+// Whether the stack has these return addresses, from a frame on outwards. Each one tells that the next one's place is
+// there to be read.
+static bool is_on_stack(const seen_t* seen, uint32_t from) {
+  for (uint32_t i = from; i < seen->count; ++i) {
+    if (word_at(seen->slots[i]) != seen->returns[i]) return false;
   }
+  return true;
+}
+
+// Whether the rest of the stack is that of the last one; takes it, if so.
+static bool take_rest(walk_t* walk, uintptr_t slot) {
+  const seen_t* last = walk->last;
+  seen_t* out = walk->out;
+  uint32_t from = 0;
+  // Of one that did not fit the outermost frames are missing.
+  if (last == NULL || !last->has_slots || last->count == GCAP_DOCTOR_MAX_C_FRAMES) return false;
+  while (from < last->count && last->slots[from] < slot) ++from;
+  if (from == last->count || last->slots[from] != slot || !is_on_stack(last, from)) return false;
+  const uint32_t count = last->count - from < GCAP_DOCTOR_MAX_C_FRAMES - out->count
+                             ? last->count - from
+                             : GCAP_DOCTOR_MAX_C_FRAMES - out->count;
+  memcpy(&out->slots[out->count], &last->slots[from], count * sizeof(out->slots[0]));
+  memcpy(&out->returns[out->count], &last->returns[from], count * sizeof(out->returns[0]));
+  memcpy(&out->ids[out->count], &last->ids[from], count * sizeof(out->ids[0]));
+  walk->known = count;
+  out->count += count;
+  return true;
+}
+
+// In the callback the context's frame is where the frame within it ends: behind its return address.
+static _Unwind_Reason_Code step(struct _Unwind_Context* context, void* user) {
+  walk_t* walk = user;
+  seen_t* out = walk->out;
+  const uintptr_t address = get_address(context), frame = get_frame(context), slot = frame - sizeof(address);
+  if (address == 0 || out->count == GCAP_DOCTOR_MAX_C_FRAMES) return _URC_END_OF_STACK;
+  if (address >= own_begin && address < own_end) return _URC_NO_REASON;
+  if (out->count != 0 && out->returns[out->count - 1] == address && walk->frame == frame) return _URC_END_OF_STACK;
+  walk->frame = frame;
+  out->has_slots =
+      out->has_slots && slot > out->position && slot < walk->thread->stack_high && word_at(slot) == address;
+  if (out->has_slots && take_rest(walk, slot)) return _URC_END_OF_STACK;
+  out->slots[out->count] = slot;
+  out->returns[out->count++] = address;
+  return _URC_NO_REASON;
+}
+
+// The ids of the frames that are not known. NOTE: the unwinder stops where there is no unwinding information, as in
+// code that was generated at run time.
+static void describe_frames(gcap_doctor_thread_t* thread, seen_t* seen, uint32_t known) {
   // Neighbours on a stack are mostly of one file, which is looked up once.
   const struct link_map* module = NULL;
   uint32_t loaded = 0;
-  for (int i = first; i < count; ++i) {
-    const char* call = (const char*)addresses[i] - 1;
+  for (uint32_t i = 0; i < seen->count - known; ++i) {
+    const char* call = (const char*)seen->returns[i] - 1;
     const struct link_map* of = gcap_doctor_elf_module(call);
     if (of != module) loaded = of != NULL ? module_id(thread, of, call) : 0;
     module = of;
-    if (module != NULL && loaded == 0) continue;
-    const uint32_t id = c_frame(thread, module, loaded, addresses[i]);
-    if (id != 0) ids[num_ids++] = id;
+    const bool is_described = module == NULL || loaded != 0;
+    seen->ids[i] = is_described ? c_frame(thread, module, loaded, (const void*)seen->returns[i]) : 0;
   }
-  return num_ids;
 }
 
-uint32_t gcap_doctor_stack_record(gcap_doctor_thread_t* thread) {
-  uint32_t c[GCAP_DOCTOR_MAX_C_FRAMES], python[GCAP_DOCTOR_MAX_PYTHON_FRAMES];
-  const char* why = NULL;
-  const size_t num_c = c_frames(thread, c);
-  const size_t num_python = gcap_doctor_python_stack(thread, python, &why);
+// The one among the thread's stacks that the thread is seen with again; NULL for none.
+static seen_t* seen_again(struct gcap_doctor_seen* all, uintptr_t position, uint32_t epoch) {
+  for (uint32_t i = 0; i < kMaxSeen; ++i) {
+    seen_t* seen = &all->stacks[i];
+    if (seen->position != position || seen->epoch != epoch || !seen->has_slots || !is_on_stack(seen, 0)) continue;
+    all->last = i;
+    return seen;
+  }
+  return NULL;
+}
+
+// The stack that the thread is seen with now; NULL without memory.
+static seen_t* see(gcap_doctor_thread_t* thread, uintptr_t position) {
+  const uint32_t epoch = gcap_doctor_switch_epoch();
+  const bool may_come_again =
+      gcap_doctor_switch_is_capturing() && gcap_doctor_thread_has_on_stack(thread, (const void*)position);
+  if (thread->seen == NULL) thread->seen = calloc(1, sizeof(*thread->seen));
+  struct gcap_doctor_seen* all = thread->seen;
+  if (all == NULL) return NULL;
+  seen_t* seen = may_come_again ? seen_again(all, position, epoch) : NULL;
+  if (seen != NULL) return seen;
+  const seen_t* last = &all->stacks[all->last];
+  if (&all->stacks[all->next] == last) all->next = (all->next + 1) % kMaxSeen;
+  seen = &all->stacks[all->next];
+  seen->count = seen->stack = 0;
+  seen->position = position;
+  seen->epoch = epoch;
+  seen->has_slots = may_come_again;
+  walk_t walk = {.thread = thread, .last = last->epoch == epoch ? last : NULL, .out = seen};
+  if (unwind != NULL) unwind(step, &walk);
+  describe_frames(thread, seen, walk.known);
+  all->last = all->next;
+  all->next = (all->next + 1) % kMaxSeen;
+  return seen;
+}
+
+// --- Stacks ----------------------------------------------------------------------------------------------------------
+
+static size_t described(const seen_t* seen, uint32_t* out_ids) {
+  size_t count = 0;
+  for (uint32_t i = 0; i < seen->count; ++i) {
+    if (seen->ids[i] != 0) out_ids[count++] = seen->ids[i];
+  }
+  return count;
+}
+
+static uint32_t add_stack(gcap_doctor_thread_t* thread, const seen_t* seen, const uint32_t* python, size_t num_python,
+                          const char* why) {
+  uint32_t c[GCAP_DOCTOR_MAX_C_FRAMES];
+  const size_t num_c = described(seen, c);
   uint64_t key = gcap_doctor_hash(kStack, c, num_c * sizeof(c[0]));
   key = gcap_doctor_hash(key, python, num_python * sizeof(python[0]));
   if (why != NULL) key = gcap_doctor_hash(key, why, strlen(why));
@@ -164,5 +295,21 @@ uint32_t gcap_doctor_stack_record(gcap_doctor_thread_t* thread) {
   if (why != NULL) gcap_doctor_line_field(&fields, "why", why);
   id = gcap_doctor_intern_add(&stacks, key, "stack", &fields, &thread->definitions, &thread->defined);
   gcap_doctor_line_free(&fields);
+  return id;
+}
+
+uint32_t gcap_doctor_stack_record(gcap_doctor_thread_t* thread) {
+  uint32_t python[GCAP_DOCTOR_MAX_PYTHON_FRAMES];
+  const char* why = NULL;
+  seen_t* seen = see(thread, (uintptr_t)__builtin_frame_address(0));
+  if (seen == NULL) return 0;
+  const size_t num_python = gcap_doctor_python_stack(thread, python, &why);
+  const bool is_known = seen->stack != 0 && why == NULL && seen->num_python == num_python &&
+                        memcmp(seen->python, python, num_python * sizeof(python[0])) == 0;
+  if (is_known) return seen->stack;
+  const uint32_t id = add_stack(thread, seen, python, num_python, why);
+  seen->stack = why == NULL ? id : 0;
+  seen->num_python = (uint32_t)num_python;
+  memcpy(seen->python, python, num_python * sizeof(python[0]));
   return id;
 }

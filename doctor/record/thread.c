@@ -29,6 +29,7 @@ static void end_of_thread(void* record) {
   free(thread->clones);
   gcap_doctor_map_clear(&thread->places);
   free(thread->place_frames);
+  free(thread->seen);
   free(thread);
 }
 

@@ -65,6 +65,7 @@ typedef struct gcap_doctor_thread {
   uint32_t* place_frames;
   size_t num_place_frames, place_frame_capacity;
   uint32_t place_epoch;
+  struct gcap_doctor_seen* seen;   // stacks of this thread; stacks.c's
   gcap_doctor_own_file_t scratch;  // for Python stacks
 } gcap_doctor_thread_t;
 
