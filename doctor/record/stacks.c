@@ -2,12 +2,12 @@
 //
 // Stacks: return addresses of the C stack by the unwinder that backtrace() has, and the frames of Python by python.c.
 //
-// To unwind costs more than all else of a call. So a thread keeps the stacks that it was last seen with, and where on
-// the stack each return address stands. If a call begins where one of those did, and each of these words is what it
-// was, the stack is the same; and where a stack that is unwound comes to such a word, the rest of the words decides
-// whether the rest is the same. NOTE: a function whose frame has another size each time may leave an old word in its
-// place; the words further out would have to be old too. Code that is unloaded may leave its place to other code, so
-// this is of one capture.
+// To unwind costs more than all else of a call. So a thread keeps the stacks that it was last seen with, and the words
+// of the stack that decided them: the return addresses, and whatever an unwinder of this processor may have taken for
+// the place of a frame, which are the caller's frame pointer and the frame's own end wherever they stand in a frame. If
+// a call begins where one of those did, and each of these words is what it was, the stack is the same; and where a
+// stack that is unwound comes to a return address and a frame pointer of the last one, the rest of the words decides
+// the rest. Code that is unloaded may leave its place to other code, so this is of one capture.
 //
 // Addresses are described once: a loaded file's id is kept by its path, its address and its build id, since another
 // file may take the place of one that was unloaded; a frame's by its address and its file's id; a stack's by the ids of
@@ -29,7 +29,9 @@
 #include "doctor/record/switch.h"
 
 enum {
-  kMaxSeen = 32,  // stacks of a thread
+  kMaxSeen = 32,      // stacks of a thread
+  kMaxWords = 192,    // that decide one
+  kFramePointer = 6,  // x86-64's number
   // Seeds of hashes: frames of C and of Python share a table.
   kCFrame = 1,
   kPythonFrame = 2,
@@ -45,15 +47,28 @@ static uintptr_t own_begin, own_end;  // the recorder's code
 static _Unwind_Reason_Code (*unwind)(_Unwind_Trace_Fn trace, void* user);
 static _Unwind_Ptr (*get_address)(struct _Unwind_Context* context);
 static _Unwind_Word (*get_frame)(struct _Unwind_Context* context);
+static _Unwind_Word (*get_register)(struct _Unwind_Context* context, int number);
 
-// A C stack as it was seen, without the recorder's own frames.
+typedef struct word {
+  uintptr_t address, value;
+} word_t;
+
+// Without the recorder's own ones.
+typedef struct frame {
+  uintptr_t address;  // where it goes on
+  uintptr_t base;     // its frame pointer
+  uint32_t word;      // index of the word that is its address
+  uint32_t id;        // 0 without memory
+} frame_t;
+
+// A C stack as it was seen.
 typedef struct seen {
   uintptr_t position;  // of the frame of the recorder's function that looked
   uint32_t epoch;      // of the switch
-  uint32_t count;      // of frames; 0 for none
-  bool has_slots;      // each return address was found on the stack
-  uintptr_t slots[GCAP_DOCTOR_MAX_C_FRAMES], returns[GCAP_DOCTOR_MAX_C_FRAMES];
-  uint32_t ids[GCAP_DOCTOR_MAX_C_FRAMES];                             // of frames
+  bool is_decided;     // by its words
+  uint32_t num_words, num_frames;
+  word_t words[kMaxWords];  // from the innermost on
+  frame_t frames[GCAP_DOCTOR_MAX_C_FRAMES];
   uint32_t python[GCAP_DOCTOR_MAX_PYTHON_FRAMES], num_python, stack;  // with these Python frames it is that stack
 } seen_t;
 
@@ -81,11 +96,13 @@ void gcap_doctor_stacks_start(void) {
   void* library = dlopen("libgcc_s.so.1", RTLD_NOW);
   void* symbols[] = {library != NULL ? dlsym(library, "_Unwind_Backtrace") : NULL,
                      library != NULL ? dlsym(library, "_Unwind_GetIP") : NULL,
-                     library != NULL ? dlsym(library, "_Unwind_GetCFA") : NULL};
-  if (symbols[0] != NULL && symbols[1] != NULL && symbols[2] != NULL) {
+                     library != NULL ? dlsym(library, "_Unwind_GetCFA") : NULL,
+                     library != NULL ? dlsym(library, "_Unwind_GetGR") : NULL};
+  if (symbols[0] != NULL && symbols[1] != NULL && symbols[2] != NULL && symbols[3] != NULL) {
     memcpy(&unwind, &symbols[0], sizeof(unwind));
     memcpy(&get_address, &symbols[1], sizeof(get_address));
     memcpy(&get_frame, &symbols[2], sizeof(get_frame));
+    memcpy(&get_register, &symbols[3], sizeof(get_register));
   }
   dl_iterate_phdr(find_own, NULL);
   const ssize_t length = readlink("/proc/self/exe", executable, sizeof(executable) - 1);
@@ -163,8 +180,9 @@ typedef struct walk {
   const gcap_doctor_thread_t* thread;
   const seen_t* last;  // that the thread was seen with; NULL for none
   seen_t* out;
-  uint32_t known;  // of the frames of `out`, counted from the outermost: they are those of `last`
-  uintptr_t frame;
+  uint32_t known;         // of the frames of `out`, counted from the outermost: they are those of `last`
+  uintptr_t at;           // up to where words were looked at
+  uintptr_t end, before;  // of the frame within, and the address in that frame
 } walk_t;
 
 // The word may be in what a sanitizer keeps of another frame.
@@ -172,49 +190,82 @@ __attribute__((no_sanitize("address"), no_sanitize("thread"))) static uintptr_t 
   return *(const volatile uintptr_t*)address;
 }
 
-// Whether the stack has these return addresses, from a frame on outwards. Each one tells that the next one's place is
-// there to be read.
+// Whether the stack has these words, from one on outwards. Each one tells that the next one is there to be read.
 static bool is_on_stack(const seen_t* seen, uint32_t from) {
-  for (uint32_t i = from; i < seen->count; ++i) {
-    if (word_at(seen->slots[i]) != seen->returns[i]) return false;
+  for (uint32_t i = from; i < seen->num_words; ++i) {
+    if (word_at(seen->words[i].address) != seen->words[i].value) return false;
   }
   return true;
 }
 
+static void add_word(seen_t* out, uintptr_t address, uintptr_t value) {
+  if (out->num_words == kMaxWords) {
+    out->is_decided = false;
+  } else {
+    out->words[out->num_words++] = (word_t){address, value};
+  }
+}
+
+// The words of the frame within that decide where this one is, and the return address, which is that frame's last word.
+static void add_words(walk_t* walk, uintptr_t address, uintptr_t end, uintptr_t base) {
+  seen_t* out = walk->out;
+  const uintptr_t slot = end - sizeof(address);
+  if (!out->is_decided || slot < out->position) return;  // the unwinder's caller's
+  if (slot < walk->at || slot >= walk->thread->stack_high || slot % sizeof(address) != 0 || word_at(slot) != address) {
+    out->is_decided = false;
+    return;
+  }
+  // A register that points elsewhere is no frame pointer.
+  if (base < out->position || base >= walk->thread->stack_high) base = end;
+  for (; walk->at < slot; walk->at += sizeof(address)) {
+    const uintptr_t value = word_at(walk->at);
+    if (value == base || value == end) add_word(out, walk->at, value);
+  }
+  add_word(out, slot, address);
+  walk->at = end;
+}
+
 // Whether the rest of the stack is that of the last one; takes it, if so.
-static bool take_rest(walk_t* walk, uintptr_t slot) {
+static bool take_rest(walk_t* walk, frame_t frame) {
   const seen_t* last = walk->last;
   seen_t* out = walk->out;
   uint32_t from = 0;
   // Of one that did not fit the outermost frames are missing.
-  if (last == NULL || !last->has_slots || last->count == GCAP_DOCTOR_MAX_C_FRAMES) return false;
-  while (from < last->count && last->slots[from] < slot) ++from;
-  if (from == last->count || last->slots[from] != slot || !is_on_stack(last, from)) return false;
-  const uint32_t count = last->count - from < GCAP_DOCTOR_MAX_C_FRAMES - out->count
-                             ? last->count - from
-                             : GCAP_DOCTOR_MAX_C_FRAMES - out->count;
-  memcpy(&out->slots[out->count], &last->slots[from], count * sizeof(out->slots[0]));
-  memcpy(&out->returns[out->count], &last->returns[from], count * sizeof(out->returns[0]));
-  memcpy(&out->ids[out->count], &last->ids[from], count * sizeof(out->ids[0]));
-  walk->known = count;
-  out->count += count;
+  if (last == NULL || !last->is_decided || last->num_frames == GCAP_DOCTOR_MAX_C_FRAMES) return false;
+  const word_t word = out->words[frame.word];
+  while (from < last->num_frames && last->words[last->frames[from].word].address < word.address) ++from;
+  if (from == last->num_frames) return false;
+  const frame_t* same = &last->frames[from];
+  if (last->words[same->word].address != word.address || same->address != frame.address || same->base != frame.base ||
+      !is_on_stack(last, same->word)) {
+    return false;
+  }
+  for (uint32_t i = same->word + 1; i < last->num_words; ++i)
+    add_word(out, last->words[i].address, last->words[i].value);
+  for (; from < last->num_frames && out->num_frames < GCAP_DOCTOR_MAX_C_FRAMES; ++from, ++walk->known) {
+    out->frames[out->num_frames] = last->frames[from];
+    out->frames[out->num_frames++].word += frame.word - same->word;
+  }
   return true;
 }
 
-// In the callback the context's frame is where the frame within it ends: behind its return address.
+// In the callback the context's frame address is where the frame within it ends.
 static _Unwind_Reason_Code step(struct _Unwind_Context* context, void* user) {
   walk_t* walk = user;
   seen_t* out = walk->out;
-  const uintptr_t address = get_address(context), frame = get_frame(context), slot = frame - sizeof(address);
-  if (address == 0 || out->count == GCAP_DOCTOR_MAX_C_FRAMES) return _URC_END_OF_STACK;
-  if (address >= own_begin && address < own_end) return _URC_NO_REASON;
-  if (out->count != 0 && out->returns[out->count - 1] == address && walk->frame == frame) return _URC_END_OF_STACK;
-  walk->frame = frame;
-  out->has_slots =
-      out->has_slots && slot > out->position && slot < walk->thread->stack_high && word_at(slot) == address;
-  if (out->has_slots && take_rest(walk, slot)) return _URC_END_OF_STACK;
-  out->slots[out->count] = slot;
-  out->returns[out->count++] = address;
+  const uintptr_t end = get_frame(context);
+  frame_t frame = {.address = get_address(context)};
+  if (frame.address == 0 || out->num_frames == GCAP_DOCTOR_MAX_C_FRAMES) return _URC_END_OF_STACK;
+  if (frame.address == walk->before && end == walk->end) return _URC_END_OF_STACK;
+  walk->before = frame.address;
+  walk->end = end;
+  if (out->is_decided) frame.base = get_register(context, kFramePointer);
+  add_words(walk, frame.address, end, frame.base);
+  if (frame.address >= own_begin && frame.address < own_end) return _URC_NO_REASON;
+  if (out->num_words == 0) out->is_decided = false;
+  frame.word = out->num_words - 1;
+  if (out->is_decided && take_rest(walk, frame)) return _URC_END_OF_STACK;
+  out->frames[out->num_frames++] = frame;
   return _URC_NO_REASON;
 }
 
@@ -224,13 +275,12 @@ static void describe_frames(gcap_doctor_thread_t* thread, seen_t* seen, uint32_t
   // Neighbours on a stack are mostly of one file, which is looked up once.
   const struct link_map* module = NULL;
   uint32_t loaded = 0;
-  for (uint32_t i = 0; i < seen->count - known; ++i) {
-    const char* call = (const char*)seen->returns[i] - 1;
+  for (uint32_t i = 0; i < seen->num_frames - known; ++i) {
+    const char* call = (const char*)seen->frames[i].address - 1;
     const struct link_map* of = gcap_doctor_elf_module(call);
     if (of != module) loaded = of != NULL ? module_id(thread, of, call) : 0;
     module = of;
-    const bool is_described = module == NULL || loaded != 0;
-    seen->ids[i] = is_described ? c_frame(thread, module, loaded, (const void*)seen->returns[i]) : 0;
+    if (module == NULL || loaded != 0) seen->frames[i].id = c_frame(thread, module, loaded, call + 1);
   }
 }
 
@@ -238,7 +288,7 @@ static void describe_frames(gcap_doctor_thread_t* thread, seen_t* seen, uint32_t
 static seen_t* seen_again(struct gcap_doctor_seen* all, uintptr_t position, uint32_t epoch) {
   for (uint32_t i = 0; i < kMaxSeen; ++i) {
     seen_t* seen = &all->stacks[i];
-    if (seen->position != position || seen->epoch != epoch || !seen->has_slots || !is_on_stack(seen, 0)) continue;
+    if (seen->position != position || seen->epoch != epoch || !seen->is_decided || !is_on_stack(seen, 0)) continue;
     all->last = i;
     return seen;
   }
@@ -248,8 +298,12 @@ static seen_t* seen_again(struct gcap_doctor_seen* all, uintptr_t position, uint
 // The stack that the thread is seen with now; NULL without memory.
 static seen_t* see(gcap_doctor_thread_t* thread, uintptr_t position) {
   const uint32_t epoch = gcap_doctor_switch_epoch();
+#if defined(__x86_64__)
   const bool may_come_again =
       gcap_doctor_switch_is_capturing() && gcap_doctor_thread_has_on_stack(thread, (const void*)position);
+#else
+  const bool may_come_again = false;
+#endif
   if (thread->seen == NULL) thread->seen = calloc(1, sizeof(*thread->seen));
   struct gcap_doctor_seen* all = thread->seen;
   if (all == NULL) return NULL;
@@ -258,11 +312,11 @@ static seen_t* see(gcap_doctor_thread_t* thread, uintptr_t position) {
   const seen_t* last = &all->stacks[all->last];
   if (&all->stacks[all->next] == last) all->next = (all->next + 1) % kMaxSeen;
   seen = &all->stacks[all->next];
-  seen->count = seen->stack = 0;
+  seen->num_words = seen->num_frames = seen->stack = 0;
   seen->position = position;
   seen->epoch = epoch;
-  seen->has_slots = may_come_again;
-  walk_t walk = {.thread = thread, .last = last->epoch == epoch ? last : NULL, .out = seen};
+  seen->is_decided = may_come_again;
+  walk_t walk = {.thread = thread, .last = last->epoch == epoch ? last : NULL, .out = seen, .at = position};
   if (unwind != NULL) unwind(step, &walk);
   describe_frames(thread, seen, walk.known);
   all->last = all->next;
@@ -274,8 +328,8 @@ static seen_t* see(gcap_doctor_thread_t* thread, uintptr_t position) {
 
 static size_t described(const seen_t* seen, uint32_t* out_ids) {
   size_t count = 0;
-  for (uint32_t i = 0; i < seen->count; ++i) {
-    if (seen->ids[i] != 0) out_ids[count++] = seen->ids[i];
+  for (uint32_t i = 0; i < seen->num_frames; ++i) {
+    if (seen->frames[i].id != 0) out_ids[count++] = seen->frames[i].id;
   }
   return count;
 }

@@ -66,6 +66,7 @@ void gcap_doctor_thread_write(gcap_doctor_thread_t* thread) {
   gcap_doctor_line_clear(&thread->definitions);
   gcap_doctor_writer_write(&thread->out);
   gcap_doctor_line_clear(&thread->out);
+  thread->can_wait = 0;
 }
 
 bool gcap_doctor_thread_has_on_stack(gcap_doctor_thread_t* thread, const void* address) {

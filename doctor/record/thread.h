@@ -47,6 +47,7 @@ typedef struct gcap_doctor_thread {
   bool is_busy;                    // the recorder is at work on this thread: what it causes itself is not recorded
   gcap_doctor_line_t definitions;  // lines that go with the next write, before the others: what those refer to
   gcap_doctor_line_t out;
+  size_t can_wait;  // bytes of `out`, from its beginning, that need no write of their own
   gcap_doctor_defined_t defined;
   gcap_doctor_open_call_t calls[GCAP_DOCTOR_MAX_DEPTH];
   uint32_t depth;                // of `calls`
