@@ -29,6 +29,7 @@
 #include "doctor/record/switch.h"
 
 enum {
+  kMaxIds = 4096,     // of frames, that a thread keeps
   kMaxSeen = 32,      // stacks of a thread
   kMaxWords = 192,    // that decide one
   kFramePointer = 6,  // x86-64's number
@@ -74,7 +75,9 @@ typedef struct seen {
 
 struct gcap_doctor_seen {
   seen_t stacks[kMaxSeen];
-  uint32_t last, next;  // of `stacks`
+  uint32_t last, next;    // of `stacks`
+  gcap_doctor_map_t ids;  // of frames, by their addresses
+  uint32_t ids_epoch;
 };
 
 static int find_own(struct dl_phdr_info* info, size_t size, void* user) {
@@ -138,7 +141,7 @@ static void describe(const struct link_map* module, uint32_t loaded, const void*
     gcap_doctor_line_hex(out, "offset", (uintptr_t)address);
     return;
   }
-  const char* function = gcap_doctor_elf_name(module, (const char*)address - 1);
+  const char* function = gcap_doctor_elf_name(module, loaded, (const char*)address - 1);
   gcap_doctor_line_number(out, "loaded", loaded);
   gcap_doctor_line_hex(out, "offset", (uintptr_t)address - module->l_addr);
   if (function != NULL) gcap_doctor_line_field(out, "function", function);
@@ -272,16 +275,30 @@ static _Unwind_Reason_Code step(struct _Unwind_Context* context, void* user) {
 // The ids of the frames that are not known. NOTE: the unwinder stops where there is no unwinding information, as in
 // code that was generated at run time.
 static void describe_frames(gcap_doctor_thread_t* thread, seen_t* seen, uint32_t known) {
+  struct gcap_doctor_seen* all = thread->seen;
   // Neighbours on a stack are mostly of one file, which is looked up once.
   const struct link_map* module = NULL;
   uint32_t loaded = 0;
+  if (all->ids_epoch != seen->epoch || all->ids.count >= kMaxIds || !gcap_doctor_switch_is_capturing()) {
+    gcap_doctor_map_clear(&all->ids);
+    all->ids_epoch = seen->epoch;
+  }
   for (uint32_t i = 0; i < seen->num_frames - known; ++i) {
-    const char* call = (const char*)seen->frames[i].address - 1;
+    frame_t* frame = &seen->frames[i];
+    frame->id = gcap_doctor_map_get(&all->ids, frame->address);
+    if (frame->id != 0) continue;
+    const char* call = (const char*)frame->address - 1;
     const struct link_map* of = gcap_doctor_elf_module(call);
     if (of != module) loaded = of != NULL ? module_id(thread, of, call) : 0;
     module = of;
-    if (module == NULL || loaded != 0) seen->frames[i].id = c_frame(thread, module, loaded, call + 1);
+    if (module == NULL || loaded != 0) frame->id = c_frame(thread, module, loaded, call + 1);
+    if (frame->id != 0) gcap_doctor_map_set(&all->ids, frame->address, frame->id);
   }
+}
+
+void gcap_doctor_stacks_forget(gcap_doctor_thread_t* thread) {
+  if (thread->seen != NULL) gcap_doctor_map_clear(&thread->seen->ids);
+  free(thread->seen);
 }
 
 // The one among the thread's stacks that the thread is seen with again; NULL for none.

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "doctor/record/graphs.h"
+#include "doctor/record/stacks.h"
 #include "doctor/record/writer.h"
 
 static pthread_key_t key;
@@ -29,7 +30,7 @@ static void end_of_thread(void* record) {
   free(thread->clones);
   gcap_doctor_map_clear(&thread->places);
   free(thread->place_frames);
-  free(thread->seen);
+  gcap_doctor_stacks_forget(thread);
   free(thread);
 }
 
