@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "doctor/record/graphs.h"
+#include "doctor/record/stacks.h"
 #include "doctor/record/writer.h"
 
 static pthread_key_t key;
@@ -29,6 +30,7 @@ static void end_of_thread(void* record) {
   free(thread->clones);
   gcap_doctor_map_clear(&thread->places);
   free(thread->place_frames);
+  gcap_doctor_stacks_forget(thread);
   free(thread);
 }
 
@@ -65,6 +67,7 @@ void gcap_doctor_thread_write(gcap_doctor_thread_t* thread) {
   gcap_doctor_line_clear(&thread->definitions);
   gcap_doctor_writer_write(&thread->out);
   gcap_doctor_line_clear(&thread->out);
+  thread->can_wait = 0;
 }
 
 bool gcap_doctor_thread_has_on_stack(gcap_doctor_thread_t* thread, const void* address) {
