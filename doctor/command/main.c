@@ -56,7 +56,8 @@ int main(int argc, char** argv) {
   } else if (strcmp(argv[1], "--version") == 0) {
     printf("gcap-doctor %d.%d.%d\n", GCAP_VERSION_MAJOR, GCAP_VERSION_MINOR, GCAP_VERSION_PATCH);
   } else {
-    gcap_doctor_say("'%s' is no command: expected run, audit, explain, report, diff, vet, --help or --version", argv[1]);
+    gcap_doctor_say("'%s' is no command: expected run, audit, explain, report, diff, vet, --help or --version",
+                    argv[1]);
     return GCAP_DOCTOR_EXIT_MISUSE;
   }
   return GCAP_DOCTOR_EXIT_HEALTHY;

@@ -23,6 +23,7 @@
 #include <unwind.h>
 
 #include "doctor/base/build_id.h"
+#include "doctor/base/path.h"
 #include "doctor/record/elf_symbol.h"
 #include "doctor/record/intern.h"
 #include "doctor/record/python.h"
@@ -351,10 +352,8 @@ static size_t described(const seen_t* seen, uint32_t* out_ids) {
   return count;
 }
 
-static uint32_t add_stack(gcap_doctor_thread_t* thread, const seen_t* seen, const uint32_t* python, size_t num_python,
-                          const char* why) {
-  uint32_t c[GCAP_DOCTOR_MAX_C_FRAMES];
-  const size_t num_c = described(seen, c);
+static uint32_t stack_id(gcap_doctor_thread_t* thread, const uint32_t* c, size_t num_c, const uint32_t* python,
+                         size_t num_python, const char* why) {
   uint64_t key = gcap_doctor_hash(kStack, c, num_c * sizeof(c[0]));
   key = gcap_doctor_hash(key, python, num_python * sizeof(python[0]));
   if (why != NULL) key = gcap_doctor_hash(key, why, strlen(why));
@@ -378,9 +377,40 @@ uint32_t gcap_doctor_stack_record(gcap_doctor_thread_t* thread) {
   const bool is_known = seen->stack != 0 && why == NULL && seen->num_python == num_python &&
                         memcmp(seen->python, python, num_python * sizeof(python[0])) == 0;
   if (is_known) return seen->stack;
-  const uint32_t id = add_stack(thread, seen, python, num_python, why);
+  uint32_t c[GCAP_DOCTOR_MAX_C_FRAMES];
+  const uint32_t id = stack_id(thread, c, described(seen, c), python, num_python, why);
   seen->stack = why == NULL ? id : 0;
   seen->num_python = (uint32_t)num_python;
   memcpy(seen->python, python, num_python * sizeof(python[0]));
   return id;
+}
+
+uint32_t gcap_doctor_stack_of_python(gcap_doctor_thread_t* thread, const uint32_t* python, size_t count) {
+  return stack_id(thread, NULL, 0, python, count, NULL);
+}
+
+// --- The program's own part of a stack -------------------------------------------------------------------------------
+
+static bool is_cudas(const struct link_map* module) {
+  static const char* const names[] = {"libcuda.so", "libcudart.so", "libcupti.so", "libgcap_doctor.so",
+                                      "libfake_cupti.so"};
+  const char* base = gcap_doctor_base_name(path_of(module));
+  for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); ++i) {
+    if (strncmp(base, names[i], strlen(names[i])) == 0) return true;
+  }
+  return false;
+}
+
+static _Unwind_Reason_Code find_program(struct _Unwind_Context* context, void* user) {
+  const char* address = (const char*)get_address(context) - 1;
+  const struct link_map* module = gcap_doctor_elf_module(address);
+  if (module != NULL && is_cudas(module)) return _URC_NO_REASON;
+  *(uintptr_t*)user = get_frame(context);
+  return _URC_END_OF_STACK;
+}
+
+uintptr_t gcap_doctor_stacks_program_frame(void) {
+  uintptr_t frame = 0;
+  if (unwind != NULL) unwind(find_program, &frame);
+  return frame;
 }

@@ -81,6 +81,8 @@ def place_of(path):
         return f"{PACKAGE}/share/gcap/doctor/rules/{name}", 0o644
     if name.endswith(".py") and f"/{PACKAGE}/" in path:
         return f"{PACKAGE}/{path.rpartition(f'/{PACKAGE}/')[2]}", 0o644
+    if os.path.basename(os.path.dirname(path)) == "python" and name.endswith(".py"):
+        return f"{PACKAGE}/share/gcap/doctor/python/{name}", 0o644
     if name == "LICENSE":
         return "licenses/LICENSE", 0o644
     sys.exit(f"make_wheel: no place for {path}")
