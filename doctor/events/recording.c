@@ -98,6 +98,7 @@ void gcap_doctor_recording_finish(gcap_doctor_recording_t* recording) {
     gcap_doctor_event_exec_t* exec = &recording->execs[i];
     if (exec->call != GCAP_DOCTOR_NONE) exec->call = find_call(recording, exec->call);
   }
+  gcap_doctor_recording_find_program(recording);
 }
 
 // --- Frames that a user looks at -------------------------------------------------------------------------------------
