@@ -107,6 +107,8 @@ static void read_first(reader_t* reader, gcap_doctor_fields_t* fields) {
 static void read_system(reader_t* reader, gcap_doctor_fields_t* fields) {
   reader->recording->driver = gcap_doctor_fields_number(fields, "driver", reader->recording->driver);
   reader->recording->cupti = gcap_doctor_fields_number(fields, "cupti", reader->recording->cupti);
+  const char* folder = gcap_doctor_fields_text(fields, "folder");
+  if (folder != NULL) reader->recording->folder = keep(reader, folder);
 }
 
 static void read_thread(reader_t* reader, gcap_doctor_fields_t* fields) {

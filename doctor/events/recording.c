@@ -103,6 +103,7 @@ void gcap_doctor_recording_finish(gcap_doctor_recording_t* recording) {
     gcap_doctor_event_difference_t* difference = &recording->differences[i];
     if (difference->call != GCAP_DOCTOR_NONE) difference->call = find_call(recording, difference->call);
   }
+  gcap_doctor_recording_find_program(recording);
 }
 
 // --- Frames that a user looks at -------------------------------------------------------------------------------------

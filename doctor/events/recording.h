@@ -34,6 +34,7 @@ typedef struct gcap_doctor_event_frame {
   const char* function;  // "" if it is not known
   const char* file;      // NULL if it is not known
   uint32_t line;         // 0 if it is not known
+  bool is_installed;     // a Python frame whose file was found to be of an installed package
 } gcap_doctor_event_frame_t;
 
 // Indices into `frames`, innermost first.
@@ -139,6 +140,8 @@ typedef struct gcap_doctor_event_damage {
 typedef struct gcap_doctor_recording {
   gcap_doctor_heap_t heap;  // owns all texts and arrays of indices
   const char* program;
+  const char* folder;                         // in which the program ran; NULL if not told
+  const char* main_folder;                    // that of a Python program, with its last slash; NULL if not known
   const char* source;                         // "events", "simulator log"
   uint64_t pid, unix_seconds, driver, cupti;  // 0 if not told
   bool ended;                                 // the program ended in order
@@ -179,6 +182,11 @@ uint32_t gcap_doctor_recording_add_stream(gcap_doctor_recording_t* recording, ui
 // The C frame of a stack that a user would look at first: the innermost one that is neither CUDA's own library nor the
 // recorder. An index into `frames`; GCAP_DOCTOR_NONE if there is none.
 uint32_t gcap_doctor_recording_c_frame(const gcap_doctor_recording_t* recording, uint32_t stack);
+// The Python frame that a user would look at first: that of the program, and not that of a framework on which the
+// program is built (user_frame.c has the rules). GCAP_DOCTOR_NONE without a stack.
+uint32_t gcap_doctor_recording_user_frame(const gcap_doctor_recording_t* recording, uint32_t stack);
+// Finds `main_folder`, once all stacks are there.
+void gcap_doctor_recording_find_program(gcap_doctor_recording_t* recording);
 // The innermost Python frame; GCAP_DOCTOR_NONE if there is none.
 uint32_t gcap_doctor_recording_python_frame(const gcap_doctor_recording_t* recording, uint32_t stack);
 

@@ -158,7 +158,7 @@ static void name(builder_t* builder, gcap_doctor_view_node_t* node) {
       node->node->call < recording->num_calls ? &recording->calls[node->node->call] : NULL;
   uint32_t stack = call != NULL ? call->stack : GCAP_DOCTOR_NONE;
   node->c_frame = gcap_doctor_recording_c_frame(recording, stack);
-  node->python_frame = gcap_doctor_name_python_frame(recording, stack);
+  node->python_frame = gcap_doctor_recording_user_frame(recording, stack);
   node->names[GCAP_DOCTOR_BY_KERNEL] = name_node(builder, node->node, call);
   node->names[GCAP_DOCTOR_BY_CALL_SITE] =
       node->c_frame != GCAP_DOCTOR_NONE ? name_frame(builder, node->c_frame) : "(no C stack)";

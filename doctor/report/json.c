@@ -65,7 +65,7 @@ static void put_stack(writer_t* writer, uint32_t index) {
   const gcap_doctor_event_stack_t none = {0};
   const gcap_doctor_event_stack_t* stack = index < recording->num_stacks ? &recording->stacks[index] : &none;
   put_text_or_null(json, "python_line",
-                   gcap_doctor_name_frame(writer->heap, recording, gcap_doctor_name_python_frame(recording, index)));
+                   gcap_doctor_name_frame(writer->heap, recording, gcap_doctor_recording_user_frame(recording, index)));
   put_text_or_null(json, "call_site",
                    gcap_doctor_name_frame(writer->heap, recording, gcap_doctor_recording_c_frame(recording, index)));
   gcap_doctor_json_open(json, "python", '[');

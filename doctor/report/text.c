@@ -125,7 +125,7 @@ static void put_stack(page_t* page, uint32_t call) {
   if (call_of(page, call) == NULL) return;
   uint32_t stack = recording->calls[call].stack;
   if (stack >= recording->num_stacks) return;
-  uint32_t python = gcap_doctor_name_python_frame(recording, stack);
+  uint32_t python = gcap_doctor_recording_user_frame(recording, stack);
   uint32_t innermost = gcap_doctor_recording_python_frame(recording, stack);
   uint32_t c = gcap_doctor_recording_c_frame(recording, stack);
   if (python != GCAP_DOCTOR_NONE) {

@@ -85,7 +85,7 @@ static void put_call(tracer_t* tracer, uint32_t index, unsigned pid, uint32_t ti
     gcap_doctor_json_text(json, "stream", gcap_doctor_name_stream(tracer->heap, recording, call->stream));
   }
   const char* python =
-      gcap_doctor_name_frame(tracer->heap, recording, gcap_doctor_name_python_frame(recording, call->stack));
+      gcap_doctor_name_frame(tracer->heap, recording, gcap_doctor_recording_user_frame(recording, call->stack));
   const char* site =
       gcap_doctor_name_frame(tracer->heap, recording, gcap_doctor_recording_c_frame(recording, call->stack));
   if (python[0] != '\0') gcap_doctor_json_text(json, "python", python);
