@@ -210,7 +210,7 @@ static uint32_t reference(gcap_doctor_fields_t* fields, const char* key, const i
 }
 
 static void read_call(reader_t* reader, gcap_doctor_fields_t* fields) {
-  gcap_doctor_event_call_t call = {.arguments = ""};
+  gcap_doctor_event_call_t call = {.arguments = "", .raised_at = GCAP_DOCTOR_NONE};
   call.number = gcap_doctor_fields_needed_number(fields, "n");
   if (call.number >= UINT32_MAX && fields->reason == NULL) fields->reason = "a call's number beyond 32 bits";
   call.start_ns = gcap_doctor_fields_number(fields, "t", 0);
@@ -240,6 +240,29 @@ static void read_call(reader_t* reader, gcap_doctor_fields_t* fields) {
   call.line = reader->line;
   uint32_t index = gcap_doctor_recording_add_call(reader->recording);
   reader->recording->calls[index] = call;
+}
+
+// An exception stands among the calls, in their order.
+static void read_raise(reader_t* reader, gcap_doctor_fields_t* fields) {
+  const uint64_t number = gcap_doctor_fields_needed_number(fields, "n");
+  const uint64_t start_ns = gcap_doctor_fields_number(fields, "t", 0);
+  const uint32_t thread = reference(fields, "thread", &reader->threads);
+  const uint32_t stack = reference(fields, "stack", &reader->stacks);
+  const uint32_t at = gcap_doctor_fields_id(fields, "call");
+  const char* type = gcap_doctor_fields_needed_text(fields, "type");
+  if (number >= UINT32_MAX && fields->reason == NULL) fields->reason = "a call's number beyond 32 bits";
+  if (thread == GCAP_DOCTOR_NONE && fields->reason == NULL) fields->reason = "an exception without a thread";
+  if (fields->reason != NULL) return;
+  gcap_doctor_event_call_t* call = &reader->recording->calls[gcap_doctor_recording_add_call(reader->recording)];
+  call->number = number;
+  call->start_ns = call->end_ns = start_ns;
+  call->function = "raise";
+  call->thread = thread;
+  call->stack = stack;
+  call->raised_at = at;
+  call->raised = keep(reader, type);
+  call->arguments = keep_or_empty(reader, gcap_doctor_fields_text(fields, "text"));
+  call->line = reader->line;
 }
 
 static void read_node(reader_t* reader, gcap_doctor_fields_t* fields) {
@@ -370,6 +393,7 @@ static const struct {
     {"end", read_end},
     {"module", read_module},
     {"difference", read_difference},
+    {"raise", read_raise},
 };
 
 // --- The file --------------------------------------------------------------------------------------------------------

@@ -51,7 +51,8 @@ uint32_t gcap_doctor_recording_add_call(gcap_doctor_recording_t* recording) {
                                                                       .thread = GCAP_DOCTOR_NONE,
                                                                       .event = GCAP_DOCTOR_NONE,
                                                                       .graph = GCAP_DOCTOR_NONE,
-                                                                      .exec = GCAP_DOCTOR_NONE};
+                                                                      .exec = GCAP_DOCTOR_NONE,
+                                                                      .raised_at = GCAP_DOCTOR_NONE};
   return (uint32_t)recording->num_calls++;
 }
 
@@ -94,6 +95,10 @@ void gcap_doctor_recording_finish(gcap_doctor_recording_t* recording) {
     gcap_doctor_event_node_t* node = &recording->nodes[i];
     if (node->call != GCAP_DOCTOR_NONE) node->call = find_call(recording, node->call);
     if (node->call != GCAP_DOCTOR_NONE) ++recording->calls[node->call].num_nodes;
+  }
+  for (size_t i = 0; i < recording->num_calls; ++i) {
+    gcap_doctor_event_call_t* call = &recording->calls[i];
+    if (call->raised_at != GCAP_DOCTOR_NONE) call->raised_at = find_call(recording, call->raised_at);
   }
   for (size_t i = 0; i < recording->num_execs; ++i) {
     gcap_doctor_event_exec_t* exec = &recording->execs[i];

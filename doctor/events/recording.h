@@ -76,7 +76,9 @@ typedef struct gcap_doctor_event_call {
   const char* update;     // why an update was refused: "topology"; NULL if it was not, or the source does not say
   const char* says;       // what the source says of captures beside the result: "invalidates capture 1"; NULL for none
   const char* label;      // of a begin: what the program calls the work; NULL if it does not
-  uint64_t bytes;         // GCAP_DOCTOR_NO_NUMBER if not told
+  const char* raised;     // an exception's type: this is no call, but an exception, whose message is in `arguments`
+  uint32_t raised_at;  // of an exception: index of the call after which the program was handling it; GCAP_DOCTOR_NONE
+  uint64_t bytes;      // GCAP_DOCTOR_NO_NUMBER if not told
   int result;
   uint32_t depth;
   uint32_t thread;              // index into `threads`

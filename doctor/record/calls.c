@@ -19,6 +19,7 @@
 #include "doctor/record/graphs.h"
 #include "doctor/record/handles.h"
 #include "doctor/record/pinned.h"
+#include "doctor/record/raised.h"
 #include "doctor/record/stacks.h"
 #include "doctor/record/switch.h"
 #include "doctor/record/writer.h"
@@ -32,7 +33,9 @@ enum {
 
 static _Atomic uint64_t last_number;
 
-static uint64_t next_number(void) { return atomic_fetch_add_explicit(&last_number, 1, memory_order_relaxed) + 1; }
+uint64_t gcap_doctor_call_next_number(void) {
+  return atomic_fetch_add_explicit(&last_number, 1, memory_order_relaxed) + 1;
+}
 
 // --- Arguments -------------------------------------------------------------------------------------------------------
 
@@ -202,7 +205,7 @@ gcap_doctor_open_call_t* gcap_doctor_call_open(gcap_doctor_thread_t* thread) {
 uint64_t gcap_doctor_call_number(gcap_doctor_thread_t* thread) {
   const gcap_doctor_open_call_t* call = gcap_doctor_call_open(thread);
   if (call != NULL) return call->number;
-  if (thread->unseen == 0 && gcap_doctor_switch_is_capturing()) thread->unseen = next_number();
+  if (thread->unseen == 0 && gcap_doctor_switch_is_capturing()) thread->unseen = gcap_doctor_call_next_number();
   return thread->unseen;
 }
 
@@ -231,7 +234,7 @@ void gcap_doctor_call_entered(gcap_doctor_thread_t* thread, uint32_t callback, c
   *call = (gcap_doctor_open_call_t){.callback = callback, .correlation = data->correlation};
   call->epoch = epoch;
   call->position = position;
-  call->number = next_number();
+  call->number = gcap_doctor_call_next_number();
   call->start_ns = gcap_doctor_writer_now();
   read_inputs(thread, data, call);
   ++thread->depth;
@@ -308,7 +311,7 @@ static bool is_failure(int result) { return result != 0 && result != kNotReady; 
 static void write_unseen(gcap_doctor_thread_t* thread, uint32_t callback, const gcap_doctor_cupti_call_t* data,
                          int result, gcap_doctor_open_call_t* out_call) {
   *out_call = (gcap_doctor_open_call_t){.callback = callback, .start_ns = gcap_doctor_writer_now(), .mode = -1};
-  out_call->number = thread->unseen != 0 ? thread->unseen : next_number();
+  out_call->number = thread->unseen != 0 ? thread->unseen : gcap_doctor_call_next_number();
   read_inputs(thread, data, out_call);
   if (result == 0) read_outputs(data, out_call);
   write_call(thread, out_call, data, result, true);
@@ -335,6 +338,7 @@ void gcap_doctor_call_left(gcap_doctor_thread_t* thread, uint32_t callback, cons
   thread->unseen = 0;
   if (role == GCAP_DOCTOR_ROLE_INSTANTIATE) thread->num_clones = 0;
   if (is_written_always(role)) note_end(role, &call, result);
+  if (has_begun || is_written_always(role)) gcap_doctor_raised_ask(thread, role, result, call.number);
   if (thread->out.size != 0 && thread->depth == 0) gcap_doctor_thread_flush(thread);
 }
 
@@ -348,7 +352,7 @@ void gcap_doctor_call_left_limited(gcap_doctor_thread_t* thread, uint32_t callba
   if (role == GCAP_DOCTOR_ROLE_END) {
     if (!has_begun) read_inputs(thread, data, &call);
     if (gcap_doctor_switch_is_open(call.stream)) {
-      if (!has_begun) call.number = next_number();
+      if (!has_begun) call.number = gcap_doctor_call_next_number();
       if (result == 0) read_outputs(data, &call);
       write_call(thread, &call, data, result, false);
       note_end(role, &call, result);

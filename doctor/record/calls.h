@@ -18,6 +18,8 @@ void gcap_doctor_call_left_limited(gcap_doctor_thread_t* thread, uint32_t callba
 gcap_doctor_open_call_t* gcap_doctor_call_open(gcap_doctor_thread_t* thread);
 // The number of the call that makes what is made now; 0 if none is recorded.
 uint64_t gcap_doctor_call_number(gcap_doctor_thread_t* thread);
+// The next number in the order of the calls, for what else stands in it. Thread-safe.
+uint64_t gcap_doctor_call_next_number(void);
 // Whether the thread is making an executable of a graph.
 bool gcap_doctor_call_makes_exec(const gcap_doctor_thread_t* thread);
 

@@ -149,11 +149,8 @@ static size_t c_frames(gcap_doctor_thread_t* thread, uint32_t* ids) {
   return num_ids;
 }
 
-uint32_t gcap_doctor_stack_record(gcap_doctor_thread_t* thread) {
-  uint32_t c[GCAP_DOCTOR_MAX_C_FRAMES], python[GCAP_DOCTOR_MAX_PYTHON_FRAMES];
-  const char* why = NULL;
-  const size_t num_c = c_frames(thread, c);
-  const size_t num_python = gcap_doctor_python_stack(thread, python, &why);
+static uint32_t stack_id(gcap_doctor_thread_t* thread, const uint32_t* c, size_t num_c, const uint32_t* python,
+                         size_t num_python, const char* why) {
   uint64_t key = gcap_doctor_hash(kStack, c, num_c * sizeof(c[0]));
   key = gcap_doctor_hash(key, python, num_python * sizeof(python[0]));
   if (why != NULL) key = gcap_doctor_hash(key, why, strlen(why));
@@ -166,4 +163,16 @@ uint32_t gcap_doctor_stack_record(gcap_doctor_thread_t* thread) {
   id = gcap_doctor_intern_add(&stacks, key, "stack", &fields, &thread->out, &thread->defined);
   gcap_doctor_line_free(&fields);
   return id;
+}
+
+uint32_t gcap_doctor_stack_record(gcap_doctor_thread_t* thread) {
+  uint32_t c[GCAP_DOCTOR_MAX_C_FRAMES], python[GCAP_DOCTOR_MAX_PYTHON_FRAMES];
+  const char* why = NULL;
+  const size_t num_c = c_frames(thread, c);
+  const size_t num_python = gcap_doctor_python_stack(thread, python, &why);
+  return stack_id(thread, c, num_c, python, num_python, why);
+}
+
+uint32_t gcap_doctor_stack_of_python(gcap_doctor_thread_t* thread, const uint32_t* python, size_t count) {
+  return stack_id(thread, NULL, 0, python, count, NULL);
 }

@@ -43,10 +43,12 @@ gcap_doctor_thread_t* gcap_doctor_thread_current(void) {
   }
   thread->scratch.descriptor = -1;
   thread->id = atomic_fetch_add(&last_id, 1) + 1;
+  const uint64_t os = (uint64_t)syscall(SYS_gettid);
+  thread->is_main = os == (uint64_t)getpid();
   char name[64] = "";
   gcap_doctor_line_begin(&thread->out, "thread");
   gcap_doctor_line_number(&thread->out, "id", thread->id);
-  gcap_doctor_line_number(&thread->out, "os", (uint64_t)syscall(SYS_gettid));
+  gcap_doctor_line_number(&thread->out, "os", os);
   if (pthread_getname_np(pthread_self(), name, sizeof(name)) == 0) gcap_doctor_line_field(&thread->out, "name", name);
   gcap_doctor_line_end(&thread->out);
   return thread;

@@ -31,6 +31,7 @@ typedef struct gcap_doctor_open_call {
 // Thread: its own alone
 typedef struct gcap_doctor_thread {
   uint32_t id;
+  bool is_main;            // the process's first thread
   bool is_busy;            // the recorder is at work on this thread: what it causes itself is not recorded
   gcap_doctor_line_t out;  // lines that go with the next write
   gcap_doctor_defined_t defined;
