@@ -27,7 +27,7 @@ typedef struct id_table {
 
 typedef struct reader {
   gcap_doctor_recording_t* recording;
-  id_table_t threads, modules, frames, stacks, streams, execs;
+  id_table_t threads, modules, frames, stacks, streams, ranges, execs;
   const char** builds;  // of modules, by index
   size_t num_builds, build_capacity;
   uint32_t line;
@@ -205,8 +205,19 @@ static uint32_t reference(gcap_doctor_fields_t* fields, const char* key, const i
   if (id == GCAP_DOCTOR_NONE) return GCAP_DOCTOR_NONE;
   uint32_t index = look_up(table, id);
   if (index == GCAP_DOCTOR_NONE && fields->reason == NULL)
-    fields->reason = "a call of a thread, stack or stream not defined";
+    fields->reason = "a call of a thread, stack, stream or range not defined";
   return index;
+}
+
+static void read_range(reader_t* reader, gcap_doctor_fields_t* fields) {
+  gcap_doctor_recording_t* recording = reader->recording;
+  uint32_t id = gcap_doctor_fields_needed_id(fields, "id");
+  const char* text = gcap_doctor_fields_needed_text(fields, "text");
+  const uint32_t outer = reference(fields, "in", &reader->ranges);
+  if (!is_good_id(reader, fields, id)) return;
+  GCAP_DOCTOR_GROW(recording, ranges, num_ranges, range_capacity);
+  recording->ranges[recording->num_ranges] = (gcap_doctor_event_range_t){.text = keep(reader, text), .outer = outer};
+  define(&reader->ranges, id, (uint32_t)recording->num_ranges++);
 }
 
 static void read_call(reader_t* reader, gcap_doctor_fields_t* fields) {
@@ -218,6 +229,7 @@ static void read_call(reader_t* reader, gcap_doctor_fields_t* fields) {
   call.thread = reference(fields, "thread", &reader->threads);
   call.stack = reference(fields, "stack", &reader->stacks);
   call.stream = reference(fields, "stream", &reader->streams);
+  call.range = reference(fields, "range", &reader->ranges);
   call.result = (int)gcap_doctor_fields_needed_id(fields, "result");
   call.depth = (uint32_t)gcap_doctor_fields_number(fields, "depth", 0);
   call.event = gcap_doctor_fields_id(fields, "event");
@@ -394,6 +406,7 @@ static const struct {
     {"module", read_module},
     {"difference", read_difference},
     {"raise", read_raise},
+    {"range", read_range},
 };
 
 // --- The file --------------------------------------------------------------------------------------------------------
@@ -446,6 +459,7 @@ static gcap_doctor_recording_t* read_file(FILE* file, char** line, size_t* capac
   free(reader.frames.indices);
   free(reader.stacks.indices);
   free(reader.streams.indices);
+  free(reader.ranges.indices);
   free(reader.execs.indices);
   if (!is_log) return recording;
   const uint32_t lines_before = reader.line;

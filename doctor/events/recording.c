@@ -29,6 +29,7 @@ void gcap_doctor_recording_destroy(gcap_doctor_recording_t* recording) {
   free(recording->frames);
   free(recording->stacks);
   free(recording->streams);
+  free(recording->ranges);
   free(recording->calls);
   free(recording->nodes);
   free(recording->edges);
@@ -48,6 +49,7 @@ uint32_t gcap_doctor_recording_add_call(gcap_doctor_recording_t* recording) {
                                                                       .bytes = GCAP_DOCTOR_NO_NUMBER,
                                                                       .stack = GCAP_DOCTOR_NONE,
                                                                       .stream = GCAP_DOCTOR_NONE,
+                                                                      .range = GCAP_DOCTOR_NONE,
                                                                       .thread = GCAP_DOCTOR_NONE,
                                                                       .event = GCAP_DOCTOR_NONE,
                                                                       .graph = GCAP_DOCTOR_NONE,

@@ -64,6 +64,12 @@ typedef enum gcap_doctor_event_host {
   GCAP_DOCTOR_HOST_PAGEABLE,
 } gcap_doctor_event_host_t;
 
+// What the program calls the work of some calls: an NVTX range, or a label.
+typedef struct gcap_doctor_event_range {
+  const char* text;
+  uint32_t outer;  // index of the range around it, which comes before it; GCAP_DOCTOR_NONE
+} gcap_doctor_event_range_t;
+
 // A call of the driver, or, in a simulator's log or a ledger, of the runtime.
 typedef struct gcap_doctor_event_call {
   uint64_t number;            // in the order of the beginnings
@@ -84,6 +90,7 @@ typedef struct gcap_doctor_event_call {
   uint32_t thread;              // index into `threads`
   uint32_t stack;               // index into `stacks`, or GCAP_DOCTOR_NONE
   uint32_t stream;              // index into `streams`, or GCAP_DOCTOR_NONE
+  uint32_t range;               // index into `ranges` of the innermost one around it, or GCAP_DOCTOR_NONE
   uint32_t event, graph, exec;  // ids, or GCAP_DOCTOR_NONE
   gcap_doctor_event_mode_t mode;
   gcap_doctor_event_host_t host;
@@ -152,6 +159,7 @@ typedef struct gcap_doctor_recording {
   gcap_doctor_event_frame_t* frames;
   gcap_doctor_event_stack_t* stacks;
   gcap_doctor_event_stream_t* streams;
+  gcap_doctor_event_range_t* ranges;
   gcap_doctor_event_call_t* calls;
   gcap_doctor_event_node_t* nodes;
   gcap_doctor_event_edge_t* edges;
@@ -161,9 +169,9 @@ typedef struct gcap_doctor_recording {
   gcap_doctor_event_difference_t* differences;
   const char** notes;
   size_t num_threads, num_frames, num_stacks, num_streams, num_calls, num_nodes, num_edges, num_execs, num_clones;
-  size_t num_times, num_differences, num_notes;
+  size_t num_times, num_differences, num_notes, num_ranges;
   size_t thread_capacity, frame_capacity, stack_capacity, stream_capacity, call_capacity, node_capacity, edge_capacity;
-  size_t exec_capacity, clone_capacity, time_capacity, difference_capacity, note_capacity;
+  size_t exec_capacity, clone_capacity, time_capacity, difference_capacity, note_capacity, range_capacity;
   gcap_doctor_event_damage_t damage;
 } gcap_doctor_recording_t;
 

@@ -20,6 +20,7 @@
 #include "doctor/record/handles.h"
 #include "doctor/record/pinned.h"
 #include "doctor/record/raised.h"
+#include "doctor/record/ranges.h"
 #include "doctor/record/stacks.h"
 #include "doctor/record/switch.h"
 #include "doctor/record/writer.h"
@@ -161,6 +162,7 @@ static void write_call(gcap_doctor_thread_t* thread, const gcap_doctor_open_call
                        const gcap_doctor_cupti_call_t* data, int result, bool with_stack) {
   const uint64_t end_ns = gcap_doctor_writer_now();
   const uint32_t stack = with_stack ? gcap_doctor_stack_record(thread) : 0;
+  const uint32_t range = gcap_doctor_range_record(thread);
   gcap_doctor_line_t* out = &thread->out;
   const char* mode = name_of_mode(call->mode);
   const char* status = result == 0 ? name_of_status(data, call->callback) : NULL;
@@ -174,6 +176,7 @@ static void write_call(gcap_doctor_thread_t* thread, const gcap_doctor_open_call
   gcap_doctor_line_number(out, "result", (uint32_t)result);
   if (thread->depth != 0) gcap_doctor_line_number(out, "depth", thread->depth);
   write_id(out, "stack", stack);
+  write_id(out, "range", range);
   write_id(out, "stream", call->stream);
   write_id(out, "event", call->event);
   write_id(out, "graph", call->graph);

@@ -13,9 +13,11 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "doctor/record/ranges.h"
 #include "doctor/record/writer.h"
 
 static pthread_key_t key;
+static bool has_key;
 static _Atomic uint32_t last_id;
 
 static void end_of_thread(void* record) {
@@ -27,10 +29,16 @@ static void end_of_thread(void* record) {
   free(thread->clones);
   gcap_doctor_map_clear(&thread->places);
   free(thread->place_frames);
+  gcap_doctor_ranges_free(thread);
   free(thread);
 }
 
-bool gcap_doctor_threads_start(void) { return pthread_key_create(&key, end_of_thread) == 0; }
+static void make_key(void) { has_key = pthread_key_create(&key, end_of_thread) == 0; }
+
+bool gcap_doctor_threads_start(void) {
+  static pthread_once_t once = PTHREAD_ONCE_INIT;
+  return pthread_once(&once, make_key) == 0 && has_key;
+}
 
 gcap_doctor_thread_t* gcap_doctor_thread_current(void) {
   gcap_doctor_thread_t* thread = pthread_getspecific(key);

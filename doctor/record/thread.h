@@ -51,9 +51,14 @@ typedef struct gcap_doctor_thread {
   size_t num_place_frames, place_frame_capacity;
   uint32_t place_epoch;
   gcap_doctor_own_file_t scratch;  // for Python stacks
+  struct gcap_doctor_range {
+    const void* domain;
+    char* text;
+  } * ranges;  // of NVTX, the outermost first
+  size_t num_ranges, range_capacity, num_lost_ranges;
 } gcap_doctor_thread_t;
 
-// Once, before all else.
+// Before all else. Thread-safe.
 bool gcap_doctor_threads_start(void);
 // The calling thread; NULL without memory.
 gcap_doctor_thread_t* gcap_doctor_thread_current(void);

@@ -83,6 +83,18 @@ const char* gcap_doctor_name_frame(gcap_doctor_heap_t* heap, const gcap_doctor_r
   return gcap_doctor_heap_print(heap, "%s at %s:%" PRIu32 " (%s)", function, of->file, of->line, module);
 }
 
+const char* gcap_doctor_name_label(gcap_doctor_heap_t* heap, const gcap_doctor_recording_t* recording, uint32_t range) {
+  enum { kMaxRanges = 32 };
+  const char* label = "";
+  for (unsigned i = 0; range < recording->num_ranges && i < kMaxRanges; ++i) {
+    const gcap_doctor_event_range_t* of = &recording->ranges[range];
+    const char* text = of->text[0] != '\0' ? of->text : "(no text)";
+    label = i == 0 ? text : gcap_doctor_heap_print(heap, "%s > %s", text, label);
+    range = of->outer;
+  }
+  return label;
+}
+
 uint32_t gcap_doctor_name_place(const gcap_doctor_recording_t* recording, uint32_t call) {
   if (call >= recording->num_calls) return GCAP_DOCTOR_NONE;
   const uint32_t stack = recording->calls[call].stack;

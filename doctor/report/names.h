@@ -22,6 +22,9 @@ const char* gcap_doctor_name_kernel(gcap_doctor_heap_t* heap, const char* kernel
 // "serve.py:12 in body", "at::native::nonzero (libtorch_cuda.so)"; a frame of GCAP_DOCTOR_NONE is "".
 const char* gcap_doctor_name_frame(gcap_doctor_heap_t* heap, const gcap_doctor_recording_t* recording, uint32_t frame);
 
+// "step > attention": the texts of a range and of those around it, outermost first; "" for GCAP_DOCTOR_NONE.
+const char* gcap_doctor_name_label(gcap_doctor_heap_t* heap, const gcap_doctor_recording_t* recording, uint32_t range);
+
 // The frame that reports name first of a call: that of gcap_doctor_recording_user_frame, else of
 // gcap_doctor_recording_c_frame. GCAP_DOCTOR_NONE where neither is known, and for a call of GCAP_DOCTOR_NONE.
 uint32_t gcap_doctor_name_place(const gcap_doctor_recording_t* recording, uint32_t call);

@@ -253,6 +253,27 @@ def run_thousand(arguments, outcomes):
     outcomes.append(seconds < 2 and size < 1_000_000)
 
 
+def run_labels(arguments, outcomes):
+    """Labelled and unlabelled work against the replay's time by the program's own events."""
+    script = os.path.join(HERE, "python", "labelled.py")
+    report, text, _ = doctor(arguments, "labelled_time", [sys.executable, script], ("--time",))
+    graphs = [graph for graph in report.get("graphs", []) if graph.get("by_label")]
+    by_events = re.search(r"^replay (\d+) ns$", text, re.MULTILINE)
+    print("\n### Labels\n")
+    if not graphs or not by_events:
+        print("no labels, or no replay")
+        outcomes.append(False)
+        return
+    graph = graphs[0]
+    labels = {group["name"]: group["ns"] for group in graph["by_label"]}
+    parts = sum(labels.values()) + graph["between_ns"]
+    off = parts / int(by_events[1]) - 1
+    print(", ".join(f"{name} {ns / 1000:.1f} us" for name, ns in labels.items()) +
+          f", between nodes {graph['between_ns'] / 1000:.1f} us; by the program's own events {int(by_events[1]) / 1000:.1f} us"
+          f" ({off:+.2%}).")
+    outcomes.append(abs(off) <= 0.02 and set(labels) == {"step > product", "step > activation", "(no label)"})
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--doctor", required=True)
@@ -274,6 +295,7 @@ def main():
         run_onnxruntime(arguments, outcomes)
     run_overhead(arguments, outcomes)
     run_thousand(arguments, outcomes)
+    run_labels(arguments, outcomes)
     print(f"\n{sum(outcomes)} passed, {len(outcomes) - sum(outcomes)} failed")
     return 0 if all(outcomes) else 1
 
