@@ -163,6 +163,11 @@ bool gcap_doctor_library_of(const char* function);
 // The rule that a library's function breaks in a capture; NULL for none.
 const gcap_rule_t* gcap_doctor_library_rule(const char* function);
 
+// Whether what came after the call may be left out of the recording: then nothing tells that it did not happen.
+static inline bool gcap_doctor_is_before_gap(const gcap_doctor_analysis_t* analysis, uint32_t call) {
+  return call < analysis->recording->gap;
+}
+
 static inline const gcap_doctor_event_call_t* gcap_doctor_call_at(const gcap_doctor_analysis_t* analysis,
                                                                   uint32_t call) {
   return &analysis->recording->calls[call];

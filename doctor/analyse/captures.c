@@ -287,9 +287,21 @@ static void learn_graph(gcap_doctor_analysis_t* analysis, uint32_t call) {
   if (place != GCAP_DOCTOR_NONE && capture != GCAP_DOCTOR_NONE) analysis->capture_of_graph[place] = capture;
 }
 
+// Calls are left out here: what was open may be over, and what was known of events and threads may not be so any more.
+static void forget_at_gap(gcap_doctor_analysis_t* analysis) {
+  while (analysis->num_open != 0) close_capture(analysis, analysis->open[analysis->num_open - 1]);
+  for (size_t i = 0; i < analysis->events.count; ++i) {
+    analysis->event_states[i] = (gcap_doctor_event_state_t){.capture = GCAP_DOCTOR_NONE, .stream = GCAP_DOCTOR_NONE};
+  }
+  for (size_t i = 0; i < analysis->recording->num_threads; ++i) {
+    analysis->threads[i].mode = GCAP_DOCTOR_MODE_UNKNOWN;
+  }
+}
+
 void gcap_doctor_analysis_read_captures(gcap_doctor_analysis_t* analysis) {
   const gcap_doctor_recording_t* recording = analysis->recording;
   for (uint32_t call = 0; call < recording->num_calls; ++call) {
+    if (recording->reached_limit && call == recording->gap) forget_at_gap(analysis);
     const gcap_doctor_event_call_t* of = &recording->calls[call];
     const gcap_doctor_call_kind_t kind = gcap_doctor_kind_at(analysis, call);
     analysis->capture_of[call] = GCAP_DOCTOR_NONE;

@@ -37,8 +37,10 @@ void gcap_doctor_escaped_find(gcap_doctor_analysis_t* analysis) {
   }
   for (size_t i = 0; i < analysis->escapes.count; ++i) {
     const gcap_doctor_pair_t* escape = &analysis->escapes.items[i];
-    // A thread that exchanged its mode to relaxed means to do what is not for the graph.
-    const bool is_meant = analysis->modes[escape->call] == GCAP_DOCTOR_MODE_RELAXED &&
+    // A thread that exchanged its mode to relaxed means to do what is not for the graph. One whose exchange may be left
+    // out may have done so.
+    const uint8_t mode = analysis->modes[escape->call];
+    const bool is_meant = (mode == GCAP_DOCTOR_MODE_RELAXED || mode == GCAP_DOCTOR_MODE_UNKNOWN) &&
                           analysis->diagnosis->captures[escape->capture].mode != GCAP_DOCTOR_MODE_RELAXED;
     gcap_doctor_finding_t* finding = gcap_doctor_finding_add(
         analysis, GCAP_DOCTOR_FINDING_ESCAPED,

@@ -58,10 +58,11 @@ static bool same_cooperation(const gcap_doctor_analysis_t* analysis, uint32_t gr
   }
 }
 
+enum { kLookAhead = 256 };  // calls
+
 // The instantiation of the same graph that a program makes instead, on whichever thread; GCAP_DOCTOR_NONE for none.
 // Where the graph is not known, the thread's next one counts.
 static uint32_t find_instead(const gcap_doctor_analysis_t* analysis, uint32_t update) {
-  enum { kLookAhead = 256 };  // calls
   const gcap_doctor_event_call_t* of = gcap_doctor_call_at(analysis, update);
   const size_t left = analysis->recording->num_calls - update - 1;
   for (uint32_t i = 1; i <= left && i <= kLookAhead; ++i) {
@@ -85,9 +86,12 @@ static void find_update(gcap_doctor_analysis_t* analysis, uint32_t call) {
   const gcap_doctor_event_call_t* of = gcap_doctor_call_at(analysis, call);
   const gcap_doctor_event_exec_t* exec = exec_of(analysis, of->exec);
   const uint32_t instead = find_instead(analysis, call);
+  // Among the calls that are left out there may be one.
+  const bool may_have = gcap_doctor_is_before_gap(analysis, call) && analysis->recording->gap - call <= kLookAhead;
   gcap_doctor_finding_t* finding = gcap_doctor_finding_add(
       analysis, GCAP_DOCTOR_FINDING_UPDATE_REFUSED,
-      instead != GCAP_DOCTOR_NONE ? GCAP_DOCTOR_SEVERITY_WARNING : GCAP_DOCTOR_SEVERITY_ERROR, GCAP_DOCTOR_NONE, call);
+      instead != GCAP_DOCTOR_NONE || may_have ? GCAP_DOCTOR_SEVERITY_WARNING : GCAP_DOCTOR_SEVERITY_ERROR,
+      GCAP_DOCTOR_NONE, call);
   finding->other = exec != NULL ? exec->call : GCAP_DOCTOR_NONE;
   if (of->graph != GCAP_DOCTOR_NONE) {
     const uint32_t place = gcap_doctor_ids_find(&analysis->graphs, of->graph);
@@ -96,6 +100,7 @@ static void find_update(gcap_doctor_analysis_t* analysis, uint32_t call) {
   finding->rule = rule_of_update(of->update);
   if (finding->rule != NULL) return;
   if (of->result != kUpdateFailure || exec == NULL || count_nodes(analysis, of->graph) == 0) return;
+  if (analysis->recording->reached_limit) return;  // nodes may be left out
   const bool has_same_types = same_types(analysis, exec->graph, of->graph);
   finding->is_certain = count_nodes(analysis, exec->graph) != count_nodes(analysis, of->graph);
   finding->rule = gcap_rule_by_id(has_same_types ? "R55" : "R54");
@@ -155,6 +160,7 @@ static void find_idle(gcap_doctor_analysis_t* analysis) {
     const gcap_doctor_captured_t* capture = &diagnosis->captures[i];
     if (capture->outcome != GCAP_DOCTOR_OUTCOME_GRAPH || capture->replays != 0 || has_finding[i]) continue;
     if (capture->graph == GCAP_DOCTOR_NONE) continue;  // a ledger, which does not tell of graphs
+    if (gcap_doctor_is_before_gap(analysis, capture->begin)) continue;
     gcap_doctor_finding_add(analysis, GCAP_DOCTOR_FINDING_NEVER_LAUNCHED, GCAP_DOCTOR_SEVERITY_NOTE, i, capture->begin);
   }
 }

@@ -46,6 +46,8 @@ static void find_allocations(gcap_doctor_analysis_t* analysis) {
     const nodes_of_graph_t* of = &graphs[i];
     if (of->allocations <= of->frees) continue;
     const uint32_t capture = analysis->capture_of_graph[i];
+    // Nodes of a graph that no whole capture made may be left out.
+    if (capture == GCAP_DOCTOR_NONE && analysis->recording->reached_limit) continue;
     if (capture != GCAP_DOCTOR_NONE && analysis->diagnosis->captures[capture].outcome == GCAP_DOCTOR_OUTCOME_BROKEN)
       continue;
     const bool is_harmless = is_freed_on_launch(analysis, analysis->graphs.items[i]);

@@ -5,8 +5,9 @@
 #include "doctor/analyse/analysis.h"
 
 // A thread that stays in thread-local mode keeps out of others' captures, as R14 asks; only relaxed mode harms its own.
+// What a mode was before calls that are left out is not known, so neither is whether it was put back.
 static void find_kept(gcap_doctor_analysis_t* analysis) {
-  if (!analysis->recording->ended) return;
+  if (!analysis->recording->ended || analysis->recording->reached_limit) return;
   for (size_t i = 0; i < analysis->recording->num_threads; ++i) {
     const gcap_doctor_thread_state_t* thread = &analysis->threads[i];
     if (thread->mode != GCAP_DOCTOR_MODE_RELAXED) continue;
@@ -39,11 +40,10 @@ static void find_empty(gcap_doctor_analysis_t* analysis, uint32_t index) {
 }
 
 void gcap_doctor_modes_find(gcap_doctor_analysis_t* analysis) {
-  // The end of a capture may be missing in the file alone.
-  const bool may_lack_ends = analysis->recording->reached_limit;
   for (uint32_t i = 0; i < analysis->diagnosis->num_captures; ++i) {
     const gcap_doctor_capture_outcome_t outcome = analysis->diagnosis->captures[i].outcome;
-    if (outcome == GCAP_DOCTOR_OUTCOME_OPEN && !may_lack_ends) find_open(analysis, i);
+    const bool may_have_ended = gcap_doctor_is_before_gap(analysis, analysis->diagnosis->captures[i].begin);
+    if (outcome == GCAP_DOCTOR_OUTCOME_OPEN && !may_have_ended) find_open(analysis, i);
     if (outcome == GCAP_DOCTOR_OUTCOME_GRAPH) find_empty(analysis, i);
   }
   find_kept(analysis);

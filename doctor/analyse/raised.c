@@ -29,11 +29,13 @@ static uint32_t find_raised(const gcap_doctor_analysis_t* analysis, uint32_t ind
   const gcap_doctor_captured_t* capture = &analysis->diagnosis->captures[index];
   const gcap_doctor_capture_state_t* state = &analysis->states[index];
   if (capture->culprit != GCAP_DOCTOR_NONE || capture->replays != 0) return GCAP_DOCTOR_NONE;
+  if (gcap_doctor_is_before_gap(analysis, capture->begin))
+    return GCAP_DOCTOR_NONE;  // its end, its launches may be left out
   if (capture->outcome == GCAP_DOCTOR_OUTCOME_GRAPH) return state->raised_at_end;
   if (capture->outcome != GCAP_DOCTOR_OUTCOME_OPEN || state->raised == GCAP_DOCTOR_NONE) return GCAP_DOCTOR_NONE;
-  const bool is_over = analysis->recording->ended && !analysis->recording->reached_limit;
-  return is_uncaught(analysis, state->raised) || is_over ? state->raised
-                                                         : GCAP_DOCTOR_NONE;  // else the capture may go on
+  return is_uncaught(analysis, state->raised) || analysis->recording->ended
+             ? state->raised
+             : GCAP_DOCTOR_NONE;  // else the capture may go on
 }
 
 void gcap_doctor_raised_find(gcap_doctor_analysis_t* analysis) {

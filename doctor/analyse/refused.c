@@ -103,6 +103,7 @@ static void find_in(gcap_doctor_analysis_t* analysis, uint32_t index) {
   if (state->refused) return;
   if (ask == GCAP_DOCTOR_NONE || capture->outcome == GCAP_DOCTOR_OUTCOME_BROKEN || capture->replays != 0) return;
   const uint32_t stack = gcap_doctor_call_at(analysis, ask)->stack;
+  if (gcap_doctor_is_before_gap(analysis, capture->begin)) return;  // its launches may be left out
   const bool is_open = capture->outcome == GCAP_DOCTOR_OUTCOME_OPEN;
   if (is_open && !analysis->recording->ended) return;  // it may go on
   const uint32_t end = is_open ? GCAP_DOCTOR_NONE : gcap_doctor_call_at(analysis, capture->end)->stack;

@@ -75,6 +75,7 @@ void gcap_doctor_repeats_find(gcap_doctor_analysis_t* analysis) {
   size_t count = 0;
   for (uint32_t i = 0; i < diagnosis->num_captures; ++i) {
     if (diagnosis->captures[i].outcome != GCAP_DOCTOR_OUTCOME_GRAPH) continue;
+    if (gcap_doctor_is_before_gap(analysis, diagnosis->captures[i].begin)) continue;  // its launches may be left out
     const gcap_doctor_event_call_t* begin = gcap_doctor_call_at(analysis, diagnosis->captures[i].begin);
     places[count] = place_of(analysis->recording, begin->stack);
     places[count].capture = i;

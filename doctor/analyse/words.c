@@ -122,10 +122,12 @@ static unsigned number(const gcap_doctor_finding_t* finding) { return finding->c
 static const char* refused_begin(gcap_doctor_analysis_t* analysis, const gcap_doctor_finding_t* finding) {
   const gcap_doctor_event_call_t* call = gcap_doctor_call_at(analysis, finding->call);
   const bool is_begin = gcap_doctor_kind_at(analysis, finding->call) == GCAP_DOCTOR_CALL_BEGIN;
+  const bool may_lack_begin = analysis->recording->reached_limit && !gcap_doctor_is_before_gap(analysis, finding->call);
+  const char* end = may_lack_begin ? "ended a capture whose begin is left out" : "found no capture to end";
   return PRINT("%s%s, by %s, %s, and answered %s%s%s.", call_name(analysis, finding->call),
                where(analysis, finding->call, finding->capture), thread_of(analysis, finding->call),
-               is_begin ? "began no capture" : "found no capture to end", answer(analysis, call->result),
-               times(analysis, finding->count), rule_words(analysis, finding->rule));
+               is_begin ? "began no capture" : end, answer(analysis, call->result), times(analysis, finding->count),
+               rule_words(analysis, finding->rule));
 }
 
 static const char* between(gcap_doctor_analysis_t* analysis, const gcap_doctor_finding_t* finding) {

@@ -154,7 +154,11 @@ typedef struct gcap_doctor_recording {
   const char* source;                         // "events", "simulator log"
   uint64_t pid, unix_seconds, driver, cupti;  // 0 if not told
   bool ended;                                 // the program ended in order
-  bool reached_limit;                         // the recorder's: what came later is missing
+  // The recorder's: calls are left out. Those before `gap`, an index, are the first ones of the program, and those from
+  // there on the last ones; `left_out` is about how many are missing between. All 0 where nothing is left out.
+  bool reached_limit;
+  uint32_t gap;
+  uint64_t left_out;
   gcap_doctor_event_thread_t* threads;
   gcap_doctor_event_frame_t* frames;
   gcap_doctor_event_stack_t* stacks;

@@ -18,6 +18,7 @@
 #include "doctor/record/driver_calls.h"
 #include "doctor/record/graphs.h"
 #include "doctor/record/handles.h"
+#include "doctor/record/intern.h"
 #include "doctor/record/pinned.h"
 #include "doctor/record/raised.h"
 #include "doctor/record/ranges.h"
@@ -149,43 +150,101 @@ static void write_id(gcap_doctor_line_t* out, const char* key, uint32_t id) {
   if (id != 0) gcap_doctor_line_number(out, key, id);
 }
 
-static void write_copy(gcap_doctor_thread_t* thread, const gcap_doctor_cupti_call_t* data, uint32_t callback) {
-  gcap_doctor_copy_t copy;
-  gcap_doctor_copy_of_call(gcap_doctor_driver_call(callback), data->arguments, &copy);
-  const char* host = gcap_doctor_copy_host(thread, &copy);
-  if (copy.has_bytes) gcap_doctor_line_number(&thread->out, "bytes", copy.bytes);
-  if (copy.kind != NULL) gcap_doctor_line_field(&thread->out, "copy", copy.kind);
-  if (host != NULL) gcap_doctor_line_field(&thread->out, "host", host);
+static void write_text(gcap_doctor_line_t* out, const char* key, const char* text) {
+  if (text != NULL) gcap_doctor_line_field(out, key, text);
+}
+
+// What a call has in common with others of its place. Zeroed first: its bytes are hashed.
+typedef struct common {
+  const char *mode, *status, *update, *copy, *host;  // NULL for none; each text has one address
+  uint32_t thread, callback, depth, stack, range, stream;
+  int32_t result, node_type;  // kNoNode for a call that made none, or several
+} common_t;
+
+enum { kNoNode = -1 };
+
+static void write_common(gcap_doctor_line_t* out, const common_t* common, const gcap_doctor_cupti_call_t* data) {
+  gcap_doctor_line_number(out, "thread", common->thread);
+  write_name(out, data->function);
+  gcap_doctor_line_number(out, "result", (uint32_t)common->result);
+  write_id(out, "depth", common->depth);
+  write_id(out, "stack", common->stack);
+  write_id(out, "range", common->range);
+  write_id(out, "stream", common->stream);
+  write_text(out, "mode", common->mode);
+  write_text(out, "status", common->status);
+  write_text(out, "update", common->update);
+  write_text(out, "kernel", data->symbol);
+  write_text(out, "copy", common->copy);
+  write_text(out, "host", common->host);
+  if (common->node_type != kNoNode) gcap_doctor_graphs_write_type(out, common->node_type);
+}
+
+// The id of the line that has these in common; 0 without room for it.
+static uint32_t like_of(gcap_doctor_thread_t* thread, const common_t* common, const gcap_doctor_cupti_call_t* data) {
+  static gcap_doctor_intern_t likes = {.lock = PTHREAD_MUTEX_INITIALIZER};
+  uint64_t key = gcap_doctor_hash(1, common, sizeof(*common));
+  key = gcap_doctor_hash(key, data->function, strlen(data->function));
+  if (data->symbol != NULL) key = gcap_doctor_hash(key, data->symbol, strlen(data->symbol));
+  uint32_t id = gcap_doctor_intern_find(&likes, key, &thread->definitions, &thread->defined);
+  if (id != 0) return id;
+  gcap_doctor_line_t fields = {0};
+  write_common(&fields, common, data);
+  id = gcap_doctor_intern_add(&likes, key, "like", &fields, &thread->definitions, &thread->defined);
+  gcap_doctor_line_free(&fields);
+  return id;
+}
+
+static void read_common(gcap_doctor_thread_t* thread, const gcap_doctor_open_call_t* call,
+                        const gcap_doctor_cupti_call_t* data, int result, const gcap_doctor_copy_t* copy,
+                        common_t* out) {
+  memset(out, 0, sizeof(*out));
+  out->mode = name_of_mode(call->mode);
+  out->status = result == 0 ? name_of_status(data, call->callback) : NULL;
+  out->update = result != 0 ? name_of_update(data, call->callback) : NULL;
+  out->copy = copy->kind;
+  out->host = gcap_doctor_copy_host(thread, copy);
+  out->thread = thread->id;
+  out->callback = call->callback;
+  out->depth = thread->depth;
+  out->stream = call->stream;
+  out->result = result;
+  out->node_type = kNoNode;
 }
 
 static void write_call(gcap_doctor_thread_t* thread, const gcap_doctor_open_call_t* call,
                        const gcap_doctor_cupti_call_t* data, int result, bool with_stack) {
   const uint64_t end_ns = gcap_doctor_writer_now();
-  const uint32_t stack = with_stack ? gcap_doctor_stack_record(thread) : 0;
-  const uint32_t range = gcap_doctor_range_record(thread);
   gcap_doctor_line_t* out = &thread->out;
-  const char* mode = name_of_mode(call->mode);
-  const char* status = result == 0 ? name_of_status(data, call->callback) : NULL;
-  const char* update = result != 0 ? name_of_update(data, call->callback) : NULL;
+  gcap_doctor_copy_t copy;
+  gcap_doctor_node_run_t node;
+  uint64_t back;
+  gcap_doctor_copy_of_call(gcap_doctor_driver_call(call->callback), data->arguments, &copy);
+  common_t common;
+  read_common(thread, call, data, result, &copy, &common);
+  if (with_stack) common.stack = gcap_doctor_stack_record(thread);
+  common.range = gcap_doctor_range_record(thread);
+  const bool has_node = gcap_doctor_graphs_take_node(thread, call->number, &node, &back);
+  if (has_node) common.node_type = node.type;
+  const uint32_t like = like_of(thread, &common, data);
   gcap_doctor_line_begin(out, "call");
   gcap_doctor_line_number(out, "n", call->number);
   gcap_doctor_line_number(out, "t", call->start_ns);
-  gcap_doctor_line_number(out, "end", end_ns);
-  gcap_doctor_line_number(out, "thread", thread->id);
-  write_name(out, data->function);
-  gcap_doctor_line_number(out, "result", (uint32_t)result);
-  if (thread->depth != 0) gcap_doctor_line_number(out, "depth", thread->depth);
-  write_id(out, "stack", stack);
-  write_id(out, "range", range);
-  write_id(out, "stream", call->stream);
+  gcap_doctor_line_number(out, "ns", end_ns - call->start_ns);
+  if (like != 0) {
+    gcap_doctor_line_number(out, "like", like);
+  } else {
+    write_common(out, &common, data);
+  }
   write_id(out, "event", call->event);
   write_id(out, "graph", call->graph);
   write_id(out, "exec", call->exec);
-  if (mode != NULL) gcap_doctor_line_field(out, "mode", mode);
-  if (status != NULL) gcap_doctor_line_field(out, "status", status);
-  if (update != NULL) gcap_doctor_line_field(out, "update", update);
-  if (data->symbol != NULL) gcap_doctor_line_field(out, "kernel", data->symbol);
-  write_copy(thread, data, call->callback);
+  if (copy.has_bytes) gcap_doctor_line_number(out, "bytes", copy.bytes);
+  if (has_node) {
+    gcap_doctor_line_number(out, "in", node.graph);
+    gcap_doctor_line_hex(out, "node", node.id);
+    if (back != 0) gcap_doctor_line_number(out, "back", back);
+  }
   gcap_doctor_line_end(out);
   gcap_doctor_thread_flush(thread);
 }
@@ -343,23 +402,4 @@ void gcap_doctor_call_left(gcap_doctor_thread_t* thread, uint32_t callback, cons
   if (is_written_always(role)) note_end(role, &call, result);
   if (has_begun || is_written_always(role)) gcap_doctor_raised_ask(thread, role, result, call.number);
   if (thread->out.size != 0 && thread->depth == 0) gcap_doctor_thread_flush(thread);
-}
-
-void gcap_doctor_call_left_limited(gcap_doctor_thread_t* thread, uint32_t callback,
-                                   const gcap_doctor_cupti_call_t* data) {
-  const uint8_t role = gcap_doctor_driver_call(callback)->role;
-  const int result = data->result != NULL ? *(const int*)data->result : 0;
-  gcap_doctor_open_call_t call = {.callback = callback, .start_ns = gcap_doctor_writer_now(), .mode = -1};
-  const bool has_begun = take(thread, callback, data->correlation, &call);
-  if (role == GCAP_DOCTOR_ROLE_LAUNCH) note_launch(thread, callback, has_begun ? &call : NULL, data, result);
-  if (role == GCAP_DOCTOR_ROLE_END) {
-    if (!has_begun) read_inputs(thread, data, &call);
-    if (gcap_doctor_switch_is_open(call.stream)) {
-      if (!has_begun) call.number = gcap_doctor_call_next_number();
-      if (result == 0) read_outputs(data, &call);
-      write_call(thread, &call, data, result, false);
-      note_end(role, &call, result);
-    }
-  }
-  if (thread->out.size != 0) gcap_doctor_thread_flush(thread);
 }

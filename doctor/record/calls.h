@@ -11,9 +11,6 @@
 
 void gcap_doctor_call_entered(gcap_doctor_thread_t* thread, uint32_t callback, const gcap_doctor_cupti_call_t* data);
 void gcap_doctor_call_left(gcap_doctor_thread_t* thread, uint32_t callback, const gcap_doctor_cupti_call_t* data);
-// Beyond the limit of the file: ends of captures that are open in it, and launches, which are counted.
-void gcap_doctor_call_left_limited(gcap_doctor_thread_t* thread, uint32_t callback,
-                                   const gcap_doctor_cupti_call_t* data);
 // The innermost call of the thread that is being recorded; NULL if there is none.
 gcap_doctor_open_call_t* gcap_doctor_call_open(gcap_doctor_thread_t* thread);
 // The number of the call that makes what is made now; 0 if none is recorded.

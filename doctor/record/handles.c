@@ -111,7 +111,7 @@ static void tell_stream(uint32_t id, const char* what) {
   gcap_doctor_line_number(&line, "id", id);
   if (what != NULL) gcap_doctor_line_field(&line, "what", what);
   gcap_doctor_line_end(&line);
-  gcap_doctor_writer_write(&line);
+  gcap_doctor_writer_define(&line);
   gcap_doctor_line_free(&line);
   pthread_mutex_lock(&lock);
   streams[id - 1].state = TOLD;
@@ -254,9 +254,7 @@ void gcap_doctor_exec_launched(const void* handle, bool failed, gcap_doctor_line
     ++exec->launches;
     exec->failed += failed;
     ++exec->all_launches;
-    // Beyond the limit time makes no lines, which would have no end.
-    if (exec->all_launches >= exec->next_write ||
-        (now_ns - exec->told_ns >= MOST_UNTOLD_NS && !gcap_doctor_writer_is_limited())) {
+    if (exec->all_launches >= exec->next_write || now_ns - exec->told_ns >= MOST_UNTOLD_NS) {
       exec->next_write = 2 * exec->all_launches;
       exec->told_ns = now_ns;
       tell_launches(exec, out);

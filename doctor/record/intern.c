@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "doctor/base/grow.h"
+#include "doctor/record/room.h"
 
 static void remember(gcap_doctor_defined_t* defined, gcap_doctor_intern_t* table, uint32_t id) {
   // Without memory the line will be written again by others, which is harmless.
@@ -41,8 +42,8 @@ uint32_t gcap_doctor_intern_find(gcap_doctor_intern_t* table, uint64_t key, gcap
 }
 
 static uint32_t add_locked(gcap_doctor_intern_t* table, uint64_t key, const char* kind,
-                           const gcap_doctor_line_t* fields) {
-  if (fields->failed) return 0;
+                           const gcap_doctor_line_t* fields, bool has_room) {
+  if (fields->failed || !has_room) return 0;
   if (!gcap_doctor_grow(&table->lines, &table->capacity, table->count + 1, sizeof(*table->lines))) return 0;
   const uint32_t id = (uint32_t)table->count + 1;
   gcap_doctor_line_t line = {0};
@@ -61,9 +62,10 @@ static uint32_t add_locked(gcap_doctor_intern_t* table, uint64_t key, const char
 uint32_t gcap_doctor_intern_add(gcap_doctor_intern_t* table, uint64_t key, const char* kind,
                                 const gcap_doctor_line_t* fields, gcap_doctor_line_t* out,
                                 gcap_doctor_defined_t* defined) {
+  const bool has_room = gcap_doctor_room_has_definitions();
   pthread_mutex_lock(&table->lock);
   uint32_t id = find_locked(table, key, out, defined);
-  if (id == 0 && add_locked(table, key, kind, fields) != 0) id = find_locked(table, key, out, defined);
+  if (id == 0 && add_locked(table, key, kind, fields, has_room) != 0) id = find_locked(table, key, out, defined);
   pthread_mutex_unlock(&table->lock);
   return id;
 }

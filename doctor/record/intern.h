@@ -1,6 +1,6 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
-// intern.h: ids of what many lines refer to, and is written once: frames and stacks.
+// intern.h: ids of what many lines refer to, and is written once: frames, stacks, and what calls have in common.
 #ifndef GCAP_DOCTOR_RECORD_INTERN_H_
 #define GCAP_DOCTOR_RECORD_INTERN_H_
 
@@ -34,7 +34,7 @@ struct gcap_doctor_intern {
 uint32_t gcap_doctor_intern_find(gcap_doctor_intern_t* table, uint64_t key, gcap_doctor_line_t* out,
                                  gcap_doctor_defined_t* defined);
 // Gives the key an id, or finds the one that another thread gave it. `fields` is the line without its kind and id, and
-// begins with a tab. 0 without memory.
+// begins with a tab. 0 without memory, or without room in the file for what is defined.
 uint32_t gcap_doctor_intern_add(gcap_doctor_intern_t* table, uint64_t key, const char* kind,
                                 const gcap_doctor_line_t* fields, gcap_doctor_line_t* out,
                                 gcap_doctor_defined_t* defined);

@@ -6,6 +6,8 @@
 #define GCAP_DOCTOR_RECORD_OWN_FILE_H_
 
 #include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 #pragma GCC visibility push(hidden)
@@ -20,7 +22,13 @@ typedef struct gcap_doctor_own_file {
 bool gcap_doctor_own_file_take(gcap_doctor_own_file_t* file, int descriptor);
 // Whether the descriptor still is this file.
 bool gcap_doctor_own_file_is_there(const gcap_doctor_own_file_t* file);
+// Writes all bytes at the offset. False, and errno, if it cannot, or the descriptor is not this file any more. What of
+// the bytes went out at the end of the file before an error is taken back.
+bool gcap_doctor_own_file_write(const gcap_doctor_own_file_t* file, const char* bytes, size_t size, uint64_t offset);
 void gcap_doctor_own_file_close(gcap_doctor_own_file_t* file);
+
+// As write(), but the signal that a write that fails sends does not reach the program.
+ssize_t gcap_doctor_write_quietly(int descriptor, const char* bytes, size_t size);
 
 #pragma GCC visibility pop
 

@@ -223,7 +223,7 @@ static void write_line(gcap_doctor_thread_t* thread, void* type, void* value, ui
 
 // With the interpreter's lock, and no exception on its way. `call` is 0 for one that nobody catches.
 static void write(void* type, void* value, uint64_t call) {
-  if (!gcap_doctor_writer_is_open() || gcap_doctor_writer_is_limited()) return;
+  if (!gcap_doctor_writer_is_open()) return;
   const int error = errno;
   gcap_doctor_thread_t* thread = gcap_doctor_thread_current();
   if (thread != NULL && !thread->is_busy) {

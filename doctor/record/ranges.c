@@ -113,12 +113,12 @@ uint32_t gcap_doctor_range_record(gcap_doctor_thread_t* thread) {
   for (size_t i = 0; i < thread->num_ranges; ++i) {
     const char* text = thread->ranges[i].text;
     const uint64_t key = gcap_doctor_hash(outer, text, strlen(text));
-    uint32_t id = gcap_doctor_intern_find(&ranges, key, &thread->out, &thread->defined);
+    uint32_t id = gcap_doctor_intern_find(&ranges, key, &thread->definitions, &thread->defined);
     if (id == 0) {
       gcap_doctor_line_t fields = {0};
       gcap_doctor_line_field(&fields, "text", text);
       if (outer != 0) gcap_doctor_line_number(&fields, "in", outer);
-      id = gcap_doctor_intern_add(&ranges, key, "range", &fields, &thread->out, &thread->defined);
+      id = gcap_doctor_intern_add(&ranges, key, "range", &fields, &thread->definitions, &thread->defined);
       gcap_doctor_line_free(&fields);
     }
     if (id == 0) return outer;

@@ -40,17 +40,6 @@ static atomic_bool is_recording;
 
 // --- Callbacks -------------------------------------------------------------------------------------------------------
 
-// Beyond the limit: what ends what is in the file.
-static void dispatch_limited(gcap_doctor_thread_t* thread, int32_t domain, uint32_t id, const void* data) {
-  gcap_doctor_switch_few();
-  if (domain == GCAP_DOCTOR_CUPTI_RESOURCE) {
-    gcap_doctor_graphs_event_limited(thread, id, data);
-  } else if (domain == GCAP_DOCTOR_CUPTI_DRIVER &&
-             ((const gcap_doctor_cupti_call_t*)data)->site == GCAP_DOCTOR_CUPTI_EXIT) {
-    gcap_doctor_call_left_limited(thread, id, data);
-  }
-}
-
 static void dispatch(gcap_doctor_thread_t* thread, int32_t domain, uint32_t id, const void* data) {
   if (domain == GCAP_DOCTOR_CUPTI_RESOURCE) {
     gcap_doctor_graphs_event(thread, id, data);
@@ -80,11 +69,7 @@ static void on_callback(void* user, int32_t domain, uint32_t id, const void* dat
     // A thread that is to be cancelled must not end in the recorder's write.
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
     thread->is_busy = true;
-    if (gcap_doctor_writer_is_limited()) {
-      dispatch_limited(thread, domain, id, data);
-    } else {
-      dispatch(thread, domain, id, data);
-    }
+    dispatch(thread, domain, id, data);
     // No line is taken any more, so the program need not pay for callbacks.
     if (gcap_doctor_writer_is_full()) gcap_doctor_switch_stop();
     thread->is_busy = false;
@@ -106,10 +91,14 @@ static void at_exit(void) {
   gcap_doctor_thread_t* thread = gcap_doctor_thread_current();
   // A signal's handler may have called exit() in the midst of a callback, with a lock.
   const bool is_within = thread == NULL || thread->is_busy;
-  if (!is_within) gcap_doctor_times_finish(&lines);
+  if (!is_within) {
+    gcap_doctor_times_finish(&lines);
+    gcap_doctor_graphs_spill(thread);
+    if (thread->out.size != 0) gcap_doctor_thread_flush(thread);
+  }
   atomic_store(&is_recording, false);
   if (!is_within) gcap_doctor_execs_finish(&lines);
-  gcap_doctor_writer_finish(&lines);
+  gcap_doctor_writer_finish(&lines, is_within);
   gcap_doctor_line_free(&lines);
   gcap_doctor_writer_stop();
 }

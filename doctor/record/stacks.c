@@ -69,12 +69,12 @@ static uint32_t module_id(gcap_doctor_thread_t* thread, const struct link_map* m
   const char* path = path_of(module);
   uint64_t key = gcap_doctor_hash(kModule, &module->l_addr, sizeof(module->l_addr));
   key = gcap_doctor_hash(gcap_doctor_hash(key, path, strlen(path)), build, strlen(build));
-  uint32_t id = gcap_doctor_intern_find(&modules, key, &thread->out, &thread->defined);
+  uint32_t id = gcap_doctor_intern_find(&modules, key, &thread->definitions, &thread->defined);
   if (id != 0) return id;
   gcap_doctor_line_t fields = {0};
   gcap_doctor_line_field(&fields, "path", path);
   if (build[0] != '\0') gcap_doctor_line_field(&fields, "build", build);
-  id = gcap_doctor_intern_add(&modules, key, "module", &fields, &thread->out, &thread->defined);
+  id = gcap_doctor_intern_add(&modules, key, "module", &fields, &thread->definitions, &thread->defined);
   gcap_doctor_line_free(&fields);
   return id;
 }
@@ -87,7 +87,6 @@ static void describe(const struct link_map* module, uint32_t loaded, const void*
     return;
   }
   const char* function = gcap_doctor_elf_name(module, (const char*)address - 1);
-  gcap_doctor_line_field(out, "module", path_of(module));
   gcap_doctor_line_number(out, "loaded", loaded);
   gcap_doctor_line_hex(out, "offset", (uintptr_t)address - module->l_addr);
   if (function != NULL) gcap_doctor_line_field(out, "function", function);
@@ -97,13 +96,13 @@ static void describe(const struct link_map* module, uint32_t loaded, const void*
 static uint32_t c_frame(gcap_doctor_thread_t* thread, const struct link_map* module, uint32_t loaded,
                         const void* address) {
   const uint64_t key = gcap_doctor_hash(gcap_doctor_hash(kCFrame, &address, sizeof(address)), &loaded, sizeof(loaded));
-  uint32_t id = gcap_doctor_intern_find(&frames, key, &thread->out, &thread->defined);
+  uint32_t id = gcap_doctor_intern_find(&frames, key, &thread->definitions, &thread->defined);
   if (id != 0) return id;
   gcap_doctor_line_t fields = {0};
   // An interpreter may have been loaded since the start.
   if (module != NULL) gcap_doctor_python_look_in(module);
   describe(module, loaded, address, &fields);
-  id = gcap_doctor_intern_add(&frames, key, "frame", &fields, &thread->out, &thread->defined);
+  id = gcap_doctor_intern_add(&frames, key, "frame", &fields, &thread->definitions, &thread->defined);
   gcap_doctor_line_free(&fields);
   return id;
 }
@@ -112,13 +111,13 @@ uint32_t gcap_doctor_stack_python_frame(gcap_doctor_thread_t* thread, const char
                                         const char* function) {
   const uint64_t key = gcap_doctor_hash(gcap_doctor_hash(kPythonFrame + ((uint64_t)line << 8), file, strlen(file)),
                                         function, strlen(function));
-  uint32_t id = gcap_doctor_intern_find(&frames, key, &thread->out, &thread->defined);
+  uint32_t id = gcap_doctor_intern_find(&frames, key, &thread->definitions, &thread->defined);
   if (id != 0) return id;
   gcap_doctor_line_t fields = {0};
   gcap_doctor_line_field(&fields, "file", file);
   gcap_doctor_line_number(&fields, "line", line);
   gcap_doctor_line_field(&fields, "function", function);
-  id = gcap_doctor_intern_add(&frames, key, "pyframe", &fields, &thread->out, &thread->defined);
+  id = gcap_doctor_intern_add(&frames, key, "pyframe", &fields, &thread->definitions, &thread->defined);
   gcap_doctor_line_free(&fields);
   return id;
 }
@@ -154,13 +153,13 @@ static uint32_t stack_id(gcap_doctor_thread_t* thread, const uint32_t* c, size_t
   uint64_t key = gcap_doctor_hash(kStack, c, num_c * sizeof(c[0]));
   key = gcap_doctor_hash(key, python, num_python * sizeof(python[0]));
   if (why != NULL) key = gcap_doctor_hash(key, why, strlen(why));
-  uint32_t id = gcap_doctor_intern_find(&stacks, key, &thread->out, &thread->defined);
+  uint32_t id = gcap_doctor_intern_find(&stacks, key, &thread->definitions, &thread->defined);
   if (id != 0) return id;
   gcap_doctor_line_t fields = {0};
   gcap_doctor_line_ids(&fields, "c", c, num_c);
   gcap_doctor_line_ids(&fields, "py", python, num_python);
   if (why != NULL) gcap_doctor_line_field(&fields, "why", why);
-  id = gcap_doctor_intern_add(&stacks, key, "stack", &fields, &thread->out, &thread->defined);
+  id = gcap_doctor_intern_add(&stacks, key, "stack", &fields, &thread->definitions, &thread->defined);
   gcap_doctor_line_free(&fields);
   return id;
 }

@@ -38,7 +38,6 @@ enum {
 typedef struct enabled {
   bool others;    // all of the driver's
   bool frees;     // cuMemFree
-  bool is_few;    // no others for ever, and of resources but the ends
   bool is_ended;  // none at all, for ever
 } enabled_t;
 
@@ -120,15 +119,7 @@ static void end_all(void) {
   for (size_t i = 0; i < sizeof(resources); ++i) change(0, GCAP_DOCTOR_CUPTI_RESOURCE, resources[i]);
 }
 
-// Most of what is made is not written any more.
-static void end_most_resources(void) {
-  for (size_t i = 0; i < sizeof(resources); ++i) {
-    if (resources[i] == GCAP_DOCTOR_CUPTI_STREAM_DESTROY || resources[i] == GCAP_DOCTOR_CUPTI_EXEC_DESTROY) continue;
-    change(0, GCAP_DOCTOR_CUPTI_RESOURCE, resources[i]);
-  }
-}
-
-static bool wants_others(enabled_t wished) { return wished.others && !wished.is_few && !wished.is_ended; }
+static bool wants_others(enabled_t wished) { return wished.others && !wished.is_ended; }
 
 // One step from what is made to what is wished; what is made then.
 static enabled_t step(enabled_t made, enabled_t wished) {
@@ -139,9 +130,6 @@ static enabled_t step(enabled_t made, enabled_t wished) {
   if (wished.frees && !made.frees) {
     watch_frees();
     made.frees = true;
-  } else if (wished.is_few && !made.is_few) {
-    end_most_resources();
-    made.is_few = true;
   } else if (wants_others(wished) != made.others) {
     made.others = wants_others(wished);
     switch_others(made.others, made.frees);
@@ -153,7 +141,7 @@ static enabled_t step(enabled_t made, enabled_t wished) {
 static bool is_made(void) {
   const enabled_t made = state.made, wished = state.wished;
   if (wished.is_ended) return made.is_ended;
-  return made.others == wants_others(wished) && made.frees == wished.frees && made.is_few == wished.is_few;
+  return made.others == wants_others(wished) && made.frees == wished.frees;
 }
 
 // Ends the switching when all is as it is wished.
@@ -245,14 +233,6 @@ void gcap_doctor_switch_watch_frees(void) {
   if (switches) make_wished();
 }
 
-void gcap_doctor_switch_few(void) {
-  pthread_mutex_lock(&state.lock);
-  state.wished.is_few = true;
-  const bool switches = takes_switching();
-  pthread_mutex_unlock(&state.lock);
-  if (switches) make_wished();
-}
-
 void gcap_doctor_switch_stop(void) {
   pthread_mutex_lock(&state.lock);
   state.wished.is_ended = true;
@@ -260,14 +240,6 @@ void gcap_doctor_switch_stop(void) {
   const bool switches = takes_switching();
   pthread_mutex_unlock(&state.lock);
   if (switches) make_wished();
-}
-
-bool gcap_doctor_switch_is_open(uint32_t stream) {
-  bool is_open = false;
-  pthread_mutex_lock(&state.lock);
-  for (uint32_t i = 0; i < state.num_open; ++i) is_open |= state.open[i] == stream;
-  pthread_mutex_unlock(&state.lock);
-  return is_open;
 }
 
 bool gcap_doctor_switch_is_capturing(void) { return atomic_load_explicit(&state.is_capturing, memory_order_relaxed); }

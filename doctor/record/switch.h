@@ -21,16 +21,11 @@ void gcap_doctor_switch_ended(uint32_t stream);
 // The memory that cuMemFree frees is the driver's and the host's from now on.
 void gcap_doctor_switch_watch_frees(void);
 
-// Disables the callbacks that are enabled in captures, for ever: those that end captures stay, and launches.
-// Thread-safe, and legal in a callback.
-void gcap_doctor_switch_few(void);
 // Disables all callbacks, for ever. Thread-safe, and legal in a callback.
 void gcap_doctor_switch_stop(void);
 
 // Whether a capture is open anywhere in the process. Thread-safe.
 bool gcap_doctor_switch_is_capturing(void);
-// Whether a capture of the stream with this id is open. Thread-safe.
-bool gcap_doctor_switch_is_open(uint32_t stream);
 // Grows by one each time the driver's callbacks are disabled: calls that began before have no exit.
 uint32_t gcap_doctor_switch_epoch(void);
 

@@ -13,6 +13,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "doctor/record/graphs.h"
 #include "doctor/record/ranges.h"
 #include "doctor/record/writer.h"
 
@@ -24,6 +25,7 @@ static void end_of_thread(void* record) {
   gcap_doctor_thread_t* thread = record;
   gcap_doctor_thread_flush(thread);
   gcap_doctor_own_file_close(&thread->scratch);
+  gcap_doctor_line_free(&thread->definitions);
   gcap_doctor_line_free(&thread->out);
   free(thread->defined.items);
   free(thread->clones);
@@ -54,16 +56,24 @@ gcap_doctor_thread_t* gcap_doctor_thread_current(void) {
   const uint64_t os = (uint64_t)syscall(SYS_gettid);
   thread->is_main = os == (uint64_t)getpid();
   char name[64] = "";
-  gcap_doctor_line_begin(&thread->out, "thread");
-  gcap_doctor_line_number(&thread->out, "id", thread->id);
-  gcap_doctor_line_number(&thread->out, "os", os);
-  if (pthread_getname_np(pthread_self(), name, sizeof(name)) == 0) gcap_doctor_line_field(&thread->out, "name", name);
-  gcap_doctor_line_end(&thread->out);
+  gcap_doctor_line_t* line = &thread->definitions;
+  gcap_doctor_line_begin(line, "thread");
+  gcap_doctor_line_number(line, "id", thread->id);
+  gcap_doctor_line_number(line, "os", os);
+  if (pthread_getname_np(pthread_self(), name, sizeof(name)) == 0) gcap_doctor_line_field(line, "name", name);
+  gcap_doctor_line_end(line);
   return thread;
 }
 
 void gcap_doctor_thread_flush(gcap_doctor_thread_t* thread) {
-  gcap_doctor_intern_publish(&thread->defined, gcap_doctor_writer_write(&thread->out));
+  gcap_doctor_graphs_spill(thread);
+  gcap_doctor_thread_write(thread);
+}
+
+void gcap_doctor_thread_write(gcap_doctor_thread_t* thread) {
+  gcap_doctor_intern_publish(&thread->defined, gcap_doctor_writer_define(&thread->definitions));
+  gcap_doctor_line_clear(&thread->definitions);
+  gcap_doctor_writer_write(&thread->out);
   gcap_doctor_line_clear(&thread->out);
 }
 

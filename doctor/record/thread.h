@@ -28,18 +28,34 @@ typedef struct gcap_doctor_open_call {
   uint32_t num_nodes;                   // made so far
 } gcap_doctor_open_call_t;
 
+// Nodes of one type that one call made, whose ids follow each other: one line for all. `count` is 0 for none.
+typedef struct gcap_doctor_node_run {
+  uint32_t graph, count;
+  int32_t type;
+  uint64_t id, call;  // of the first one; of the call, 0 for none
+} gcap_doctor_node_run_t;
+
+// Edges whose ends follow each other.
+typedef struct gcap_doctor_edge_run {
+  uint32_t graph, count;
+  uint64_t from, to;
+} gcap_doctor_edge_run_t;
+
 // Thread: its own alone
 typedef struct gcap_doctor_thread {
   uint32_t id;
-  bool is_main;            // the process's first thread
-  bool is_busy;            // the recorder is at work on this thread: what it causes itself is not recorded
-  gcap_doctor_line_t out;  // lines that go with the next write
+  bool is_main;                    // the process's first thread
+  bool is_busy;                    // the recorder is at work on this thread: what it causes itself is not recorded
+  gcap_doctor_line_t definitions;  // lines that go with the next write, before the others: what those refer to
+  gcap_doctor_line_t out;
   gcap_doctor_defined_t defined;
   gcap_doctor_open_call_t calls[GCAP_DOCTOR_MAX_DEPTH];
-  uint32_t depth;        // of `calls`
-  uint64_t unseen;       // the number of a call that made nodes, and whose beginning was not seen; 0 for none
-  const void* new_node;  // that is about to be made
-  int32_t new_type;      // and its type
+  uint32_t depth;                // of `calls`
+  uint64_t unseen;               // the number of a call that made nodes, and whose beginning was not seen; 0 for none
+  const void* new_node;          // that is about to be made
+  int32_t new_type;              // and its type
+  gcap_doctor_node_run_t nodes;  // in no line yet
+  gcap_doctor_edge_run_t edges;
   struct gcap_doctor_cloned {
     uint64_t from, to;
   } * clones;  // nodes of the executable that is being made
@@ -62,8 +78,10 @@ typedef struct gcap_doctor_thread {
 bool gcap_doctor_threads_start(void);
 // The calling thread; NULL without memory.
 gcap_doctor_thread_t* gcap_doctor_thread_current(void);
-// Writes `out`.
+// Writes all that is in no line yet, and the lines.
 void gcap_doctor_thread_flush(gcap_doctor_thread_t* thread);
+// Writes the lines alone.
+void gcap_doctor_thread_write(gcap_doctor_thread_t* thread);
 // Whether an address is on the calling thread's stack.
 bool gcap_doctor_thread_has_on_stack(gcap_doctor_thread_t* thread, const void* address);
 // An empty file in memory, the thread's own; -1 if there is none.

@@ -167,15 +167,14 @@ static void write_now_and_then(void) {
   gcap_doctor_line_t lines = {0};
   pthread_mutex_lock(&lock);
   const bool is_time = now_ns - period_start_ns >= kPeriodMs * UINT64_C(1000000);
-  // Beyond the limit the reserve is for the sums at the end.
-  if ((is_time || num_nodes > kMostNodes || num_wholes > kMostNodes) && !gcap_doctor_writer_is_limited()) {
+  if (is_time || num_nodes > kMostNodes || num_wholes > kMostNodes) {
     ++period;
     period_start_ns = now_ns;
     add_old_launches(2);
     write_sums(&lines);
   }
   pthread_mutex_unlock(&lock);
-  if (is_time && !gcap_doctor_writer_is_limited()) gcap_doctor_execs_finish(&lines);
+  if (is_time) gcap_doctor_execs_finish(&lines);
   gcap_doctor_writer_write(&lines);
   gcap_doctor_line_free(&lines);
 }

@@ -1,19 +1,12 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
-// The file of events. It is opened for appending, and lines go into it by one write: those of several threads do not
-// mix, and a crash leaves whole lines. Locking: none, the kernel orders the writes. A child of fork() has the parent's
-// descriptor, so each write asks whose process this is.
-//
-// A part of the limit is kept in reserve: a recording that reaches it still has the ends of its captures, its sums and
-// its own end, and can be told from one that was cut off.
-//
-// A write to a pipe that nobody reads, or beyond the size that a file may have, sends a signal that ends the program.
-// The recorder's own writes send none.
+// The file of events. Lines go into it by one write, each to a place that room.c gives: those of several threads do not
+// mix, and a crash leaves whole lines. A child of fork() has the parent's descriptor, so each write asks whose process
+// this is. Locking: none here.
 #include "doctor/record/writer.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -25,21 +18,19 @@
 #include <unistd.h>
 
 #include "doctor/record/own_file.h"
+#include "doctor/record/room.h"
 
 enum {
-  kMaxReserve = 256 << 10,
-  kEndReserve = 1 << 10,  // of that, for the note of the limit and the last line
-  kRoom = 64 << 10,       // for the last note, where the size of a file is limited
-  kLeast = 16 << 10,      // of a limit: the first line and some calls
-  kMaxFiles = 100,        // of one process
+  kRoom = 64 << 10,   // what is left of what a file may have
+  kLeast = 16 << 10,  // of a limit: the first line and some calls
+  kMaxFiles = 100,    // of one process
 };
 
 static struct {
-  atomic_bool open, is_limited, is_started;
+  atomic_bool open, is_started;
   gcap_doctor_own_file_t file;
   pid_t pid;
-  uint64_t limit, start_ns;
-  _Atomic uint64_t written;
+  uint64_t start_ns;
 } writer = {.file = {.descriptor = -1}};
 
 static uint64_t clock_ns(clockid_t clock) {
@@ -65,62 +56,7 @@ static void read_program(char* out, size_t size) {
   }
 }
 
-// As write(), but the signal that a failing write sends does not reach the program.
-static ssize_t write_quietly(int file, const char* data, size_t size) {
-  sigset_t quiet, before, pending;
-  sigemptyset(&quiet);
-  sigaddset(&quiet, SIGPIPE);
-  sigaddset(&quiet, SIGXFSZ);
-  pthread_sigmask(SIG_BLOCK, &quiet, &before);
-  // One that waits already is the program's, which blocks it.
-  sigpending(&pending);
-  const ssize_t written = write(file, data, size);
-  const int error = errno, number = error == EPIPE ? SIGPIPE : SIGXFSZ;
-  if (written < 0 && (error == EPIPE || error == EFBIG) && sigismember(&pending, number) == 0) {
-    const struct timespec none = {0};
-    sigemptyset(&quiet);
-    sigaddset(&quiet, number);
-    sigtimedwait(&quiet, NULL, &none);
-  }
-  pthread_sigmask(SIG_SETMASK, &before, NULL);
-  errno = error;
-  return written;
-}
-
-static off_t size_of_file(void) {
-  struct stat status;
-  return fstat(writer.file.descriptor, &status) == 0 ? status.st_size : -1;
-}
-
-// What of a line went out before the error is taken back, if it is all that the file grew by: no other thread wrote.
-// NOTE: one that writes between the two calls loses its line.
-static void take_back(off_t size_before, size_t bytes) {
-  if (bytes == 0 || size_before < 0 || size_of_file() != size_before + (off_t)bytes) return;
-  if (ftruncate(writer.file.descriptor, size_before) != 0) return;
-}
-
-static bool write_all(const char* data, size_t size) {
-  size_t done = 0;
-  if (!gcap_doctor_own_file_is_there(&writer.file)) {
-    errno = EBADF;
-    return false;
-  }
-  const off_t size_before = size_of_file();
-  while (done < size) {
-    ssize_t more = write_quietly(writer.file.descriptor, data + done, size - done);
-    if (more < 0 && errno == EINTR) continue;
-    if (more <= 0) {
-      const int error = errno;
-      take_back(size_before, done);
-      errno = error;
-      return false;
-    }
-    done += (size_t)more;
-  }
-  return true;
-}
-
-// The recording stops before the size that a file of this process may have, with its last note.
+// The file stays below the size that a file of this process may have.
 static uint64_t within_allowed(uint64_t limit_bytes) {
   struct rlimit allowed;
   if (getrlimit(RLIMIT_FSIZE, &allowed) != 0 || allowed.rlim_cur == RLIM_INFINITY) return limit_bytes;
@@ -164,7 +100,7 @@ static int make_file(const char* prefix, int pid, char* path, size_t size) {
     }
     if (is_of_process(path, start_ns)) continue;
     unlink(path);
-    const int file = open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_APPEND | O_CLOEXEC, 0600);
+    const int file = open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
     // Another user's, in a folder where each may remove his own.
     if (file >= 0 || errno != EEXIST) return file;
   }
@@ -177,13 +113,13 @@ static bool write_first_line(const char* run) {
   read_program(program, sizeof(program));
   gcap_doctor_line_t first = {0};
   gcap_doctor_line_begin(&first, "gcap-events");
-  gcap_doctor_line_number(&first, "version", 1);
+  gcap_doctor_line_number(&first, "version", 2);
   gcap_doctor_line_number(&first, "pid", (uint64_t)writer.pid);
   gcap_doctor_line_number(&first, "time", clock_ns(CLOCK_REALTIME) / UINT64_C(1000000000));
   if (run != NULL) gcap_doctor_line_field(&first, "run", run);
   gcap_doctor_line_field(&first, "program", program);
   gcap_doctor_line_end(&first);
-  const bool written = gcap_doctor_writer_write(&first);
+  const bool written = gcap_doctor_writer_define(&first);
   gcap_doctor_line_free(&first);
   return written;
 }
@@ -199,15 +135,16 @@ static bool refuse(const char* path) {
 bool gcap_doctor_writer_open(const char* prefix, const char* run, uint64_t limit_bytes) {
   char path[4096];
   writer.pid = getpid();
-  writer.limit = within_allowed(limit_bytes);
+  const uint64_t limit = within_allowed(limit_bytes);
   writer.start_ns = clock_ns(CLOCK_MONOTONIC);
-  if (writer.limit < kLeast) {
+  if (limit < kLeast) {
     gcap_doctor_writer_say("RLIMIT_FSIZE lets a file have fewer than %d bytes, so nothing is recorded.",
                            kLeast + kRoom);
     return false;
   }
   const int file = make_file(prefix, (int)writer.pid, path, sizeof(path));
   if (!gcap_doctor_own_file_take(&writer.file, file)) return refuse(path);
+  gcap_doctor_room_start(limit);
   atomic_store(&writer.open, true);
   return write_first_line(run) || refuse(path);
 }
@@ -216,12 +153,13 @@ bool gcap_doctor_writer_is_full(void) { return !atomic_load_explicit(&writer.ope
 
 bool gcap_doctor_writer_is_open(void) { return !gcap_doctor_writer_is_full() && getpid() == writer.pid; }
 
+// It stays in the file.
 static void note_in_file(const char* sentence) {
   gcap_doctor_line_t line = {0};
   gcap_doctor_line_begin(&line, "note");
   gcap_doctor_line_field(&line, "text", sentence);
   gcap_doctor_line_end(&line);
-  if (!line.failed) write_all(line.data, line.size);
+  if (!line.failed) gcap_doctor_room_write(&writer.file, line.data, line.size, true, false);
   gcap_doctor_line_free(&line);
 }
 
@@ -231,76 +169,36 @@ static void say(const char* sentence) {
   const int size = snprintf(line, sizeof(line), "gcap-doctor: %s\n", sentence);
   const size_t most = size < (int)sizeof(line) ? (size_t)size : sizeof(line) - 1;
   line[most - 1] = '\n';
-  if (write_quietly(STDERR_FILENO, line, most) < 0) return;
+  if (gcap_doctor_write_quietly(STDERR_FILENO, line, most) < 0) return;
 }
 
 void gcap_doctor_writer_started(void) { atomic_store(&writer.is_started, true); }
 
 // The first thread to see the end says it; nobody writes after it.
 static void stop_with_note(const char* sentence) {
-  if (atomic_exchange(&writer.open, false)) note_in_file(sentence);
-}
-
-bool gcap_doctor_writer_is_limited(void) { return atomic_load_explicit(&writer.is_limited, memory_order_relaxed); }
-
-// Where ordinary lines stop, and where those that are written beyond it do.
-static uint64_t reserve(void) { return writer.limit / 4 < kMaxReserve ? writer.limit / 4 : kMaxReserve; }
-
-static void note_limit(void) {
-  if (atomic_exchange(&writer.is_limited, true)) return;
-  char sentence[200];
-  snprintf(sentence, sizeof(sentence),
-           "the recording stopped at %llu KB, its limit: what came later is missing; GCAP_DOCTOR_LIMIT_MB sets another "
-           "one.",
-           (unsigned long long)(writer.limit >> 10));
-  note_in_file(sentence);
-}
-
-// Takes room for lines; false if there is none.
-static bool take_room(size_t bytes, uint64_t most) {
-  const uint64_t before = atomic_fetch_add(&writer.written, bytes);
-  if (before + bytes <= most) return true;
-  atomic_fetch_sub(&writer.written, bytes);
-  return false;
-}
-
-static bool write_or_stop(const char* data, size_t size) {
-  if (write_all(data, size)) return true;
   const int error = errno;
-  char sentence[200];
-  snprintf(sentence, sizeof(sentence), "the recording stopped: writing to its file failed (%s).", strerror(error));
-  stop_with_note(sentence);
+  if (atomic_exchange(&writer.open, false)) note_in_file(sentence);
   errno = error;
-  return false;
 }
 
-bool gcap_doctor_writer_write(const gcap_doctor_line_t* lines) {
+static bool write_or_stop(const gcap_doctor_line_t* lines, bool is_definition, bool is_within) {
   if (lines->size == 0) return true;
   if (lines->failed || !gcap_doctor_writer_is_open()) return false;
-  if (gcap_doctor_writer_is_limited() || !take_room(lines->size, writer.limit - reserve())) {
-    // The lines that meet the limit may be the end of a capture.
-    note_limit();
-    if (!take_room(lines->size, writer.limit - kEndReserve)) return false;
-  }
-  return write_or_stop(lines->data, lines->size);
+  if (gcap_doctor_room_write(&writer.file, lines->data, lines->size, is_definition, is_within)) return true;
+  char sentence[200];
+  snprintf(sentence, sizeof(sentence), "the recording stopped: writing to its file failed (%s).", strerror(errno));
+  if (!is_within) stop_with_note(sentence);
+  return false;
 }
 
-void gcap_doctor_writer_finish(gcap_doctor_line_t* lines) {
-  gcap_doctor_line_t last = {0};
-  if (!gcap_doctor_writer_is_open()) return;
-  if (lines->size != 0 && !lines->failed) {
-    const uint64_t most = writer.limit - kEndReserve, written = atomic_load(&writer.written);
-    const size_t room = written < most ? (size_t)(most - written) : 0;
-    if (lines->size > room) note_limit();
-    size_t size = lines->size < room ? lines->size : room;
-    while (size != 0 && lines->data[size - 1] != '\n') --size;
-    if (size != 0 && !write_or_stop(lines->data, size)) return;
-  }
-  gcap_doctor_line_begin(&last, "end");
-  gcap_doctor_line_number(&last, "t", gcap_doctor_writer_now());
-  gcap_doctor_line_end(&last);
-  if (!last.failed) write_or_stop(last.data, last.size);
-  gcap_doctor_line_free(&last);
+bool gcap_doctor_writer_write(const gcap_doctor_line_t* lines) { return write_or_stop(lines, false, false); }
+bool gcap_doctor_writer_define(const gcap_doctor_line_t* lines) { return write_or_stop(lines, true, false); }
+
+void gcap_doctor_writer_finish(gcap_doctor_line_t* lines, bool is_within) {
+  gcap_doctor_line_begin(lines, "end");
+  gcap_doctor_line_number(lines, "t", gcap_doctor_writer_now());
+  gcap_doctor_line_end(lines);
+  write_or_stop(lines, false, is_within);
   gcap_doctor_writer_stop();
 }
 

@@ -21,12 +21,13 @@ void gcap_doctor_writer_started(void);
 bool gcap_doctor_writer_is_open(void);
 // Whether lines are no longer taken; costs nothing. Thread-safe.
 bool gcap_doctor_writer_is_full(void);
-// Whether the limit was reached: what is left is for the ends of what is in the file. Costs nothing. Thread-safe.
-bool gcap_doctor_writer_is_limited(void);
 // Whole lines, by one write. Thread-safe. False if they were not written.
 bool gcap_doctor_writer_write(const gcap_doctor_line_t* lines);
-// As many whole lines as there is room for, by one write; then the last line of all. No more lines are taken, for ever.
-void gcap_doctor_writer_finish(gcap_doctor_line_t* lines);
+// The same for lines that others refer to: they stay in the file where others give way to newer ones.
+bool gcap_doctor_writer_define(const gcap_doctor_line_t* lines);
+// The lines, with the last one of all. No more lines are taken, for ever. `is_within`: the calling thread may have been
+// interrupted as it wrote.
+void gcap_doctor_writer_finish(gcap_doctor_line_t* lines, bool is_within);
 // No more lines are taken, for ever.
 void gcap_doctor_writer_stop(void);
 

@@ -268,8 +268,7 @@ static void put_costs(page_t* page, const gcap_doctor_graph_view_t* view, unsign
 static const char* stop_of(const gcap_doctor_recording_t* recording) {
   for (size_t i = 0; i < recording->num_notes; ++i) {
     const char* note = recording->notes[i];
-    if (strstr(note, "recording") == NULL) continue;
-    if (strstr(note, "limit") != NULL || strstr(note, "stopped") != NULL) return note;
+    if (strstr(note, "recording") != NULL && strstr(note, "stopped") != NULL) return note;
   }
   return NULL;
 }

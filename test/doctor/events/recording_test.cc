@@ -175,8 +175,163 @@ TEST(Recording, KindsAndKeysOfALaterWriterAreSkipped) {
 TEST(Recording, FileThatIsNoRecordingSaysSo) {
   EXPECT_EQ(Read("PK\x03\x04 something\n")->damage.first, 1u);
   EXPECT_STREQ(Read("\n")->damage.reason, "the first line is not that of a file of events");
-  Recording later = Read("gcap-events\tversion=2\n");
-  EXPECT_STREQ(later->damage.reason, "the version of the format is not 1");
+  Recording later = Read("gcap-events\tversion=3\n");
+  EXPECT_STREQ(later->damage.reason, "the version of the format is neither 1 nor 2");
+}
+
+// --- Version 2 -------------------------------------------------------------------------------------------------------
+
+const char kSecond[] = "gcap-events\tversion=2\tpid=7\ttime=100\tprogram=a b\nthread\tid=1\tos=70\n";
+
+TEST(RecordingOfVersion2, CallsHaveInCommonWhatALineSays) {
+  Recording recording =
+      Read(std::string(kSecond) +
+           "stream\tid=1\n"
+           "like\tid=1\tthread=1\tfunction=cuLaunchKernel\tresult=0\tstream=1\tkernel=k\ttype=kernel\n"
+           "call\tn=1\tt=10\tns=5\tlike=1\tin=3\tnode=0x100000000\n"
+           "call\tn=2\tt=20\tns=7\tlike=1\tin=3\tnode=0x100000004\tback=4\n"
+           "call\tn=3\tt=30\tns=1\tlike=1\tresult=900\n");
+  ASSERT_EQ(recording->damage.lines, 0u) << recording->damage.reason;
+  ASSERT_EQ(recording->num_calls, 3u);
+  EXPECT_EQ(recording->calls[1].end_ns, 27u);
+  EXPECT_STREQ(recording->calls[1].kernel, "k");
+  EXPECT_EQ(recording->calls[1].stream, 0u);
+  EXPECT_EQ(recording->calls[1].num_nodes, 1u);
+  EXPECT_EQ(recording->calls[1].result, 0);
+  EXPECT_EQ(recording->calls[2].result, 900);
+  EXPECT_EQ(recording->calls[2].num_nodes, 0u);
+  ASSERT_EQ(recording->num_nodes, 2u);
+  EXPECT_STREQ(recording->nodes[1].type, "kernel");
+  EXPECT_EQ(recording->nodes[1].graph, 3u);
+  ASSERT_EQ(recording->num_edges, 1u);
+  EXPECT_EQ(recording->edges[0].from, 0x100000000u);
+  EXPECT_EQ(recording->edges[0].to, 0x100000004u);
+}
+
+TEST(RecordingOfVersion2, ALineMayBeForMany) {
+  Recording recording = Read(std::string(kSecond) +
+                             "node\tgraph=1\tid=0x10\ttype=memset\tcount=1024\n"
+                             "edge\tgraph=1\tfrom=0x10\tto=0x12\tcount=3\n"
+                             "clone\texec=1\tfrom=0x10\tto=0x20\tcount=2\n");
+  EXPECT_EQ(recording->damage.lines, 0u);
+  ASSERT_EQ(recording->num_nodes, 1024u);
+  EXPECT_EQ(recording->nodes[1023].id, 0x10u + 1023);
+  ASSERT_EQ(recording->num_edges, 3u);
+  EXPECT_EQ(recording->edges[2].from, 0x12u);
+  EXPECT_EQ(recording->edges[2].to, 0x14u);
+  ASSERT_EQ(recording->num_clones, 2u);
+  EXPECT_EQ(recording->clones[1].to, 0x21u);
+}
+
+TEST(RecordingOfVersion2, FramesHaveThePathsOfTheirModules) {
+  Recording recording =
+      Read(std::string(kSecond) + "module\tid=1\tpath=/a.so\tbuild=12ab\nframe\tid=1\tloaded=1\toffset=0x10\n");
+  ASSERT_EQ(recording->num_frames, 1u);
+  EXPECT_STREQ(recording->frames[0].module, "/a.so");
+  EXPECT_STREQ(recording->frames[0].build, "12ab");
+}
+
+TEST(RecordingOfVersion2, DamagedLinesAreCounted) {
+  const char* damaged[] = {
+      "call\tn=1\tlike=2",
+      "call\tn=1\tlike=1\tnode=0x10",                   // in no graph
+      "call\tn=1\tlike=1\tin=1\tnode=0x10\tback=0x11",  // behind a node below 0
+      "call\tn=1\tlike=2000000000\tt=1",
+      "like\tid=2\tthread=1\tresult=0",
+      "like\tid=2\tthread=9\tfunction=f\tresult=0",
+      "like\tid=4000000000\tthread=1\tfunction=f\tresult=0",
+      "node\tgraph=1\tid=0x10\ttype=memset\tcount=0",
+      "node\tgraph=1\tid=0x10\ttype=memset\tcount=1025",
+      "edge\tgraph=1\tfrom=1\tto=2\tcount=99999999999999999999",
+      "clone\texec=1\tfrom=1\tto=2\tcount=x",
+      "frame\tid=1\toffset=0x10",
+      "ring\tat=0\tsize=10\tcount=1",
+      "ring\tat=1000\tsize=10\tcount=257",
+      "ring\tat=1000\tsize=9999999999999999999\tcount=2",
+      "segment\tn=x",
+  };
+  for (const char* line : damaged) {
+    Recording recording = Read(std::string(kSecond) + "like\tid=1\tthread=1\tfunction=f\tresult=0\ttype=kernel\n" +
+                               line + "\ncall\tn=2\tlike=1\n");
+    EXPECT_EQ(recording->damage.lines, 1u) << line;
+    EXPECT_EQ(recording->damage.first, 4u) << line;
+    ASSERT_EQ(recording->num_calls, 1u) << line;
+    EXPECT_EQ(recording->num_nodes, 0u) << line;
+  }
+}
+
+// A file that reached its limit: a beginning, and segments of 200 bytes from 1000 on.
+std::string Ring(const std::string& beginning, const std::vector<std::string>& segments) {
+  std::string text = std::string(kSecond) + "like\tid=1\tthread=1\tfunction=f\tresult=0\n" + beginning +
+                     "ring\tat=1000\tsize=200\tcount=" + std::to_string(segments.size()) + "\n";
+  text.resize(1000, '\0');
+  for (const std::string& segment : segments) {
+    text += segment;
+    text.resize(text.size() + 200 - segment.size(), '\0');
+  }
+  return text;
+}
+
+std::string Call(int number) { return "call\tn=" + std::to_string(number) + "\tlike=1\n"; }
+
+TEST(RecordingOfVersion2, SegmentsAreReadInTheirOrder) {
+  Recording recording = Read(Ring(Call(1) + Call(2), {"segment\tn=4\n" + Call(9) + "exec\tid=2\tgraph=1\nend\tt=9\n",
+                                                      "segment\tn=2\n" + Call(6) + "note\ttext=early\n",
+                                                      "segment\tn=3\n" + Call(7) + Call(8) + "note\ttext=late\n"}));
+  EXPECT_EQ(recording->damage.lines, 0u);
+  EXPECT_TRUE(recording->reached_limit);
+  EXPECT_TRUE(recording->ended);
+  ASSERT_EQ(recording->num_calls, 6u);
+  EXPECT_EQ(recording->gap, 2u);
+  EXPECT_EQ(recording->left_out, 3u);
+  ASSERT_EQ(recording->num_notes, 3u);
+  EXPECT_NE(std::string(recording->notes[0])
+                .find("about 3 calls are left out, those between call 2 (f, at 0.000 s) and "
+                      "call 6 (f,"),
+            std::string::npos)
+      << recording->notes[0];
+  EXPECT_STREQ(recording->notes[1], "early");
+}
+
+TEST(RecordingOfVersion2, RingThatDidNotTurnLeavesNothingOut) {
+  Recording recording = Read(Ring(Call(1), {"segment\tn=1\n" + Call(2), "segment\tn=2\n" + Call(3), ""}));
+  EXPECT_EQ(recording->num_calls, 3u);
+  EXPECT_FALSE(recording->reached_limit);
+  EXPECT_EQ(recording->num_notes, 0u);
+  EXPECT_EQ(Read(Ring(Call(1), {"", ""}))->num_calls, 1u);
+}
+
+// The program died as it prepared the place of segment 1 for segment 4.
+TEST(RecordingOfVersion2, SegmentWithoutItsFirstLineIsNone) {
+  Recording recording = Read(Ring(Call(1), {std::string(20, '\0') + "call\tn=2\tlike=1\n", "segment\tn=2\n" + Call(3),
+                                            "segment\tn=3\n" + Call(4)}));
+  EXPECT_EQ(recording->damage.lines, 0u);
+  EXPECT_EQ(recording->num_calls, 3u);
+  EXPECT_TRUE(recording->reached_limit);
+  EXPECT_EQ(recording->left_out, 1u);
+}
+
+TEST(RecordingOfVersion2, LinesThatWereNotFinishedAreNone) {
+  Recording recording = Read(std::string(kSecond) + "like\tid=1\tthread=1\tfunction=f\tresult=0\n" + Call(1) +
+                             "call\tn=2\tli" + std::string(30, '\0') + Call(3));
+  EXPECT_EQ(recording->damage.lines, 0u);
+  ASSERT_EQ(recording->num_calls, 2u);
+  EXPECT_EQ(recording->calls[1].number, 3u);
+}
+
+// What a line of the ring refers to may be gone with an older segment.
+TEST(RecordingOfVersion2, WhatIsLeftOutIsNoDamage) {
+  Recording recording = Read(Ring(Call(1), {"segment\tn=7\ncall\tn=50\tthread=3\tfunction=g\tresult=0\tstack=9\n",
+                                            "segment\tn=8\nreplays\texec=5\tcount=2\nwhole\texec=5\tcount=1\tns=1\n"}));
+  EXPECT_EQ(recording->damage.lines, 0u) << recording->damage.reason;
+  ASSERT_EQ(recording->num_calls, 2u);
+  EXPECT_EQ(recording->calls[1].stack, GCAP_DOCTOR_NONE);
+  EXPECT_EQ(recording->threads[recording->calls[1].thread].id, 3u);
+}
+
+TEST(RecordingOfVersion2, RingBeforeItsLineIsDamage) {
+  Recording recording = Read(std::string(kSecond) + "ring\tat=10\tsize=20\tcount=1\n" + "end\tt=1\n");
+  EXPECT_STREQ(recording->damage.reason, "a ring before its own line");
 }
 
 // --- The user's Python frame ------------------------------------------------------------------------------------------

@@ -25,15 +25,6 @@ void Capture() {
   End(kStream, kGraph);
 }
 
-// The program ran, and nothing but the file tells the sentence: stderr may be any file by then.
-void ExpectNoted(const Recorded& recorded, const std::string& sentence) {
-  EXPECT_EQ(recorded.status, 0);
-  EXPECT_EQ(recorded.said, "");
-  ASSERT_NE(recorded.events, nullptr);
-  ASSERT_EQ(recorded.events->num_notes, 1u) << recorded.text;
-  EXPECT_NE(std::string(recorded.events->notes[0]).find(sentence), std::string::npos) << recorded.events->notes[0];
-}
-
 // The program ran, and the sentence is on stderr, once, and in the file.
 void ExpectSaid(const Recorded& recorded, const std::string& sentence) {
   EXPECT_EQ(recorded.status, 0);
@@ -124,47 +115,6 @@ TEST(RecorderSettings, BadValuesAreSaidAndDefaultsAreUsed) {
   recorded.Call("cuLaunchKernel");
 }
 
-TEST(RecorderSettings, RecordingThatReachesItsLimitHasItsEnds) {
-  void* const exec = Handle(0x4000);
-  Recorded recorded = Record(
-      [exec] {
-        const uint32_t few = fake.enabled();
-        Instantiate(exec, kGraph, {});
-        Begin(kStream);
-        for (int i = 0; i < 20000; ++i) Synchronize(kStream);
-        IN_PROGRAM(fake.enabled() <= few);
-        Begin(Handle(0x2000));  // too late
-        End(Handle(0x2000), kGraph);
-        End(kStream, kGraph);
-        Capture();
-        for (int i = 0; i < 100; ++i) Replay(exec, kStream);
-        IN_PROGRAM(fake.enabled() <= few);
-      },
-      {{"GCAP_DOCTOR_LIMIT_MB", "1"}});
-  ExpectNoted(recorded, "the recording stopped at 1024 KB, its limit");
-  EXPECT_GT(recorded.Calls("cuStreamSynchronize").size(), 5000u);
-  EXPECT_LT(recorded.text.size(), 1u << 20);
-  EXPECT_EQ(recorded.Call("cuStreamEndCapture").stream, recorded.Call("cuStreamBeginCapture").stream);
-  EXPECT_EQ(recorded.events->execs[0].replays, 100u);
-  EXPECT_TRUE(recorded.events->ended);
-}
-
-TEST(RecorderSettings, NotesGoToNoFileOfTheProgram) {
-  const std::string own = Prefix() + ".own";
-  Recorded recorded = Record(
-      [&own] {
-        close(STDERR_FILENO);
-        IN_PROGRAM(open(own.c_str(), O_RDWR | O_CREAT | O_TRUNC, 0600) == STDERR_FILENO);
-        Begin(kStream);
-        for (int i = 0; i < 20000; ++i) Synchronize(kStream);
-        End(kStream, kGraph);
-        struct stat status;
-        IN_PROGRAM(stat(own.c_str(), &status) == 0 && status.st_size == 0);
-      },
-      {{"GCAP_DOCTOR_LIMIT_MB", "1"}});
-  ExpectNoted(recorded, "limit");
-}
-
 TEST(RecorderSettings, SecondProgramOfAProcessHasItsOwnFile) {
   if (getenv("GCAP_TEST_SECOND") != nullptr) {
     // The program after exec(), as the driver starts it; its stderr is a pipe that nobody reads.
@@ -212,8 +162,10 @@ TEST(RecorderSettings, ProcessThatMayHaveNoLargeFilesLives) {
     for (int i = 0; i < 10000; ++i) Synchronize(kStream);
   });
   ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &before), 0);
-  ExpectNoted(recorded, "the recording stopped");
-  EXPECT_GT(recorded.Calls("cuStreamSynchronize").size(), 500u);
+  EXPECT_EQ(recorded.status, 0);
+  EXPECT_EQ(recorded.said, "");
+  EXPECT_LT(recorded.text.size(), 256u << 10);
+  EXPECT_EQ(recorded.events->calls[recorded.events->num_calls - 1].number, 10001u);
 }
 
 // Neither the first line nor the sentence that there is none, in a file or not, ends the program.

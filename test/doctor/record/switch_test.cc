@@ -62,7 +62,7 @@ class Schedule {
     } else if (callback >= kNumCallbacks) {
       return GCAP_DOCTOR_CUPTI_INVALID_PARAMETER;
     } else {
-      if (!on && !is_limited_ && num_seen_ != 0) Fail("a callback is disabled after a begin");
+      if (!on && !is_stopped_ && num_seen_ != 0) Fail("a callback is disabled after a begin");
       driver_[callback] = on;
     }
     return GCAP_DOCTOR_CUPTI_SUCCESS;
@@ -154,14 +154,10 @@ class Schedule {
       is_seen = num_standstills_ == num_standstills;
       if (!is_seen) return;
       ++num_seen_;
-      if (!is_limited_ && !AllAreEnabled()) Fail("a callback is not enabled after a begin");
+      if (!is_stopped_ && !AllAreEnabled()) Fail("a callback is not enabled after a begin");
     });
     if (Below(40) == 0) {
-      is_limited_ = true;
-      Within(gcap_doctor_switch_few);
-    }
-    if (Below(40) == 0) {
-      is_limited_ = is_stopped_ = true;
+      is_stopped_ = true;
       Within(gcap_doctor_switch_stop);
     }
     if (is_seen) --num_seen_;
@@ -178,7 +174,7 @@ class Schedule {
   bool IsWished(uint32_t callback) const {
     const uint8_t role = gcap_doctor_driver_call(callback)->role;
     if (is_stopped_) return false;
-    if (num_open_ != 0 && !is_limited_) return true;
+    if (num_open_ != 0) return true;
     return role != GCAP_DOCTOR_ROLE_NONE && (role != GCAP_DOCTOR_ROLE_MANAGED_FREE || watches_frees_);
   }
 
@@ -188,7 +184,7 @@ class Schedule {
       if (driver_[i] != IsWished(i)) Fail("a callback is not as it is wished");
     }
     const auto num_resources = std::count(resources_, resources_ + kNumResources, true);
-    if (num_resources != (is_stopped_ ? 0 : is_limited_ ? 2 : 10)) Fail("a resource's callback is not as it is wished");
+    if (num_resources != (is_stopped_ ? 0 : 10)) Fail("a resource's callback is not as it is wished");
   }
 
   std::mt19937_64 random_;
@@ -202,7 +198,7 @@ class Schedule {
   uint64_t now_ns_ = 0, last_change_ns_ = 0;
   int num_looks_ = 0, num_within_ = 0, num_open_ = 0, num_standstills_ = 0;
   int num_seen_ = 0;  // open captures whose calls must all be seen
-  bool watches_frees_ = false, is_limited_ = false, is_stopped_ = false;
+  bool watches_frees_ = false, is_stopped_ = false;
   static thread_local int self_;
   static thread_local bool may_wait_;
 };
