@@ -146,6 +146,7 @@ void gcap_doctor_memory_find(gcap_doctor_analysis_t* analysis);
 void gcap_doctor_repeats_find(gcap_doctor_analysis_t* analysis);
 void gcap_doctor_launches_find(gcap_doctor_analysis_t* analysis);
 void gcap_doctor_modes_find(gcap_doctor_analysis_t* analysis);
+void gcap_doctor_stale_find(gcap_doctor_analysis_t* analysis);
 
 // Adds a finding and returns it, for what is not the rule: it is certain, happened once, and has no other call.
 gcap_doctor_finding_t* gcap_doctor_finding_add(gcap_doctor_analysis_t* analysis, gcap_doctor_finding_kind_t kind,
@@ -153,6 +154,8 @@ gcap_doctor_finding_t* gcap_doctor_finding_add(gcap_doctor_analysis_t* analysis,
 // Puts equal findings together, writes the sentences, and sorts.
 void gcap_doctor_findings_finish(gcap_doctor_analysis_t* analysis);
 void gcap_doctor_words_write(gcap_doctor_analysis_t* analysis, gcap_doctor_finding_t* finding);
+// "copy" of "_ZN2at4copyIfEEvPf": the last identifier of a C++ name before the arguments.
+const char* gcap_doctor_words_kernel(gcap_doctor_analysis_t* analysis, const char* kernel);
 
 // The function of a library of NVIDIA's through which the program made the call, by the call's C stack:
 // "cublasLtDestroy"; NULL for none. A simulator's log has such functions as calls.

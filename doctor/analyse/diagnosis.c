@@ -176,6 +176,7 @@ gcap_doctor_diagnosis_t* gcap_doctor_diagnosis_create(const gcap_doctor_recordin
   gcap_doctor_modes_find(&analysis);
   gcap_doctor_repeats_find(&analysis);
   find_differences(&analysis);
+  gcap_doctor_stale_find(&analysis);
   gcap_doctor_launches_find(&analysis);  // the last one: it asks which captures have a finding
   gcap_doctor_findings_finish(&analysis);
   diagnosis->capture_of = analysis.capture_of;

@@ -61,7 +61,14 @@ typedef enum gcap_doctor_finding_kind {
   GCAP_DOCTOR_FINDING_NEVER_LAUNCHED,
   GCAP_DOCTOR_FINDING_MODE_KEPT,  // a thread's capture mode was not exchanged back
   GCAP_DOCTOR_FINDING_DIFFERS,    // a replay left something else than the work that its graph was captured from
+  GCAP_DOCTOR_FINDING_STALE,      // a launch of a graph that points into memory which was freed
 } gcap_doctor_finding_kind_t;
+
+// Another place that belongs to a finding.
+typedef struct gcap_doctor_finding_place {
+  const char* what;  // "allocated", "freed", "taken", "captured"
+  uint32_t call;
+} gcap_doctor_finding_place_t;
 
 typedef struct gcap_doctor_finding {
   gcap_doctor_finding_kind_t kind;
@@ -75,6 +82,8 @@ typedef struct gcap_doctor_finding {
   uint64_t num_captures;    // how many captures it is about; 0 if `capture` is GCAP_DOCTOR_NONE
   const char* sentence;     // one or two sentences: what happened, with the names of the call, the threads, the streams
   const char* remedy;       // what to do instead
+  const gcap_doctor_finding_place_t* places;
+  size_t num_places;
 } gcap_doctor_finding_t;
 
 // Diagnosis: captures and findings of a recording, the worst finding first, then in the order of the calls.

@@ -44,6 +44,7 @@ const char* gcap_doctor_finding_kind_name(gcap_doctor_finding_kind_t kind) {
     case GCAP_DOCTOR_FINDING_NEVER_LAUNCHED: return "never_launched";
     case GCAP_DOCTOR_FINDING_MODE_KEPT: return "mode_kept";
     case GCAP_DOCTOR_FINDING_DIFFERS: return "differs";
+    case GCAP_DOCTOR_FINDING_STALE: return "stale_memory";
   }
   return "unknown";
 }
@@ -100,7 +101,9 @@ static same_t key_of(const gcap_doctor_analysis_t* analysis, const gcap_doctor_f
     key.result = call->result;
     if (call->stack == GCAP_DOCTOR_NONE) key.stream = call->stream;  // else the place alone decides
   }
-  if (finding->other != GCAP_DOCTOR_NONE && !finding->is_certain) {
+  // Memory of two places is two mistakes.
+  const bool counts_other = !finding->is_certain || finding->kind == GCAP_DOCTOR_FINDING_STALE;
+  if (finding->other != GCAP_DOCTOR_NONE && counts_other) {
     key.other_stack = gcap_doctor_call_at(analysis, finding->other)->stack;
   }
   return key;

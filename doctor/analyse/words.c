@@ -170,7 +170,7 @@ static const char* culprit(gcap_doctor_analysis_t* analysis, const gcap_doctor_f
 }
 
 // Of a C++ name the last identifier before the arguments of its template and its own: "_ZN2at4copyIfEEvPf" is "copy".
-static const char* short_name(gcap_doctor_analysis_t* analysis, const char* kernel) {
+const char* gcap_doctor_words_kernel(gcap_doctor_analysis_t* analysis, const char* kernel) {
   if (strncmp(kernel, "_Z", 2) != 0) return kernel;
   const char* at = kernel + (kernel[2] == 'N' ? 3 : 2);
   const char* name = NULL;
@@ -187,7 +187,7 @@ static const char* short_name(gcap_doctor_analysis_t* analysis, const char* kern
 
 static const char* kernel_of(gcap_doctor_analysis_t* analysis, uint32_t call) {
   const char* kernel = gcap_doctor_call_at(analysis, call)->kernel;
-  return kernel != NULL ? PRINT(" of kernel %s", short_name(analysis, kernel)) : "";
+  return kernel != NULL ? PRINT(" of kernel %s", gcap_doctor_words_kernel(analysis, kernel)) : "";
 }
 
 static const char* unjoined(gcap_doctor_analysis_t* analysis, const gcap_doctor_finding_t* finding) {
@@ -349,6 +349,12 @@ static const char* differs(gcap_doctor_analysis_t* analysis, const gcap_doctor_f
   return difference_of(analysis, finding)->text;
 }
 
+// Written as it was found.
+static const char* written(gcap_doctor_analysis_t* analysis, const gcap_doctor_finding_t* finding) {
+  (void)analysis;
+  return finding->sentence;
+}
+
 static const char* (*const writers[])(gcap_doctor_analysis_t*, const gcap_doctor_finding_t*) = {
     [GCAP_DOCTOR_FINDING_CULPRIT] = culprit,       [GCAP_DOCTOR_FINDING_UNJOINED] = unjoined,
     [GCAP_DOCTOR_FINDING_ESCAPED] = escaped,       [GCAP_DOCTOR_FINDING_LOST_CALL] = lost,
@@ -358,6 +364,7 @@ static const char* (*const writers[])(gcap_doctor_analysis_t*, const gcap_doctor
     [GCAP_DOCTOR_FINDING_RECAPTURED] = recaptured, [GCAP_DOCTOR_FINDING_UPDATE_REFUSED] = update,
     [GCAP_DOCTOR_FINDING_LAUNCH_FAILED] = launch,  [GCAP_DOCTOR_FINDING_NEVER_LAUNCHED] = idle,
     [GCAP_DOCTOR_FINDING_MODE_KEPT] = mode_kept,   [GCAP_DOCTOR_FINDING_DIFFERS] = differs,
+    [GCAP_DOCTOR_FINDING_STALE] = written,
 };
 
 // --- Remedies --------------------------------------------------------------------------------------------------------
@@ -384,6 +391,9 @@ static const char* own_remedy(const gcap_doctor_finding_t* finding) {
       return finding->rule == NULL
                  ? "read the exception that the framework threw, and do this before the capture begins"
                  : NULL;
+    case GCAP_DOCTOR_FINDING_STALE:
+      return "keep the memory for as long as the graph is launched, or capture anew, or update the executable, after "
+             "the memory is replaced";
     case GCAP_DOCTOR_FINDING_NEVER_LAUNCHED: return "launch it, or leave the capture out";
     default: return NULL;
   }

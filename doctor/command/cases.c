@@ -157,6 +157,9 @@ static void add_symbols(gcap_doctor_case_t* of, uint64_t deadline_ns) {
   for (size_t i = 0; i < diagnosis->num_findings; ++i) {
     want_call(recording, diagnosis->findings[i].call, wanted);
     want_call(recording, diagnosis->findings[i].other, wanted);
+    for (size_t k = 0; k < diagnosis->findings[i].num_places; ++k) {
+      want_call(recording, diagnosis->findings[i].places[k].call, wanted);
+    }
   }
   for (size_t i = 0; i < diagnosis->num_captures; ++i) {
     want_call(recording, diagnosis->captures[i].begin, wanted);

@@ -10,6 +10,7 @@ static void print_help(FILE* out) {
   fputs(
       "gcap-doctor: why did my capture fail, for any program\n\n"
       "  gcap-doctor run -- python serve.py      runs a program, and names the call that broke its capture\n"
+      "  gcap-doctor audit -- python serve.py    the same, and each launch on memory that was freed is told\n"
       "  gcap-doctor explain FILE...             the same of events that were recorded, or of a simulator's log\n"
       "  gcap-doctor explain --rule R11          the page of a rule\n"
       "  gcap-doctor report FILE --html PAGE     a page; JSON, SARIF, JUnit's XML, a trace for Perfetto and more "
@@ -52,7 +53,7 @@ int main(int argc, char** argv) {
   } else if (strcmp(argv[1], "--version") == 0) {
     printf("gcap-doctor %d.%d.%d\n", GCAP_VERSION_MAJOR, GCAP_VERSION_MINOR, GCAP_VERSION_PATCH);
   } else {
-    gcap_doctor_say("'%s' is no command: expected run, explain, report, diff, --help or --version", argv[1]);
+    gcap_doctor_say("'%s' is no command: expected run, audit, explain, report, diff, --help or --version", argv[1]);
     return GCAP_DOCTOR_EXIT_MISUSE;
   }
   return GCAP_DOCTOR_EXIT_HEALTHY;

@@ -494,6 +494,26 @@ static void read_difference(reader_t* reader, gcap_doctor_fields_t* fields) {
       .call = call, .fault = keep(reader, fault != NULL ? fault : ""), .text = keep(reader, text)};
 }
 
+static void read_stale(reader_t* reader, gcap_doctor_fields_t* fields) {
+  gcap_doctor_recording_t* recording = reader->recording;
+  gcap_doctor_event_stale_t stale = {.call = gcap_doctor_fields_id(fields, "call"),
+                                     .exec = gcap_doctor_fields_needed_id(fields, "exec"),
+                                     .node = gcap_doctor_fields_number(fields, "node", 0),
+                                     .argument = gcap_doctor_fields_id(fields, "argument"),
+                                     .address = gcap_doctor_fields_number(fields, "address", 0),
+                                     .bytes = gcap_doctor_fields_needed_number(fields, "bytes"),
+                                     .pointers = gcap_doctor_fields_number(fields, "pointers", 1),
+                                     .made = gcap_doctor_fields_id(fields, "made"),
+                                     .freed = gcap_doctor_fields_id(fields, "freed"),
+                                     .taken = gcap_doctor_fields_id(fields, "taken")};
+  if (fields->reason != NULL) return;
+  stale.use = keep_or_empty(reader, gcap_doctor_fields_text(fields, "use"));
+  stale.what = keep_or_empty(reader, gcap_doctor_fields_text(fields, "what"));
+  stale.kernel = keep(reader, gcap_doctor_fields_text(fields, "kernel"));
+  GCAP_DOCTOR_GROW(recording, stales, num_stales, stale_capacity);
+  recording->stales[recording->num_stales++] = stale;
+}
+
 static void read_note(reader_t* reader, gcap_doctor_fields_t* fields) {
   gcap_doctor_recording_t* recording = reader->recording;
   const char* text = gcap_doctor_fields_needed_text(fields, "text");
@@ -552,6 +572,7 @@ static const struct {
     {"end", read_end},
     {"module", read_module},
     {"difference", read_difference},
+    {"stale", read_stale},
     {"raise", read_raise},
     {"range", read_range},
     {"ring", read_ring},

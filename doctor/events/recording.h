@@ -135,6 +135,22 @@ typedef struct gcap_doctor_event_difference {
   const char* text;   // a sentence
 } gcap_doctor_event_difference_t;
 
+// A launch of an executable that points into memory which was freed before. Calls are indices into `calls`;
+// GCAP_DOCTOR_NONE for none.
+typedef struct gcap_doctor_event_stale {
+  uint32_t call;       // the launch
+  uint32_t exec;       // id
+  uint64_t node;       // of the executable's graph
+  const char* use;     // "argument", "word", "copy_from", "copy_to", "memset"; "" for another word
+  const char* kernel;  // NULL if it is not known
+  uint32_t argument;   // of the kernel, from 0; GCAP_DOCTOR_NONE
+  uint64_t address;
+  const char* what;             // whose memory: "device"; "" if the writer does not say
+  uint64_t bytes;               // of the memory
+  uint64_t pointers;            // of the executable into it
+  uint32_t made, freed, taken;  // where it was allocated, where freed, and where another owner got the address
+} gcap_doctor_event_stale_t;
+
 // How a file was read.
 typedef struct gcap_doctor_event_damage {
   uint64_t lines;      // that could not be read
@@ -171,11 +187,13 @@ typedef struct gcap_doctor_recording {
   gcap_doctor_event_clone_t* clones;
   gcap_doctor_event_time_t* times;
   gcap_doctor_event_difference_t* differences;
+  gcap_doctor_event_stale_t* stales;
   const char** notes;
   size_t num_threads, num_frames, num_stacks, num_streams, num_calls, num_nodes, num_edges, num_execs, num_clones;
-  size_t num_times, num_differences, num_notes, num_ranges;
+  size_t num_times, num_differences, num_stales, num_notes, num_ranges;
   size_t thread_capacity, frame_capacity, stack_capacity, stream_capacity, call_capacity, node_capacity, edge_capacity;
-  size_t exec_capacity, clone_capacity, time_capacity, difference_capacity, note_capacity, range_capacity;
+  size_t exec_capacity, clone_capacity, time_capacity, difference_capacity, stale_capacity, note_capacity;
+  size_t range_capacity;
   gcap_doctor_event_damage_t damage;
 } gcap_doctor_recording_t;
 

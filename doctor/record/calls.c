@@ -35,7 +35,7 @@ enum {
 
 static _Atomic uint64_t last_number;
 
-uint64_t gcap_doctor_call_next_number(void) {
+uint64_t gcap_doctor_call_new_number(void) {
   return atomic_fetch_add_explicit(&last_number, 1, memory_order_relaxed) + 1;
 }
 
@@ -137,7 +137,7 @@ static const char* name_of_update(const gcap_doctor_cupti_call_t* data, uint32_t
   return update >= 0 && update < (int32_t)(sizeof(names) / sizeof(names[0])) ? names[update] : NULL;
 }
 
-static void write_name(gcap_doctor_line_t* out, const char* function) {
+void gcap_doctor_call_write_name(gcap_doctor_line_t* out, const char* function) {
   char name[128];
   size_t length = gcap_doctor_driver_call_name_length(function);
   if (length >= sizeof(name)) length = sizeof(name) - 1;
@@ -165,7 +165,7 @@ enum { kNoNode = -1 };
 
 static void write_common(gcap_doctor_line_t* out, const common_t* common, const gcap_doctor_cupti_call_t* data) {
   gcap_doctor_line_number(out, "thread", common->thread);
-  write_name(out, data->function);
+  gcap_doctor_call_write_name(out, data->function);
   gcap_doctor_line_number(out, "result", (uint32_t)common->result);
   write_id(out, "depth", common->depth);
   write_id(out, "stack", common->stack);
@@ -267,7 +267,7 @@ gcap_doctor_open_call_t* gcap_doctor_call_open(gcap_doctor_thread_t* thread) {
 uint64_t gcap_doctor_call_number(gcap_doctor_thread_t* thread) {
   const gcap_doctor_open_call_t* call = gcap_doctor_call_open(thread);
   if (call != NULL) return call->number;
-  if (thread->unseen == 0 && gcap_doctor_switch_is_capturing()) thread->unseen = gcap_doctor_call_next_number();
+  if (thread->unseen == 0 && gcap_doctor_switch_is_capturing()) thread->unseen = gcap_doctor_call_new_number();
   return thread->unseen;
 }
 
@@ -296,7 +296,7 @@ void gcap_doctor_call_entered(gcap_doctor_thread_t* thread, uint32_t callback, c
   *call = (gcap_doctor_open_call_t){.callback = callback, .correlation = data->correlation};
   call->epoch = epoch;
   call->position = position;
-  call->number = gcap_doctor_call_next_number();
+  call->number = gcap_doctor_call_new_number();
   call->start_ns = gcap_doctor_writer_now();
   read_inputs(thread, data, call);
   ++thread->depth;
@@ -373,7 +373,7 @@ static bool is_failure(int result) { return result != 0 && result != kNotReady; 
 static void write_unseen(gcap_doctor_thread_t* thread, uint32_t callback, const gcap_doctor_cupti_call_t* data,
                          int result, gcap_doctor_open_call_t* out_call) {
   *out_call = (gcap_doctor_open_call_t){.callback = callback, .start_ns = gcap_doctor_writer_now(), .mode = -1};
-  out_call->number = thread->unseen != 0 ? thread->unseen : gcap_doctor_call_next_number();
+  out_call->number = thread->unseen != 0 ? thread->unseen : gcap_doctor_call_new_number();
   read_inputs(thread, data, out_call);
   if (result == 0) read_outputs(data, out_call);
   write_call(thread, out_call, data, result, true);

@@ -210,7 +210,7 @@ static void write_line(gcap_doctor_thread_t* thread, void* type, void* value, ui
   const uint32_t stack = stack_of(thread, value);
   gcap_doctor_line_t* out = &thread->out;
   gcap_doctor_line_begin(out, "raise");
-  gcap_doctor_line_number(out, "n", gcap_doctor_call_next_number());
+  gcap_doctor_line_number(out, "n", gcap_doctor_call_new_number());
   gcap_doctor_line_number(out, "t", gcap_doctor_writer_now());
   gcap_doctor_line_number(out, "thread", thread->id);
   gcap_doctor_line_field(out, "type", kind);

@@ -61,6 +61,7 @@ typedef struct gcap_doctor_thread {
   } * clones;  // nodes of the executable that is being made
   size_t num_clones, clone_capacity;
   uintptr_t stack_low, stack_high;  // 0 until asked for
+  uint64_t freeing;                 // the newest memory as a free began; see audit.c
   // Python stacks by the places of the thread: at a value - 1 a number of frames, and their ids. See python.c.
   gcap_doctor_map_t places;
   uint32_t* place_frames;

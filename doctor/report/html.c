@@ -163,7 +163,11 @@ static void put_finding(gcap_doctor_html_t* page, size_t index) {
   if (!finding->is_certain) put_item(page, "Certain", "prose", "no: the recording shows this to be the likely cause");
   gcap_doctor_html_print(page, "</dl>\n");
   put_stacks(page, finding->call, "Stacks", index == 0);
-  put_stacks(page, finding->other, "Stacks", false);
+  if (finding->num_places == 0) put_stacks(page, finding->other, "Stacks", false);
+  for (size_t i = 0; i < finding->num_places; ++i) {
+    const char* title = gcap_doctor_heap_print(page->heap, "Stacks, where it was %s,", finding->places[i].what);
+    put_stacks(page, finding->places[i].call, title, false);
+  }
   gcap_doctor_html_print(page, "</article>\n");
 }
 

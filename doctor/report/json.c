@@ -167,6 +167,14 @@ static void put_finding(writer_t* writer, const gcap_doctor_finding_t* finding) 
   put_capture_number(json, "capture", finding->capture);
   put_call(writer, "call", finding->call);
   put_call(writer, "other", finding->other);
+  gcap_doctor_json_open(json, "places", '[');
+  for (size_t i = 0; i < finding->num_places; ++i) {
+    gcap_doctor_json_open(json, NULL, '{');
+    gcap_doctor_json_text(json, "what", finding->places[i].what);
+    put_call(writer, "call", finding->places[i].call);
+    gcap_doctor_json_close(json, '{');
+  }
+  gcap_doctor_json_close(json, '[');
   gcap_doctor_json_close(json, '{');
 }
 

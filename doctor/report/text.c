@@ -158,10 +158,19 @@ static void put_thread(page_t* page, const gcap_doctor_finding_t* finding) {
   }
 }
 
+// The other places of a finding: where memory was allocated, and where it was freed.
+static void put_places(page_t* page, const gcap_doctor_finding_t* finding) {
+  for (size_t i = 0; i < finding->num_places; ++i) {
+    const char* place = place_of(page, finding->places[i].call);
+    if (place[0] != '\0') put(page, kDim, finding->places[i].what, "%s", place);
+  }
+}
+
 static void put_worst(page_t* page, const gcap_doctor_finding_t* finding) {
   put_head(page, finding);
   put_stack(page, finding->call);
   put_thread(page, finding);
+  put_places(page, finding);
   const gcap_rule_t* rule = finding->rule;
   if (rule != NULL) put(page, kDim, "rule", "%s: %s", rule->id, rule->situation);
   const char* remedy = gcap_doctor_name_remedy(finding);

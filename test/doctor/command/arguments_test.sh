@@ -32,7 +32,7 @@ wrong() {
   silent out
 }
 
-wrong "'rnu' is no command: expected run, explain, report" rnu
+wrong "'rnu' is no command: expected run, audit, explain, report" rnu
 wrong "run: no program: expected gcap-doctor run" run
 wrong "run: no program: expected gcap-doctor run" run --
 wrong "run: '--jsno' is no option of it: expected one of --time, --events, --json" run --jsno x
