@@ -23,6 +23,8 @@
 #include "doctor/record/handles.h"
 #include "doctor/record/intern.h"
 #include "doctor/record/pinned.h"
+#include "doctor/record/raised.h"
+#include "doctor/record/ranges.h"
 #include "doctor/record/stacks.h"
 #include "doctor/record/switch.h"
 #include "doctor/record/writer.h"
@@ -158,7 +160,7 @@ static void write_text(gcap_doctor_line_t* out, const char* key, const char* tex
 // What a call has in common with others of its place. Zeroed first: its bytes are hashed.
 typedef struct common {
   const char *mode, *status, *update, *copy, *host;  // NULL for none; each text has one address
-  uint32_t thread, callback, depth, stack, stream;
+  uint32_t thread, callback, depth, stack, range, stream;
   int32_t result, node_type;  // kNoNode for a call that made none, or several
 } common_t;
 
@@ -173,6 +175,7 @@ static void write_common(gcap_doctor_line_t* out, const common_t* common, const 
   gcap_doctor_line_number(out, "result", (uint32_t)common->result);
   write_id(out, "depth", common->depth);
   write_id(out, "stack", common->stack);
+  write_id(out, "range", common->range);
   write_id(out, "stream", common->stream);
   write_text(out, "mode", common->mode);
   write_text(out, "status", common->status);
@@ -257,6 +260,7 @@ static void write_call(gcap_doctor_thread_t* thread, const gcap_doctor_open_call
   gcap_doctor_copy_of_call(gcap_doctor_driver_call(call->callback), data->arguments, &copy);
   read_common(thread, call, data, result, &copy, &common);
   if (with_stack) common.stack = gcap_doctor_stack_record(thread);
+  common.range = gcap_doctor_range_record(thread);
   const bool has_node = gcap_doctor_graphs_take_node(thread, call->number, &made.node, &made.back);
   if (has_node) common.node_type = made.node.type;
   write_line(thread, call, data, &common, &copy, end_ns, &made);
@@ -419,5 +423,6 @@ void gcap_doctor_call_left(gcap_doctor_thread_t* thread, uint32_t callback, cons
   thread->unseen = 0;
   if (role == GCAP_DOCTOR_ROLE_INSTANTIATE) thread->num_clones = 0;
   if (is_written_always(role)) note_end(role, &call, result);
+  if (has_begun || is_written_always(role)) gcap_doctor_raised_ask(thread, role, result, call.number);
   if (thread->out.size > thread->can_wait && thread->depth == 0) gcap_doctor_thread_flush(thread);
 }
