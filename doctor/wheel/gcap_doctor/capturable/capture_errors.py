@@ -1,8 +1,8 @@
 # Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 """What an exception of a capture means: a kind, a rule of docs/rules and a remedy, by what the exception says.
 
-The first row whose text is in the exception decides; the exception that came first in a chain is asked first, since the
-end of a broken capture raises another one over it.
+The first exception of a chain that has a row's text decides, since the end of a broken capture raises another one over it.
+An exception that no row knows is the operation's own.
 """
 
 from gcap_doctor.capturable import places
@@ -23,15 +23,17 @@ ROWS = (
      "a wait for work that was submitted outside of the capture", "wait for that work before the capture begins"),
     ("legacy stream", "culprit", "R15", "a call that uses the legacy default stream",
      "launch on torch.cuda.current_stream(), and let libraries do so"),
-    ("thread", "culprit", "R4", "an end or a begin of the capture on another thread",
+    ("from another thread", "culprit", "R4", "an end of the capture on another thread",
      "make all calls of a capture on the thread that began it"),
+    ("merge of separate capture", "culprit", "R16", "a wait on an event of another capture",
+     "keep the streams of two captures apart"),
     ("not permitted when stream is capturing", "culprit", "R11",
      "a wait for the device, a query or an allocation: .item(), .cpu(), .tolist(), nonzero(), a mask as an index, a branch "
      "on a tensor, synchronize()", None),
     ("operation not permitted", "culprit", "R11", "a call that a capture cannot hold", None),
     ("operation failed due to a previous error during capture", "culprit", None,
      "a call that failed before, and whose error somebody dropped", "gcap-doctor run names the call"),
-    ("capture", "culprit", None, "a call that a capture cannot hold", None),
+    ("during cuda graph capture", "culprit", None, "a call that a capture cannot hold", None),
     ("cuda error", "culprit", None, "a call that failed", None),
 )
 
@@ -46,15 +48,30 @@ def chain(error):
     return found[::-1]
 
 
+def first_line(error):
+    """'RuntimeError: text'"""
+    lines = str(error).strip().split("\n")
+    return f"{type(error).__name__}: {lines[0]}" if lines[0] else type(error).__name__
+
+
+def row_of(error):
+    text = str(error).lower()
+    return next((row for row in ROWS if row[0] in text), None)
+
+
 def explain(error, folders, function_place):
     """The Finding for an exception that left a capture."""
-    first = chain(error)[0]
-    file, line, function = places.of_error(error, folders)
+    causes = chain(error)
+    cause = next((each for each in causes if row_of(each)), causes[0])
+    file, line, function = places.of_error(cause, folders)
+    if file is None:
+        file, line, function = places.of_error(error, folders)
     if file is None:
         function, file, line = function_place
-    said = f"{type(first).__name__}: {str(first).strip().splitlines()[0]}" if str(first).strip() else type(first).__name__
-    text = str(first).lower()
-    for words, kind, rule, meaning, remedy in ROWS:
-        if words in text:
-            return Finding(kind, f"the capture broke: {meaning}; PyTorch said: {said}", file, line, rule, remedy, function)
-    return Finding("refused", f"the operation raised while it was captured: {said}", file, line, None, None, function)
+    row = row_of(cause)
+    if row is None:
+        return Finding("refused", f"the operation raised while it was captured: {first_line(cause)}", file, line, None, None,
+                       function)
+    _, kind, rule, meaning, remedy = row
+    return Finding(kind, f"the capture broke: {meaning}; PyTorch said: {first_line(cause)}", file, line, rule, remedy,
+                   function)

@@ -27,8 +27,8 @@ KINDS = {
     "nothing_compared": (ERROR, "the operation returns no tensor and changes none that check() knows",
                          "return the results, pass the tensor that is written as an input, or name it in state="),
     "not_repeatable": (ERROR, "two eager runs with the same inputs, state and seeds differ",
-                       "keep what changes from call to call in a tensor on the device that the operation updates, or name "
-                       "a tensor that it keeps in state="),
+                       "keep what changes from call to call in a tensor on the device that the operation updates, name a "
+                       "tensor that it keeps in state=, and draw from PyTorch's default generator"),
     "unwritten": (ERROR, "a replay does not write an output",
                   "find the work that writes it: it ran on a stream or thread outside of the capture, or only at the "
                   "first call"),

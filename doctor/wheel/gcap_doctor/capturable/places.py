@@ -34,21 +34,14 @@ def is_users(file, folders):
 
 
 def of_error(error, folders):
-    """(file, line, function) of the user's innermost frame that an exception passed, of the first of a chain."""
-    first, seen = error, set()
-    while first.__context__ is not None and id(first) not in seen:
-        seen.add(id(first))
-        first = first.__context__
-    for each in (first, error):
-        found, trace = None, each.__traceback__
-        while trace is not None:
-            code = trace.tb_frame.f_code
-            if is_users(code.co_filename, folders):
-                found = code.co_filename, trace.tb_lineno, code.co_name
-            trace = trace.tb_next
-        if found:
-            return found
-    return None, None, None
+    """(file, line, function) of the user's innermost frame that an exception passed."""
+    found, trace = (None, None, None), error.__traceback__
+    while trace is not None:
+        code = trace.tb_frame.f_code
+        if is_users(code.co_filename, folders):
+            found = code.co_filename, trace.tb_lineno, code.co_name
+        trace = trace.tb_next
+    return found
 
 
 def of_caller(folders):

@@ -15,6 +15,7 @@ import gc
 import random
 import sys
 import time
+import weakref
 
 from gcap_doctor.capturable import places, tree
 from gcap_doctor.capturable.report import Finding, Report, Step
@@ -32,6 +33,10 @@ class Difference:
     def __init__(self, index=(), actual=None, expected=None, largest=None, count=1, of=1, poisoned=0, nans=0, text=None):
         self.index, self.actual, self.expected, self.largest = index, actual, expected, largest
         self.count, self.of, self.poisoned, self.nans, self.text = count, of, poisoned, nans, text
+
+    def value(self):
+        """What can be compared with the value of another difference; NaNs are equal."""
+        return self.index, str(self.actual), self.count, self.text
 
     def sentence(self, name):
         if self.text:
@@ -381,18 +386,23 @@ class Check:
         wrong = self._try("same inputs", self.start, self.first)
         if not wrong:
             return
-        name, difference = wrong[0]
-        sentence = difference.sentence(name)
-        self._replay(self.start, SEEDS[0], byte=OTHER_POISON)
-        second = self._compare(self._replayed(), self.first)
         poisoned = [pair for pair in wrong if pair[1].poisoned]
         if poisoned:
             name, difference = poisoned[0]
             self._stop("unwritten", f"a replay leaves {difference.poisoned} of {difference.of} elements of {name} as they "
                                     f"were before it: no work of the graph writes them")
-        if not second or [str(pair[1].actual) for pair in second] != [str(pair[1].actual) for pair in wrong]:
+        sentence = wrong[0][1].sentence(wrong[0][0])
+        other, again = self._tell_apart(OTHER_POISON), self._tell_apart(POISON)
+        if again != [pair[1].value() for pair in wrong]:
+            self._stop("not_reset", f"each replay with the same inputs gives another result; of the first one {sentence}")
+        if other != again:
             self._stop("uninitialised", f"a replay's result depends on what lay in the graph's memory before: {sentence}")
         self._stop("differs", f"a replay with the same inputs: {sentence}")
+
+    def _tell_apart(self, byte):
+        """The wrong values of a further replay with the same inputs, over memory that is filled with the byte."""
+        self._replay(self.start, SEEDS[0], byte=byte)
+        return [difference.value() for _, difference in self._compare(self._replayed(), self.first)]
 
     def _judge_other(self):
         if self.others is None:
@@ -416,14 +426,32 @@ class Check:
             if wrong:
                 self._stop(kind, f"{sentence}: {wrong[0][1].sentence(wrong[0][0])}")
 
+    def _run_in_between(self):
+        """An eager run, in which the operation may give back what it keeps: state is not held here meanwhile."""
+        values = self.others[0] if self.others else self.start
+        state = [(name, weakref.ref(tensor), start) for (name, tensor), start in
+                 list(zip(self.buffers, self.start))[self.num_inputs:]]
+        self._set(values)
+        self.buffers, self.start = self.buffers[:self.num_inputs], self.start[:self.num_inputs]
+        self._run_eagerly(values[:self.num_inputs], SEEDS[1])
+        gc.collect(1)  # what the runs of this check left is young
+        for name, reference, start in state:
+            if reference() is not None:
+                self.buffers.append((name, reference()))
+                self.start.append(start)
+
+    def _of_living(self, reference):
+        """The reference, without state that the operation replaced."""
+        names = {name for name, _ in self._replayed()}
+        return [pair for pair in reference if pair[0] in names]
+
     def _judge_churned(self):
         """Eager runs in between, and memory that the operation gave back in other hands."""
         for name, give_back in (("churned allocator", False), ("emptied allocator", True)):
-            self._run_eagerly(self.others[0] if self.others else self.start, SEEDS[1])
-            gc.collect()
+            self._run_in_between()
             churned = self.backend.churn(give_back)
             try:
-                wrong = self._try(name, self.start, self.first)
+                wrong = self._try(name, self.start, self._of_living(self.first))
                 damaged = churned.damaged()
             finally:
                 churned.release()

@@ -41,6 +41,9 @@ def make(mode, inputs):
     if not torch.cuda.is_available():
         raise CannotCheck("PyTorch finds no CUDA device: run where there is one, with NVIDIA's driver and without an empty "
                           "CUDA_VISIBLE_DEVICES")
+    if torch.cuda.get_allocator_backend() != "native":
+        raise CannotCheck(f"PyTorch allocates with {torch.cuda.get_allocator_backend()}: expected native, since no other "
+                          "backend tells its blocks")
     if torch.cuda.is_current_stream_capturing():
         raise CannotCheck("the current stream captures: expected check() outside of a capture")
     return TorchBackend(torch, mode, inputs)
@@ -54,9 +57,14 @@ class _Memory:
 
 
 class _Graph:
-    def __init__(self, graph, outputs, is_empty):
-        self.graph, self.outputs, self.is_empty = graph, outputs, is_empty
-        self.segments = None
+    def __init__(self, torch):
+        self.graph = torch.cuda.CUDAGraph()
+        self.pool = tuple(torch.cuda.graph_pool_handle())
+        self.outputs, self.is_empty, self.segments = None, False, None
+
+
+# Graphs whose capture failed: allocators that PyTorch did not tell of the end may still ask them.
+_FAILED = []
 
 
 class _Churned:
@@ -89,6 +97,7 @@ class TorchBackend(Backend):
         self.elsewhere = torch.cuda.Stream(self.device)
         self.seeds = None
         self.own_gradients = {}
+        self.pools = []  # of the graphs that were captured and ended
 
     # --- Tensors -----------------------------------------------------------------------------------------------------
 
@@ -117,9 +126,13 @@ class TorchBackend(Backend):
         return self._dense(tensor).clone(memory_format=self.torch.preserve_format)
 
     def assign(self, tensor, values):
-        # A tensor of inference mode is written in inference mode alone.
-        with self.torch.inference_mode() if tensor.is_inference() else self.torch.no_grad():
-            self._dense(tensor).copy_(values)
+        with self._writing(tensor):
+            dense = self._dense(tensor)
+            dense.copy_(values[tuple(slice(0, size) for size in dense.shape)] if values.shape != dense.shape else values)
+
+    def _writing(self, tensor):
+        """A tensor of inference mode is written in inference mode alone."""
+        return self.torch.inference_mode() if tensor.is_inference() else self.torch.no_grad()
 
     def other(self, tensor, evenly):
         tensor = self._dense(tensor)
@@ -222,8 +235,9 @@ class TorchBackend(Backend):
     # --- Runs --------------------------------------------------------------------------------------------------------
 
     def _on(self, stream, call):
-        """Runs the call on the stream, after what the current one was given, and waits."""
+        """Runs the call on the stream, after all that the device was given, and waits."""
         torch = self.torch
+        torch.cuda.synchronize(self.device)
         stream.wait_stream(torch.cuda.current_stream(self.device))
         with torch.cuda.stream(stream):
             result = call()
@@ -235,81 +249,90 @@ class TorchBackend(Backend):
         return self._on(self.stream, lambda: fn(*inputs))
 
     def _capture(self, graph, call):
-        """What the call returned, and whether PyTorch says that the graph is empty."""
+        """Captures what the call does; its result, and whether PyTorch says that the graph is empty, go to the graph."""
         torch = self.torch
         torch.cuda.synchronize(self.device)
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            with torch.cuda.device(self.device), torch.cuda.graph(graph, stream=self.stream,
+            with torch.cuda.device(self.device), torch.cuda.graph(graph.graph, pool=graph.pool, stream=self.stream,
                                                                   capture_error_mode=self.mode):
-                outputs = call()
-        empty = [each for each in caught if "CUDA Graph is empty" in str(each.message)]
+                graph.outputs = call()
         for each in caught:
-            if each not in empty:
+            if "CUDA Graph is empty" in str(each.message):
+                graph.is_empty = True
+            else:
                 warnings.warn_explicit(each.message, each.category, each.filename, each.lineno)
-        return outputs, bool(empty)
 
     def capture(self, fn, inputs):
-        graph = self.torch.cuda.CUDAGraph()
+        graph, current = _Graph(self.torch), self.torch.cuda.current_stream(self.device)
         try:
-            outputs, is_empty = self._capture(graph, lambda: fn(*inputs))
+            self._capture(graph, lambda: fn(*inputs))
         except Exception as error:
             finding = capture_errors.explain(error, self.folders, places.of_function(fn))
-            error.__traceback__ = None
-            self._clean_up(graph)
+            self._clean_up(graph, current, error)
             raise CaptureFailed(finding) from None
-        return _Graph(graph, outputs, is_empty)
+        return graph
 
-    def _clean_up(self, graph):
-        """After a capture that failed, PyTorch may still allocate into its pool and draw for it."""
+    def _clean_up(self, graph, current, error):
+        """After a capture that failed, PyTorch may still be on its stream, allocate into its pool and draw for it."""
         torch = self.torch
-        try:
-            torch._C._cuda_endAllocateToPool(self.device.index, graph.pool())
-        except Exception:  # it had ended, or this PyTorch has no such function
-            pass
+        torch.cuda.set_stream(current)
+        for each in capture_errors.chain(error):
+            each.__traceback__ = None  # its frames hold tensors
+        graph.outputs = None
+        _FAILED.append(graph.graph)
+        if not self._has_ended(graph):
+            for call in ("_cuda_endAllocateToPool", "_cuda_releasePool"):
+                self._attempt(lambda call=call: getattr(torch._C, call)(self.device.index, graph.pool))
+        self._attempt(graph.graph.reset)
         gc.collect()
+        if not self._attempt(lambda: torch.rand(1, device=self.device)):
+            generator = torch.cuda.default_generators[self.device.index]
+            self._attempt(lambda: generator.graphsafe_set_state(generator.clone_state()))
+        self._attempt(lambda: torch.cuda.synchronize(self.device))
+
+    def _has_ended(self, graph):
+        """Whether PyTorch knows of the capture's end: then it releases the pool itself."""
+        return self._attempt(graph.graph.pool)
+
+    def _attempt(self, call):
+        """Whether a call of the cleaning up succeeded; which are needed, and which there are, differs by version."""
         try:
-            torch.rand(1, device=self.device)
+            call()
         except Exception:
-            try:
-                generator = torch.cuda.default_generators[self.device.index]
-                generator.graphsafe_set_state(generator.clone_state())
-            except Exception:  # of an older PyTorch, which draws no more in this process
-                pass
-        torch.cuda.synchronize(self.device)
+            return False
+        return True
 
     def watch(self, fn, inputs):
         from gcap_doctor.capturable import torch_watch
 
-        graph = self.torch.cuda.CUDAGraph()
+        graph, current = _Graph(self.torch), self.torch.cuda.current_stream(self.device)
         watcher = torch_watch.Watcher(self.torch, self.folders)
         try:
             with watcher:
                 self._capture(graph, lambda: fn(*inputs))
         except Exception as error:
-            error.__traceback__ = None
-            self._clean_up(graph)
-            return watcher.not_watched(error)
-        finally:
-            del graph
-        gc.collect()
+            found = watcher.not_watched(error)
+            self._clean_up(graph, current, error)
+            return found
+        self._end(graph)
         return watcher.findings()
 
     # --- Memory ------------------------------------------------------------------------------------------------------
 
     def _segments(self, graph):
         if graph.segments is None:
-            pool = tuple(graph.graph.pool())
             graph.segments = [segment for segment in self.torch.cuda.memory_snapshot()
-                              if tuple(segment.get("segment_pool_id", ())) == pool]
+                              if tuple(segment.get("segment_pool_id", ())) == graph.pool]
         return graph.segments
 
     def poison(self, graph, tensors, byte):
         torch = self.torch
-        with torch.no_grad():
-            for tensor in tensors:
-                if tensor.layout == torch.strided and tensor.numel():
+        for tensor in tensors:
+            if tensor.layout == torch.strided and tensor.numel():
+                with self._writing(tensor):
                     self._fill(tensor, byte)
+        with torch.no_grad():
             for segment in self._segments(graph):
                 torch.as_tensor(_Memory(segment["address"], segment["total_size"]), device=self.device).fill_(byte)
         torch.cuda.synchronize(self.device)
@@ -346,7 +369,7 @@ class TorchBackend(Backend):
         for stream, free in sizes.items():
             with torch.cuda.stream(torch.cuda.ExternalStream(stream, self.device) if stream
                                    else torch.cuda.default_stream(self.device)):
-                for size in sorted(free, reverse=True) + SMALL_BLOCKS:
+                for size in sorted(free) + SMALL_BLOCKS:
                     if size <= left:
                         left -= size
                         blocks.append(torch.full((size,), POISON, dtype=torch.uint8, device=self.device))
@@ -357,15 +380,24 @@ class TorchBackend(Backend):
         return sum(segment["total_size"] for segment in self._segments(graph))
 
     def release(self, graph):
-        pool = tuple(graph.graph.pool())
-        graph.outputs = None
-        gc.collect()
-        self.torch.cuda.synchronize(self.device)
-        kept = sum(block["size"] for segment in self.torch.cuda.memory_snapshot()
-                   if tuple(segment.get("segment_pool_id", ())) == pool
-                   for block in segment["blocks"] if block["state"] == "active_allocated")
-        graph.graph.reset()
+        self._end(graph)
+        kept = self._kept_bytes()
+        if kept:
+            gc.collect()
+            kept = self._kept_bytes()
         return kept
+
+    def _end(self, graph):
+        graph.outputs = None
+        self.torch.cuda.synchronize(self.device)
+        graph.graph.reset()  # the graph's own tensors, as those of its generators, go with it
+        self.pools.append(graph.pool)
+
+    def _kept_bytes(self):
+        """Bytes in use of the pools of all graphs that ended: what an operation keeps may be of the watched capture."""
+        return sum(block["size"] for segment in self.torch.cuda.memory_snapshot()
+                   if tuple(segment.get("segment_pool_id", ())) in self.pools
+                   for block in segment["blocks"] if block["state"] == "active_allocated")
 
     def is_lost(self):
         try:

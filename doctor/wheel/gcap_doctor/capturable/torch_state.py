@@ -7,6 +7,7 @@ names in state=.
 """
 
 import functools
+import os
 import types
 
 DEPTH = 4
@@ -27,14 +28,14 @@ def device_of(torch, inputs):
 
 def tensors_of(torch, fn):
     """[(name, tensor)], each object once."""
-    finder = _Finder(torch)
+    finder = _Finder(torch, os.path.dirname(torch.__file__))
     finder.look(fn, "", DEPTH)
     return finder.found
 
 
 class _Finder:
-    def __init__(self, torch):
-        self.torch, self.found, self.seen = torch, [], set()
+    def __init__(self, torch, framework):
+        self.torch, self.framework, self.found, self.seen = torch, framework + os.sep, [], set()
 
     def look(self, value, name, depth):
         if isinstance(value, _PLAIN) or id(value) in self.seen or depth < 0:
@@ -70,6 +71,8 @@ class _Finder:
                 self.look(part, f"{name}.{attribute}".lstrip("."), depth - 1)
 
     def _function(self, fn, name, depth):
+        if fn.__code__.co_filename.startswith(self.framework):
+            return
         prefix = f"{name}." if name else ""
         for variable, cell in zip(fn.__code__.co_freevars, fn.__closure__ or ()):
             try:
@@ -78,9 +81,18 @@ class _Finder:
                 pass
         for part in (fn.__defaults__ or (), fn.__kwdefaults__ or {}):
             self.look(part, prefix + "default", depth - 1)
-        for variable in fn.__code__.co_names:
+        for variable in _names(fn.__code__):
             if variable in fn.__globals__:
                 self.look(fn.__globals__[variable], prefix + variable, depth - 1)
         wrapped = getattr(fn, "__wrapped__", None)
         if wrapped is not None:
             self.look(wrapped, name, depth)
+
+
+def _names(code):
+    """The names that a function's code takes from outside, also those of the functions within it."""
+    found = list(code.co_names)
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            found += _names(constant)
+    return list(dict.fromkeys(found))

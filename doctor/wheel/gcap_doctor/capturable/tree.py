@@ -30,17 +30,3 @@ def _children(value):
         return [(f"[{index}]", child) for index, child in enumerate(value)]
     return [(f".{field.name}", getattr(value, field.name)) for field in dataclasses.fields(value)]
 
-
-def replace(value, new):
-    """The value with its leaves from the iterator `new`, which are in the order of leaves()."""
-    if isinstance(value, dict):
-        return type(value)((key, replace(child, new)) for key, child in value.items()) if type(value) is dict else {
-            key: replace(child, new) for key, child in value.items()}
-    if isinstance(value, tuple) and hasattr(value, "_fields"):
-        return type(value)(*[replace(child, new) for child in value])
-    if isinstance(value, (tuple, list)):
-        return type(value)([replace(child, new) for child in value])
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return dataclasses.replace(value, **{field.name: replace(getattr(value, field.name), new)
-                                             for field in dataclasses.fields(value)})
-    return next(new)

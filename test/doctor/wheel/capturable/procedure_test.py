@@ -228,6 +228,17 @@ class Faulty(Case):
         # Known state is set before each step, so that only the second replay in a row shows it.
         self.assert_found(self.check(counted, state=[counter]), "not_reset", "two replays in a row")
 
+    def test_a_counter_that_nobody_knows(self):
+        counter = self.device.tensor([0.0])
+
+        def counted(x):
+            if self.device.capturing is None:
+                counter.values[0] = 0.0
+            self.device.map(lambda a: a + 1, counter, out=counter)
+            return self.device.map(lambda a: a * counter.values[0], x)
+
+        self.assert_found(self.check(counted), "not_reset", "each replay with the same inputs gives another result")
+
     def test_a_stream_that_a_replay_does_not_have(self):
         def bound(x):
             return self.device.map(lambda a: a if self.device.stream == "side" else -a, x)
@@ -254,6 +265,20 @@ class Faulty(Case):
             return self.device.map(lambda a: a, x)
 
         self.assert_found(self.check(writes_freed), "overwrites", "32 bytes")
+
+    def test_state_that_an_eager_run_replaces(self):
+        class Operation:
+            workspace = self.device.tensor([0.0] * 4)
+
+            def __call__(op, x):
+                if self.device.capturing is None:
+                    op.workspace = self.device.tensor([0.0] * 4)
+                self.device.map(lambda a: a * 3, x, out=op.workspace)
+                return self.device.map(lambda a: a + 1, op.workspace)
+
+        operation = Operation()
+        self.backend.state = lambda fn: [("workspace", fn.workspace)]
+        self.assert_found(self.check(operation), "overwrites", "32 bytes")
 
     def test_a_workspace_that_nobody_clears(self):
         def dirty(x):
@@ -401,17 +426,18 @@ class BadInput(Case):
                 sys.modules["torch"] = real
 
     def test_a_torch_that_does_not_do(self):
-        def torch(version="2.4.0+cu124", built=True, available=True, capturing=False):
+        def torch(version="2.4.0+cu124", built=True, available=True, capturing=False, allocator="native"):
             fake = types.ModuleType("torch")
             fake.__version__ = version
             fake.backends = types.SimpleNamespace(cuda=types.SimpleNamespace(is_built=lambda: built))
-            fake.cuda = types.SimpleNamespace(is_available=lambda: available,
+            fake.cuda = types.SimpleNamespace(is_available=lambda: available, get_allocator_backend=lambda: allocator,
                                               is_current_stream_capturing=lambda: capturing)
             return fake
 
         for fake, text in ((torch("1.13.1"), "PyTorch is 1.13.1: expected 2.1 or later"),
                            (torch(built=False), "is built without CUDA"),
                            (torch(available=False), "finds no CUDA device"),
+                           (torch(allocator="cudaMallocAsync"), "PyTorch allocates with cudaMallocAsync: expected native"),
                            (torch(capturing=True), "the current stream captures")):
             real, sys.modules["torch"] = sys.modules.get("torch"), fake
             try:
