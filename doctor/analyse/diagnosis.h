@@ -49,6 +49,7 @@ typedef enum gcap_doctor_finding_kind {
   GCAP_DOCTOR_FINDING_UNJOINED,         // a fork that never came back
   GCAP_DOCTOR_FINDING_ESCAPED,          // work that ran beside the capture
   GCAP_DOCTOR_FINDING_LOST_CALL,        // a call failed and the capture ended well without its work
+  GCAP_DOCTOR_FINDING_EXCEPTION,        // an exception that left a capture
   GCAP_DOCTOR_FINDING_REFUSED,          // a framework asked whether the stream captures, and gave up
   GCAP_DOCTOR_FINDING_PAGEABLE,         // pageable memory or memory of a stack behind a copy of a graph
   GCAP_DOCTOR_FINDING_ALLOCATION_NODE,  // a graph has allocation nodes

@@ -32,6 +32,7 @@ const char* gcap_doctor_finding_kind_name(gcap_doctor_finding_kind_t kind) {
     case GCAP_DOCTOR_FINDING_UNJOINED: return "unjoined";
     case GCAP_DOCTOR_FINDING_ESCAPED: return "escaped";
     case GCAP_DOCTOR_FINDING_LOST_CALL: return "lost_call";
+    case GCAP_DOCTOR_FINDING_EXCEPTION: return "exception";
     case GCAP_DOCTOR_FINDING_REFUSED: return "refused";
     case GCAP_DOCTOR_FINDING_PAGEABLE: return "pageable";
     case GCAP_DOCTOR_FINDING_ALLOCATION_NODE: return "allocation_node";
@@ -136,7 +137,10 @@ static void put_together(gcap_doctor_analysis_t* analysis) {
 
 // Why a capture failed comes before all else of the same severity.
 static int rank(gcap_doctor_finding_kind_t kind) {
-  return kind == GCAP_DOCTOR_FINDING_CULPRIT || kind == GCAP_DOCTOR_FINDING_UNJOINED ? 0 : 1;
+  return kind == GCAP_DOCTOR_FINDING_CULPRIT || kind == GCAP_DOCTOR_FINDING_UNJOINED ||
+                 kind == GCAP_DOCTOR_FINDING_EXCEPTION
+             ? 0
+             : 1;
 }
 
 static int worst_first(const void* left, const void* right) {

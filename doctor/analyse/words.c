@@ -233,6 +233,18 @@ static const char* lost(gcap_doctor_analysis_t* analysis, const gcap_doctor_find
                rule_words(analysis, finding->rule));
 }
 
+static const char* raised(gcap_doctor_analysis_t* analysis, const gcap_doctor_finding_t* finding) {
+  const gcap_doctor_event_call_t* of = gcap_doctor_call_at(analysis, finding->call);
+  const bool is_open = analysis->diagnosis->captures[finding->capture].outcome == GCAP_DOCTOR_OUTCOME_OPEN;
+  const int first_line = (int)strcspn(of->arguments, "\n");
+  return PRINT(
+      "%s%s left capture %u, by %s%s%s%.*s. %s%s.", finding->is_certain ? "" : "Probably ", of->raised, number(finding),
+      thread_of(analysis, finding->call), times(analysis, finding->count), first_line != 0 ? ": " : "", first_line,
+      of->arguments,
+      is_open ? "Nobody ended the capture" : "The capture was ended, its graph lacks the rest and was never launched",
+      finding->rule != NULL ? PRINT("; probably rule %s, %s", finding->rule->id, finding->rule->situation) : "");
+}
+
 static const char* refused(gcap_doctor_analysis_t* analysis, const gcap_doctor_finding_t* finding) {
   return PRINT(
       "In capture %u the program asked whether the stream captures (%s, by %s), submitted nothing more and %s%s. "
@@ -344,21 +356,14 @@ static const char* written(gcap_doctor_analysis_t* analysis, const gcap_doctor_f
 }
 
 static const char* (*const writers[])(gcap_doctor_analysis_t*, const gcap_doctor_finding_t*) = {
-    [GCAP_DOCTOR_FINDING_CULPRIT] = culprit,
-    [GCAP_DOCTOR_FINDING_UNJOINED] = unjoined,
-    [GCAP_DOCTOR_FINDING_ESCAPED] = escaped,
-    [GCAP_DOCTOR_FINDING_LOST_CALL] = lost,
-    [GCAP_DOCTOR_FINDING_REFUSED] = refused,
-    [GCAP_DOCTOR_FINDING_PAGEABLE] = pageable,
-    [GCAP_DOCTOR_FINDING_ALLOCATION_NODE] = allocation,
-    [GCAP_DOCTOR_FINDING_EMPTY_GRAPH] = empty,
-    [GCAP_DOCTOR_FINDING_LEFT_OPEN] = left_open,
-    [GCAP_DOCTOR_FINDING_RECAPTURED] = recaptured,
-    [GCAP_DOCTOR_FINDING_UPDATE_REFUSED] = update,
-    [GCAP_DOCTOR_FINDING_LAUNCH_FAILED] = launch,
-    [GCAP_DOCTOR_FINDING_NEVER_LAUNCHED] = idle,
-    [GCAP_DOCTOR_FINDING_MODE_KEPT] = mode_kept,
-    [GCAP_DOCTOR_FINDING_DIFFERS] = differs,
+    [GCAP_DOCTOR_FINDING_CULPRIT] = culprit,       [GCAP_DOCTOR_FINDING_UNJOINED] = unjoined,
+    [GCAP_DOCTOR_FINDING_ESCAPED] = escaped,       [GCAP_DOCTOR_FINDING_LOST_CALL] = lost,
+    [GCAP_DOCTOR_FINDING_EXCEPTION] = raised,      [GCAP_DOCTOR_FINDING_REFUSED] = refused,
+    [GCAP_DOCTOR_FINDING_PAGEABLE] = pageable,     [GCAP_DOCTOR_FINDING_ALLOCATION_NODE] = allocation,
+    [GCAP_DOCTOR_FINDING_EMPTY_GRAPH] = empty,     [GCAP_DOCTOR_FINDING_LEFT_OPEN] = left_open,
+    [GCAP_DOCTOR_FINDING_RECAPTURED] = recaptured, [GCAP_DOCTOR_FINDING_UPDATE_REFUSED] = update,
+    [GCAP_DOCTOR_FINDING_LAUNCH_FAILED] = launch,  [GCAP_DOCTOR_FINDING_NEVER_LAUNCHED] = idle,
+    [GCAP_DOCTOR_FINDING_MODE_KEPT] = mode_kept,   [GCAP_DOCTOR_FINDING_DIFFERS] = differs,
     [GCAP_DOCTOR_FINDING_STALE] = written,
     [GCAP_DOCTOR_FINDING_SHARED] = written,
     [GCAP_DOCTOR_FINDING_GROWTH] = written,
@@ -382,6 +387,8 @@ static const char* own_remedy(const gcap_doctor_finding_t* finding) {
                                    : NULL;
     case GCAP_DOCTOR_FINDING_UPDATE_REFUSED:
       return finding->rule == NULL ? "instantiate anew, and clear the last error" : NULL;
+    case GCAP_DOCTOR_FINDING_EXCEPTION:
+      return finding->rule == NULL ? "do what raised the exception before the capture begins, or leave it out" : NULL;
     case GCAP_DOCTOR_FINDING_REFUSED:
       return finding->rule == NULL
                  ? "read the exception that the framework threw, and do this before the capture begins"

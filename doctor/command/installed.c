@@ -76,6 +76,13 @@ const char* gcap_doctor_installed_library(gcap_doctor_heap_t* heap) {
   return found;
 }
 
+const char* gcap_doctor_installed_package(gcap_doctor_heap_t* heap) {
+  // In the wheel the command lies in gcap_doctor/bin.
+  const char* folder = gcap_doctor_heap_print(heap, "%s/../..", own_folder(heap));
+  const char* found = real_file(heap, gcap_doctor_heap_print(heap, "%s/gcap_doctor/vet.py", folder));
+  return found != NULL ? folder : NULL;
+}
+
 const char* gcap_doctor_installed_rule_page(gcap_doctor_heap_t* heap, const char* rule) {
   char* end = NULL;
   unsigned long number = isdigit((unsigned char)rule[1]) ? strtoul(rule + 1, &end, 10) : 0;

@@ -42,6 +42,9 @@ static void set_injection(const char* command, const char* library) {
         command, set, library);
   }
   setenv("CUDA_INJECTION64_PATH", library, 1);
+  // Ranges label nodes: less than what another tool does with them.
+  set = getenv("NVTX_INJECTION64_PATH");
+  if (set == NULL || set[0] == '\0') setenv("NVTX_INJECTION64_PATH", library, 1);
 }
 
 static bool is_good_limit(const char* command, const char* text) {

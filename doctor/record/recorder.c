@@ -10,11 +10,13 @@
 // interpreter, nor over a write; and none within another, but that of times.c over that of handles.c.
 #include <dlfcn.h>
 #include <errno.h>
+#include <limits.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "doctor/record/audit.h"
 #include "doctor/record/calls.h"
@@ -157,6 +159,8 @@ static void write_system(void) {
   gcap_doctor_line_begin(&line, "system");
   if (driver != 0) gcap_doctor_line_number(&line, "driver", driver);
   if (cupti.version != 0) gcap_doctor_line_number(&line, "cupti", cupti.version);
+  char folder[PATH_MAX];
+  if (getcwd(folder, sizeof(folder)) != NULL) gcap_doctor_line_field(&line, "folder", folder);
   gcap_doctor_line_end(&line);
   gcap_doctor_writer_write(&line);
   gcap_doctor_line_free(&line);
