@@ -17,6 +17,7 @@
 
 #include <dlfcn.h>
 #include <link.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -78,6 +79,9 @@ struct gcap_doctor_seen {
   uint32_t last, next;    // of `stacks`
   gcap_doctor_map_t ids;  // of frames, by their addresses
   uint32_t ids_epoch;
+  // The last stack that has a line: its id, and ids of frames.
+  uint32_t told, num_c, num_python;
+  uint32_t c[GCAP_DOCTOR_MAX_C_FRAMES], python[GCAP_DOCTOR_MAX_PYTHON_FRAMES];
 };
 
 static int find_own(struct dl_phdr_info* info, size_t size, void* user) {
@@ -351,6 +355,31 @@ static size_t described(const seen_t* seen, uint32_t* out_ids) {
   return count;
 }
 
+// Frames, as "c=1,2" "c_of=7" "c_from=3": the rest is that of stack 7 from its frame 3 on.
+static void write_frames(gcap_doctor_line_t* fields, const char* key, const uint32_t* ids, size_t count, uint32_t told,
+                         const uint32_t* told_ids, size_t num_told) {
+  enum { kWorthIt = 4 };  // frames
+  size_t same = 0;
+  char name[16];
+  while (same < count && same < num_told && ids[count - 1 - same] == told_ids[num_told - 1 - same]) ++same;
+  if (told == 0 || same < kWorthIt) same = 0;
+  gcap_doctor_line_ids(fields, key, ids, count - same);
+  if (same == 0) return;
+  snprintf(name, sizeof(name), "%s_of", key);
+  gcap_doctor_line_number(fields, name, told);
+  snprintf(name, sizeof(name), "%s_from", key);
+  if (same != num_told) gcap_doctor_line_number(fields, name, num_told - same);
+}
+
+static void keep_told(struct gcap_doctor_seen* all, uint32_t id, const uint32_t* c, size_t num_c,
+                      const uint32_t* python, size_t num_python) {
+  all->told = id;
+  all->num_c = (uint32_t)num_c;
+  all->num_python = (uint32_t)num_python;
+  memcpy(all->c, c, num_c * sizeof(c[0]));
+  memcpy(all->python, python, num_python * sizeof(python[0]));
+}
+
 static uint32_t add_stack(gcap_doctor_thread_t* thread, const seen_t* seen, const uint32_t* python, size_t num_python,
                           const char* why) {
   uint32_t c[GCAP_DOCTOR_MAX_C_FRAMES];
@@ -361,11 +390,13 @@ static uint32_t add_stack(gcap_doctor_thread_t* thread, const seen_t* seen, cons
   uint32_t id = gcap_doctor_intern_find(&stacks, key, &thread->definitions, &thread->defined);
   if (id != 0) return id;
   gcap_doctor_line_t fields = {0};
-  gcap_doctor_line_ids(&fields, "c", c, num_c);
-  gcap_doctor_line_ids(&fields, "py", python, num_python);
+  struct gcap_doctor_seen* all = thread->seen;
+  write_frames(&fields, "c", c, num_c, all->told, all->c, all->num_c);
+  write_frames(&fields, "py", python, num_python, all->told, all->python, all->num_python);
   if (why != NULL) gcap_doctor_line_field(&fields, "why", why);
   id = gcap_doctor_intern_add(&stacks, key, "stack", &fields, &thread->definitions, &thread->defined);
   gcap_doctor_line_free(&fields);
+  if (id != 0) keep_told(all, id, c, num_c, python, num_python);
   return id;
 }
 
