@@ -23,13 +23,15 @@ typedef struct gcap_doctor_capture_state {
   uint32_t last_node;      // the last call that made a node
   uint32_t last_ask;       // the capturing thread's last question of its own whether it captures, after `last_node`
   uint32_t last_pointer;   // and its last question what an address is
+  uint32_t raised;         // its last exception, while the capture was open
+  uint32_t raised_at_end;  // the exception that it was handling as it ended the capture
   uint64_t works;          // work on the capture's streams, with success
   uint32_t newest_stream;  // index of the stream that joined last; streams link to the one before
   uint32_t older, newer;   // the open captures of the same thread that began before and after
   uint32_t open_at;        // where it stands among the open ones; GCAP_DOCTOR_NONE if it is not
   uint32_t unsettled_at;   // where it stands among the unsettled ones; GCAP_DOCTOR_NONE
   uint32_t num_blocking;   // of its streams; work on the legacy stream breaks it if there is one
-  bool refused;            // there is such a finding
+  bool refused;            // there is such a finding, or one of an exception
 } gcap_doctor_capture_state_t;
 
 typedef struct gcap_doctor_stream_state {
@@ -127,16 +129,24 @@ bool gcap_doctor_call_was_tried_again(const gcap_doctor_analysis_t* analysis, ui
 // In it: a question of the capturing thread whether it captures.
 void gcap_doctor_refused_note(gcap_doctor_analysis_t* analysis, uint32_t call, uint32_t capture);
 
+// In it: an exception of Python's.
+void gcap_doctor_raised_note(gcap_doctor_analysis_t* analysis, uint32_t call);
+
+// The rule of what a framework probably refused, by its questions; NULL for none.
+const gcap_rule_t* gcap_doctor_refused_rule(const gcap_doctor_analysis_t* analysis, uint32_t capture);
+
 // The passes that find something, each over what the first one kept.
 void gcap_doctor_culprit_find(gcap_doctor_analysis_t* analysis);
 void gcap_doctor_forks_find(gcap_doctor_analysis_t* analysis);
 void gcap_doctor_escaped_find(gcap_doctor_analysis_t* analysis);
 void gcap_doctor_lost_find(gcap_doctor_analysis_t* analysis);
+void gcap_doctor_raised_find(gcap_doctor_analysis_t* analysis);
 void gcap_doctor_refused_find(gcap_doctor_analysis_t* analysis);
 void gcap_doctor_memory_find(gcap_doctor_analysis_t* analysis);
 void gcap_doctor_repeats_find(gcap_doctor_analysis_t* analysis);
 void gcap_doctor_launches_find(gcap_doctor_analysis_t* analysis);
 void gcap_doctor_modes_find(gcap_doctor_analysis_t* analysis);
+void gcap_doctor_stale_find(gcap_doctor_analysis_t* analysis);
 
 // Adds a finding and returns it, for what is not the rule: it is certain, happened once, and has no other call.
 gcap_doctor_finding_t* gcap_doctor_finding_add(gcap_doctor_analysis_t* analysis, gcap_doctor_finding_kind_t kind,
@@ -144,6 +154,8 @@ gcap_doctor_finding_t* gcap_doctor_finding_add(gcap_doctor_analysis_t* analysis,
 // Puts equal findings together, writes the sentences, and sorts.
 void gcap_doctor_findings_finish(gcap_doctor_analysis_t* analysis);
 void gcap_doctor_words_write(gcap_doctor_analysis_t* analysis, gcap_doctor_finding_t* finding);
+// "copy" of "_ZN2at4copyIfEEvPf": the last identifier of a C++ name before the arguments.
+const char* gcap_doctor_words_kernel(gcap_doctor_analysis_t* analysis, const char* kernel);
 
 // The function of a library of NVIDIA's through which the program made the call, by the call's C stack:
 // "cublasLtDestroy"; NULL for none. A simulator's log has such functions as calls.

@@ -80,6 +80,8 @@ static void open_capture(gcap_doctor_analysis_t* analysis, uint32_t call) {
                                                             .last_node = GCAP_DOCTOR_NONE,
                                                             .last_ask = GCAP_DOCTOR_NONE,
                                                             .last_pointer = GCAP_DOCTOR_NONE,
+                                                            .raised = GCAP_DOCTOR_NONE,
+                                                            .raised_at_end = GCAP_DOCTOR_NONE,
                                                             .newest_stream = GCAP_DOCTOR_NONE,
                                                             .older = thread->newest_open,
                                                             .newer = GCAP_DOCTOR_NONE,
@@ -305,7 +307,9 @@ void gcap_doctor_analysis_read_captures(gcap_doctor_analysis_t* analysis) {
     analysis->capture_of[call] = GCAP_DOCTOR_NONE;
     follow_thread(analysis, call);
     if (of->says != NULL) gcap_doctor_culprit_look_said(analysis, call);
-    if (kind == GCAP_DOCTOR_CALL_BEGIN && of->depth == 0 && of->result == 0) {
+    if (of->raised != NULL) {
+      gcap_doctor_raised_note(analysis, call);
+    } else if (kind == GCAP_DOCTOR_CALL_BEGIN && of->depth == 0 && of->result == 0) {
       open_capture(analysis, call);
     } else if (kind == GCAP_DOCTOR_CALL_BEGIN && of->depth == 0) {
       analysis->threads[of->thread].was_refused = true;

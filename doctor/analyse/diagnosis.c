@@ -36,7 +36,7 @@ static void fill_calls(gcap_doctor_analysis_t* analysis) {
     const gcap_doctor_event_call_t* call = &recording->calls[i];
     gcap_doctor_thread_state_t* thread = &analysis->threads[call->thread];
     analysis->kinds[i] = (uint8_t)gcap_doctor_call_kind(call->function);
-    if (call->depth == 0) thread->outermost = i;
+    if (call->depth == 0 && call->raised == NULL) thread->outermost = i;
     analysis->outer[i] = call->depth != 0 && thread->outermost != GCAP_DOCTOR_NONE ? thread->outermost : i;
     analysis->made[analysis->outer[i]] += call->num_nodes;
     analysis->graph_of[i] = analysis->capture_of[i] = analysis->stream_capture[i] = GCAP_DOCTOR_NONE;
@@ -170,11 +170,13 @@ gcap_doctor_diagnosis_t* gcap_doctor_diagnosis_create(const gcap_doctor_recordin
   gcap_doctor_forks_find(&analysis);
   gcap_doctor_escaped_find(&analysis);
   gcap_doctor_lost_find(&analysis);
+  gcap_doctor_raised_find(&analysis);
   gcap_doctor_refused_find(&analysis);
   gcap_doctor_memory_find(&analysis);
   gcap_doctor_modes_find(&analysis);
   gcap_doctor_repeats_find(&analysis);
   find_differences(&analysis);
+  gcap_doctor_stale_find(&analysis);
   gcap_doctor_launches_find(&analysis);  // the last one: it asks which captures have a finding
   gcap_doctor_findings_finish(&analysis);
   diagnosis->capture_of = analysis.capture_of;

@@ -49,6 +49,7 @@ typedef enum gcap_doctor_finding_kind {
   GCAP_DOCTOR_FINDING_UNJOINED,         // a fork that never came back
   GCAP_DOCTOR_FINDING_ESCAPED,          // work that ran beside the capture
   GCAP_DOCTOR_FINDING_LOST_CALL,        // a call failed and the capture ended well without its work
+  GCAP_DOCTOR_FINDING_EXCEPTION,        // an exception that left a capture
   GCAP_DOCTOR_FINDING_REFUSED,          // a framework asked whether the stream captures, and gave up
   GCAP_DOCTOR_FINDING_PAGEABLE,         // pageable memory or memory of a stack behind a copy of a graph
   GCAP_DOCTOR_FINDING_ALLOCATION_NODE,  // a graph has allocation nodes
@@ -60,7 +61,16 @@ typedef enum gcap_doctor_finding_kind {
   GCAP_DOCTOR_FINDING_NEVER_LAUNCHED,
   GCAP_DOCTOR_FINDING_MODE_KEPT,  // a thread's capture mode was not exchanged back
   GCAP_DOCTOR_FINDING_DIFFERS,    // a replay left something else than the work that its graph was captured from
+  GCAP_DOCTOR_FINDING_STALE,      // a launch of a graph that points into memory which was freed
+  GCAP_DOCTOR_FINDING_SHARED,     // two threads launch one executable at the same time
+  GCAP_DOCTOR_FINDING_GROWTH,     // executables of one place that are made and not destroyed
 } gcap_doctor_finding_kind_t;
+
+// Another place that belongs to a finding.
+typedef struct gcap_doctor_finding_place {
+  const char* what;  // "allocated", "freed", "taken", "captured"
+  uint32_t call;
+} gcap_doctor_finding_place_t;
 
 typedef struct gcap_doctor_finding {
   gcap_doctor_finding_kind_t kind;
@@ -74,6 +84,8 @@ typedef struct gcap_doctor_finding {
   uint64_t num_captures;    // how many captures it is about; 0 if `capture` is GCAP_DOCTOR_NONE
   const char* sentence;     // one or two sentences: what happened, with the names of the call, the threads, the streams
   const char* remedy;       // what to do instead
+  const gcap_doctor_finding_place_t* places;
+  size_t num_places;
 } gcap_doctor_finding_t;
 
 // Diagnosis: captures and findings of a recording, the worst finding first, then in the order of the calls.

@@ -32,6 +32,7 @@ const char* gcap_doctor_finding_kind_name(gcap_doctor_finding_kind_t kind) {
     case GCAP_DOCTOR_FINDING_UNJOINED: return "unjoined";
     case GCAP_DOCTOR_FINDING_ESCAPED: return "escaped";
     case GCAP_DOCTOR_FINDING_LOST_CALL: return "lost_call";
+    case GCAP_DOCTOR_FINDING_EXCEPTION: return "exception";
     case GCAP_DOCTOR_FINDING_REFUSED: return "refused";
     case GCAP_DOCTOR_FINDING_PAGEABLE: return "pageable";
     case GCAP_DOCTOR_FINDING_ALLOCATION_NODE: return "allocation_node";
@@ -43,6 +44,9 @@ const char* gcap_doctor_finding_kind_name(gcap_doctor_finding_kind_t kind) {
     case GCAP_DOCTOR_FINDING_NEVER_LAUNCHED: return "never_launched";
     case GCAP_DOCTOR_FINDING_MODE_KEPT: return "mode_kept";
     case GCAP_DOCTOR_FINDING_DIFFERS: return "differs";
+    case GCAP_DOCTOR_FINDING_STALE: return "stale_memory";
+    case GCAP_DOCTOR_FINDING_SHARED: return "shared_launch";
+    case GCAP_DOCTOR_FINDING_GROWTH: return "growth";
   }
   return "unknown";
 }
@@ -99,7 +103,9 @@ static same_t key_of(const gcap_doctor_analysis_t* analysis, const gcap_doctor_f
     key.result = call->result;
     if (call->stack == GCAP_DOCTOR_NONE) key.stream = call->stream;  // else the place alone decides
   }
-  if (finding->other != GCAP_DOCTOR_NONE && !finding->is_certain) {
+  // Memory of two places is two mistakes.
+  const bool counts_other = !finding->is_certain || finding->kind == GCAP_DOCTOR_FINDING_STALE;
+  if (finding->other != GCAP_DOCTOR_NONE && counts_other) {
     key.other_stack = gcap_doctor_call_at(analysis, finding->other)->stack;
   }
   return key;
@@ -131,7 +137,10 @@ static void put_together(gcap_doctor_analysis_t* analysis) {
 
 // Why a capture failed comes before all else of the same severity.
 static int rank(gcap_doctor_finding_kind_t kind) {
-  return kind == GCAP_DOCTOR_FINDING_CULPRIT || kind == GCAP_DOCTOR_FINDING_UNJOINED ? 0 : 1;
+  return kind == GCAP_DOCTOR_FINDING_CULPRIT || kind == GCAP_DOCTOR_FINDING_UNJOINED ||
+                 kind == GCAP_DOCTOR_FINDING_EXCEPTION
+             ? 0
+             : 1;
 }
 
 static int worst_first(const void* left, const void* right) {

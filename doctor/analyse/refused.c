@@ -4,9 +4,10 @@
 // the graph lacks all that would have come, and nobody launches it. CuPy throws too, and leaves the end of the capture
 // to its caller. No call of the driver fails.
 //
-// The sign is a question, made from a place that is not that of the begin or end, after which nothing came into the
-// graph. Only a stack with Python or PyTorch in it counts: a library that asks after each of its calls means nothing by
-// it. Locking: none.
+// Where the recording has the exception, that says more, and the questions only say which rule it was about (raised.c).
+// Else the sign is a question, made from a place that is not that of the begin or end, after which nothing came into
+// the graph. Only a stack with Python or PyTorch in it counts: a library that asks after each of its calls means
+// nothing by it. Locking: none.
 #include <ctype.h>
 #include <string.h>
 
@@ -87,10 +88,19 @@ static bool is_in_copy(const gcap_doctor_recording_t* recording, uint32_t stack)
   return false;
 }
 
+const gcap_rule_t* gcap_doctor_refused_rule(const gcap_doctor_analysis_t* analysis, uint32_t capture) {
+  const gcap_doctor_capture_state_t* state = &analysis->states[capture];
+  if (state->last_ask == GCAP_DOCTOR_NONE) return NULL;
+  const bool is_copy = state->last_pointer != GCAP_DOCTOR_NONE ||
+                       is_in_copy(analysis->recording, gcap_doctor_call_at(analysis, state->last_ask)->stack);
+  return is_copy ? gcap_rule_by_id("R38") : NULL;
+}
+
 static void find_in(gcap_doctor_analysis_t* analysis, uint32_t index) {
   const gcap_doctor_captured_t* capture = &analysis->diagnosis->captures[index];
   gcap_doctor_capture_state_t* state = &analysis->states[index];
   const uint32_t ask = state->last_ask;
+  if (state->refused) return;
   if (ask == GCAP_DOCTOR_NONE || capture->outcome == GCAP_DOCTOR_OUTCOME_BROKEN || capture->replays != 0) return;
   const uint32_t stack = gcap_doctor_call_at(analysis, ask)->stack;
   if (gcap_doctor_is_before_gap(analysis, capture->begin)) return;  // its launches may be left out
@@ -105,8 +115,7 @@ static void find_in(gcap_doctor_analysis_t* analysis, uint32_t index) {
   gcap_doctor_finding_t* finding = gcap_doctor_finding_add(analysis, GCAP_DOCTOR_FINDING_REFUSED, severity, index, ask);
   finding->is_certain = false;
   state->refused = true;
-  if (state->last_pointer != GCAP_DOCTOR_NONE || is_in_copy(analysis->recording, stack))
-    finding->rule = gcap_rule_by_id("R38");
+  finding->rule = gcap_doctor_refused_rule(analysis, index);
 }
 
 void gcap_doctor_refused_find(gcap_doctor_analysis_t* analysis) {

@@ -170,7 +170,7 @@ static const char* culprit(gcap_doctor_analysis_t* analysis, const gcap_doctor_f
 }
 
 // Of a C++ name the last identifier before the arguments of its template and its own: "_ZN2at4copyIfEEvPf" is "copy".
-static const char* short_name(gcap_doctor_analysis_t* analysis, const char* kernel) {
+const char* gcap_doctor_words_kernel(gcap_doctor_analysis_t* analysis, const char* kernel) {
   if (strncmp(kernel, "_Z", 2) != 0) return kernel;
   const char* at = kernel + (kernel[2] == 'N' ? 3 : 2);
   const char* name = NULL;
@@ -187,7 +187,7 @@ static const char* short_name(gcap_doctor_analysis_t* analysis, const char* kern
 
 static const char* kernel_of(gcap_doctor_analysis_t* analysis, uint32_t call) {
   const char* kernel = gcap_doctor_call_at(analysis, call)->kernel;
-  return kernel != NULL ? PRINT(" of kernel %s", short_name(analysis, kernel)) : "";
+  return kernel != NULL ? PRINT(" of kernel %s", gcap_doctor_words_kernel(analysis, kernel)) : "";
 }
 
 static const char* unjoined(gcap_doctor_analysis_t* analysis, const gcap_doctor_finding_t* finding) {
@@ -231,6 +231,18 @@ static const char* lost(gcap_doctor_analysis_t* analysis, const gcap_doctor_find
                thread_of(analysis, finding->call), number(finding),
                answer(analysis, gcap_doctor_call_at(analysis, finding->call)->result), times(analysis, finding->count),
                rule_words(analysis, finding->rule));
+}
+
+static const char* raised(gcap_doctor_analysis_t* analysis, const gcap_doctor_finding_t* finding) {
+  const gcap_doctor_event_call_t* of = gcap_doctor_call_at(analysis, finding->call);
+  const bool is_open = analysis->diagnosis->captures[finding->capture].outcome == GCAP_DOCTOR_OUTCOME_OPEN;
+  const int first_line = (int)strcspn(of->arguments, "\n");
+  return PRINT(
+      "%s%s left capture %u, by %s%s%s%.*s. %s%s.", finding->is_certain ? "" : "Probably ", of->raised, number(finding),
+      thread_of(analysis, finding->call), times(analysis, finding->count), first_line != 0 ? ": " : "", first_line,
+      of->arguments,
+      is_open ? "Nobody ended the capture" : "The capture was ended, its graph lacks the rest and was never launched",
+      finding->rule != NULL ? PRINT("; probably rule %s, %s", finding->rule->id, finding->rule->situation) : "");
 }
 
 static const char* refused(gcap_doctor_analysis_t* analysis, const gcap_doctor_finding_t* finding) {
@@ -337,22 +349,24 @@ static const char* differs(gcap_doctor_analysis_t* analysis, const gcap_doctor_f
   return difference_of(analysis, finding)->text;
 }
 
+// Written as it was found.
+static const char* written(gcap_doctor_analysis_t* analysis, const gcap_doctor_finding_t* finding) {
+  (void)analysis;
+  return finding->sentence;
+}
+
 static const char* (*const writers[])(gcap_doctor_analysis_t*, const gcap_doctor_finding_t*) = {
-    [GCAP_DOCTOR_FINDING_CULPRIT] = culprit,
-    [GCAP_DOCTOR_FINDING_UNJOINED] = unjoined,
-    [GCAP_DOCTOR_FINDING_ESCAPED] = escaped,
-    [GCAP_DOCTOR_FINDING_LOST_CALL] = lost,
-    [GCAP_DOCTOR_FINDING_REFUSED] = refused,
-    [GCAP_DOCTOR_FINDING_PAGEABLE] = pageable,
-    [GCAP_DOCTOR_FINDING_ALLOCATION_NODE] = allocation,
-    [GCAP_DOCTOR_FINDING_EMPTY_GRAPH] = empty,
-    [GCAP_DOCTOR_FINDING_LEFT_OPEN] = left_open,
-    [GCAP_DOCTOR_FINDING_RECAPTURED] = recaptured,
-    [GCAP_DOCTOR_FINDING_UPDATE_REFUSED] = update,
-    [GCAP_DOCTOR_FINDING_LAUNCH_FAILED] = launch,
-    [GCAP_DOCTOR_FINDING_NEVER_LAUNCHED] = idle,
-    [GCAP_DOCTOR_FINDING_MODE_KEPT] = mode_kept,
-    [GCAP_DOCTOR_FINDING_DIFFERS] = differs,
+    [GCAP_DOCTOR_FINDING_CULPRIT] = culprit,       [GCAP_DOCTOR_FINDING_UNJOINED] = unjoined,
+    [GCAP_DOCTOR_FINDING_ESCAPED] = escaped,       [GCAP_DOCTOR_FINDING_LOST_CALL] = lost,
+    [GCAP_DOCTOR_FINDING_EXCEPTION] = raised,      [GCAP_DOCTOR_FINDING_REFUSED] = refused,
+    [GCAP_DOCTOR_FINDING_PAGEABLE] = pageable,     [GCAP_DOCTOR_FINDING_ALLOCATION_NODE] = allocation,
+    [GCAP_DOCTOR_FINDING_EMPTY_GRAPH] = empty,     [GCAP_DOCTOR_FINDING_LEFT_OPEN] = left_open,
+    [GCAP_DOCTOR_FINDING_RECAPTURED] = recaptured, [GCAP_DOCTOR_FINDING_UPDATE_REFUSED] = update,
+    [GCAP_DOCTOR_FINDING_LAUNCH_FAILED] = launch,  [GCAP_DOCTOR_FINDING_NEVER_LAUNCHED] = idle,
+    [GCAP_DOCTOR_FINDING_MODE_KEPT] = mode_kept,   [GCAP_DOCTOR_FINDING_DIFFERS] = differs,
+    [GCAP_DOCTOR_FINDING_STALE] = written,
+    [GCAP_DOCTOR_FINDING_SHARED] = written,
+    [GCAP_DOCTOR_FINDING_GROWTH] = written,
 };
 
 // --- Remedies --------------------------------------------------------------------------------------------------------
@@ -373,10 +387,19 @@ static const char* own_remedy(const gcap_doctor_finding_t* finding) {
                                    : NULL;
     case GCAP_DOCTOR_FINDING_UPDATE_REFUSED:
       return finding->rule == NULL ? "instantiate anew, and clear the last error" : NULL;
+    case GCAP_DOCTOR_FINDING_EXCEPTION:
+      return finding->rule == NULL ? "do what raised the exception before the capture begins, or leave it out" : NULL;
     case GCAP_DOCTOR_FINDING_REFUSED:
       return finding->rule == NULL
                  ? "read the exception that the framework threw, and do this before the capture begins"
                  : NULL;
+    case GCAP_DOCTOR_FINDING_STALE:
+      return "keep the memory for as long as the graph is launched, or capture anew, or update the executable, after "
+             "the memory is replaced";
+    case GCAP_DOCTOR_FINDING_SHARED:
+      return "take a lock around the launches of the executable, or instantiate one for each thread";
+    case GCAP_DOCTOR_FINDING_GROWTH:
+      return "destroy an executable that is not launched any more, or update one in place of making another";
     case GCAP_DOCTOR_FINDING_NEVER_LAUNCHED: return "launch it, or leave the capture out";
     default: return NULL;
   }

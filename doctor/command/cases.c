@@ -151,11 +151,15 @@ static void add_symbols(gcap_doctor_case_t* of, uint64_t deadline_ns) {
   gcap_doctor_recording_t* recording = of->recording;
   const gcap_doctor_diagnosis_t* diagnosis = of->diagnosis;
   if (recording->num_stacks == 0) return;
+  gcap_doctor_symbols_find_installed(recording);
   bool* wanted = calloc(recording->num_stacks, sizeof(*wanted));
   if (wanted == NULL) return;
   for (size_t i = 0; i < diagnosis->num_findings; ++i) {
     want_call(recording, diagnosis->findings[i].call, wanted);
     want_call(recording, diagnosis->findings[i].other, wanted);
+    for (size_t k = 0; k < diagnosis->findings[i].num_places; ++k) {
+      want_call(recording, diagnosis->findings[i].places[k].call, wanted);
+    }
   }
   for (size_t i = 0; i < diagnosis->num_captures; ++i) {
     want_call(recording, diagnosis->captures[i].begin, wanted);

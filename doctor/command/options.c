@@ -74,6 +74,11 @@ const gcap_doctor_command_t gcap_doctor_commands[] = {
      "Runs the program, and says on standard error why its captures failed. Ends with the program's exit code, or 128\n"
      "and the signal's number; with 127 where there is no such program.",
      kRunOptions, COUNT(kRunOptions), true, gcap_doctor_run},
+    {"audit", "[OPTION...] [--] PROGRAM [ARGUMENT...]",
+     "Runs the program as run does, and says at each launch of a graph, and in the report, whether the graph uses "
+     "memory\n"
+     "that was freed since.",
+     kRunOptions, COUNT(kRunOptions), true, gcap_doctor_audit},
     {"explain", "[OPTION...] FILE...  or  --rule ID",
      "Says on standard output what went wrong in files of events or in a simulator's log; '-' is standard input.",
      kExplainOptions, COUNT(kExplainOptions), false, gcap_doctor_explain},
@@ -164,7 +169,7 @@ static bool read_option(const gcap_doctor_command_t* command, char** arguments, 
 
 bool gcap_doctor_options_read(const gcap_doctor_command_t* command, char** arguments,
                               gcap_doctor_options_t* out_options) {
-  *out_options = (gcap_doctor_options_t){.rest = arguments};
+  *out_options = (gcap_doctor_options_t){.command = command->name, .rest = arguments};
   int at = 0, kept = 0;
   bool ended = false;
   while (arguments[at] != NULL) {

@@ -41,6 +41,7 @@ extern const char* const gcap_doctor_output_options[GCAP_DOCTOR_NUM_OUTPUTS];
 
 // Files are NULL where none is wanted.
 typedef struct gcap_doctor_options {
+  const char* command;  // its name
   const char* outputs[GCAP_DOCTOR_NUM_OUTPUTS];
   const char *events, *cupti;
   const char* rule;
@@ -65,9 +66,11 @@ extern const gcap_doctor_command_t gcap_doctor_commands[];
 extern const int gcap_doctor_num_commands;
 
 int gcap_doctor_run(const gcap_doctor_options_t* options);
+int gcap_doctor_audit(const gcap_doctor_options_t* options);
 int gcap_doctor_explain(const gcap_doctor_options_t* options);
 int gcap_doctor_report(const gcap_doctor_options_t* options);
 int gcap_doctor_diff(const gcap_doctor_options_t* options);
+int gcap_doctor_vet(char** arguments);  // has options of its own
 
 // Reads `arguments` (without the names of program and command; ended by NULL), and moves what is no option to their
 // front. Returns false after a sentence on standard error.

@@ -1,6 +1,6 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
-// gcap-doctor run: a program under the recorder, and the report of it.
+// gcap-doctor run and audit: a program under the recorder, and the report of it.
 //
 // The idea: CUDA's driver loads the library that CUDA_INJECTION64_PATH names, into every process of the program, and
 // each writes a file of events. What the program prints is its own: the report goes to standard error, after the
@@ -26,45 +26,50 @@ typedef struct run {
   gcap_doctor_heap_t heap;
   const gcap_doctor_options_t* options;
   gcap_doctor_folder_t folder;
+  bool audits;
   int code;  // the program's
 } run_t;
 
 // --- Before ----------------------------------------------------------------------------------------------------------
 
-static void set_injection(const char* library) {
+static void set_injection(const char* command, const char* library) {
   const char* set = getenv("CUDA_INJECTION64_PATH");
   char real[PATH_MAX];
   if (set != NULL && set[0] != '\0' && (realpath(set, real) == NULL || strcmp(real, library) != 0)) {
     gcap_doctor_say(
-        "run: CUDA_INJECTION64_PATH is '%s', another tool's: CUDA loads one, so the program gets %s in its "
+        "%s: CUDA_INJECTION64_PATH is '%s', another tool's: CUDA loads one, so the program gets %s in its "
         "place",
-        set, library);
+        command, set, library);
   }
   setenv("CUDA_INJECTION64_PATH", library, 1);
+  // Ranges label nodes: less than what another tool does with them.
+  set = getenv("NVTX_INJECTION64_PATH");
+  if (set == NULL || set[0] == '\0') setenv("NVTX_INJECTION64_PATH", library, 1);
 }
 
-static bool is_good_limit(const char* text) {
+static bool is_good_limit(const char* command, const char* text) {
   char* end = NULL;
   long limit = strtol(text, &end, 10);
   if (text[0] >= '0' && text[0] <= '9' && *end == '\0' && limit >= 1 && limit <= kMaxLimitMb) return true;
-  gcap_doctor_say("run: --limit-mb is '%s': expected a number of megabytes, 1 to %d", text, kMaxLimitMb);
+  gcap_doctor_say("%s: --limit-mb is '%s': expected a number of megabytes, 1 to %d", command, text, kMaxLimitMb);
   return false;
 }
 
 // Says what is wrong with the options, as far as that can be known before the program runs.
 static int check_options(const gcap_doctor_options_t* options) {
   if (options->num_rest == 0) {
-    gcap_doctor_say("run: no program: expected gcap-doctor run [OPTION...] -- PROGRAM [ARGUMENT...]");
+    gcap_doctor_say("%s: no program: expected gcap-doctor %s [OPTION...] -- PROGRAM [ARGUMENT...]", options->command,
+                    options->command);
     return GCAP_DOCTOR_EXIT_MISUSE;
   }
-  if (options->limit_mb != NULL && !is_good_limit(options->limit_mb)) return GCAP_DOCTOR_EXIT_MISUSE;
+  if (options->limit_mb != NULL && !is_good_limit(options->command, options->limit_mb)) return GCAP_DOCTOR_EXIT_MISUSE;
   if (options->cupti != NULL && access(options->cupti, R_OK) != 0) {
-    gcap_doctor_say("run: --cupti is '%s': expected the path of a libcupti.so", options->cupti);
+    gcap_doctor_say("%s: --cupti is '%s': expected the path of a libcupti.so", options->command, options->cupti);
     return GCAP_DOCTOR_EXIT_MISUSE;
   }
   for (int i = 0; i < GCAP_DOCTOR_NUM_OUTPUTS; ++i) {
     if (options->outputs[i] == NULL || strcmp(options->outputs[i], "-") != 0) continue;
-    gcap_doctor_say("run: %s is '-': expected a file, since standard output is the program's",
+    gcap_doctor_say("%s: %s is '-': expected a file, since standard output is the program's", options->command,
                     gcap_doctor_output_options[i]);
     return GCAP_DOCTOR_EXIT_MISUSE;
   }
@@ -81,6 +86,20 @@ static bool choose_folder(run_t* run) {
                                  run->options->events != NULL ? run->options->events : set);
 }
 
+// The audit follows frameworks' allocators by what interpreters run as they start.
+static void set_audit(run_t* run) {
+  const char* folder = gcap_doctor_installed_python(&run->heap);
+  const char* set = getenv("PYTHONPATH");
+  setenv("GCAP_DOCTOR_AUDIT", "1", 1);
+  if (folder == NULL) {
+    gcap_doctor_say("audit: share/gcap/doctor/python is not installed, so blocks of PyTorch and CuPy are not followed");
+    return;
+  }
+  const bool is_set = set != NULL && set[0] != '\0';
+  const char* path = is_set ? gcap_doctor_heap_print(&run->heap, "%s:%s", folder, set) : folder;
+  setenv("PYTHONPATH", path, 1);
+}
+
 // The environment of the recorder; false after a sentence.
 static bool set_environment(run_t* run) {
   const gcap_doctor_options_t* options = run->options;
@@ -91,7 +110,8 @@ static bool set_environment(run_t* run) {
   if (options->cupti != NULL && realpath(options->cupti, real) != NULL) setenv("GCAP_DOCTOR_CUPTI", real, 1);
   if (options->limit_mb != NULL) setenv("GCAP_DOCTOR_LIMIT_MB", options->limit_mb, 1);
   if (options->time) setenv("GCAP_DOCTOR_TIME", "1", 1);
-  set_injection(library);
+  if (run->audits) set_audit(run);
+  set_injection(options->command, library);
   return true;
 }
 
@@ -145,7 +165,9 @@ static int report(void* argument) {
   if (!run->options->quiet) gcap_doctor_cases_print(stderr, &cases, run->options->colour);
   int code = gcap_doctor_cases_write(&cases, run->options) ? GCAP_DOCTOR_EXIT_HEALTHY : GCAP_DOCTOR_EXIT_FILE;
   if (run->options->exit_code) {
-    if (!recorded) gcap_doctor_say("run: --exit-code: no process was recorded, so nothing is known of its captures");
+    if (!recorded)
+      gcap_doctor_say("%s: --exit-code: no process was recorded, so nothing is known of its captures",
+                      run->options->command);
     if (code == GCAP_DOCTOR_EXIT_HEALTHY) code = recorded ? gcap_doctor_cases_exit_code(&cases) : GCAP_DOCTOR_EXIT_FILE;
   }
   gcap_doctor_cases_deinit(&cases);
@@ -156,14 +178,15 @@ static int report(void* argument) {
 static int report_apart(run_t* run, gcap_doctor_child_signals_t* signals, int code) {
   run->code = code;
   const int reported = gcap_doctor_child_call(signals, report, run);
-  if (reported > kSignalled) gcap_doctor_say("run: the report was ended by signal %d", reported - kSignalled);
+  if (reported > kSignalled)
+    gcap_doctor_say("%s: the report was ended by signal %d", run->options->command, reported - kSignalled);
   return code == 0 ? reported : code;
 }
 
-int gcap_doctor_run(const gcap_doctor_options_t* options) {
+static int run_program(const gcap_doctor_options_t* options, bool audits) {
   int code = check_options(options);
   if (code != GCAP_DOCTOR_EXIT_HEALTHY) return code;
-  run_t run = {.options = options};
+  run_t run = {.options = options, .audits = audits};
   gcap_doctor_child_signals_t signals;
   gcap_doctor_child_signals_take(&signals);
   gcap_doctor_heap_init(&run.heap);
@@ -177,3 +200,7 @@ int gcap_doctor_run(const gcap_doctor_options_t* options) {
   gcap_doctor_heap_deinit(&run.heap);
   return code;
 }
+
+int gcap_doctor_run(const gcap_doctor_options_t* options) { return run_program(options, false); }
+
+int gcap_doctor_audit(const gcap_doctor_options_t* options) { return run_program(options, true); }

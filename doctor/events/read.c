@@ -44,7 +44,7 @@ typedef struct pattern {
 
 typedef struct reader {
   gcap_doctor_recording_t* recording;
-  id_table_t threads, modules, frames, stacks, streams, execs, likes;
+  id_table_t threads, modules, frames, stacks, streams, ranges, execs, likes;
   module_t* module_items;
   size_t num_modules, module_capacity;
   pattern_t* patterns;
@@ -154,6 +154,8 @@ static void read_first(reader_t* reader, gcap_doctor_fields_t* fields) {
 static void read_system(reader_t* reader, gcap_doctor_fields_t* fields) {
   reader->recording->driver = gcap_doctor_fields_number(fields, "driver", reader->recording->driver);
   reader->recording->cupti = gcap_doctor_fields_number(fields, "cupti", reader->recording->cupti);
+  const char* folder = gcap_doctor_fields_text(fields, "folder");
+  if (folder != NULL) reader->recording->folder = keep(reader, folder);
 }
 
 static void read_thread(reader_t* reader, gcap_doctor_fields_t* fields) {
@@ -259,7 +261,7 @@ static uint32_t reference(const reader_t* reader, gcap_doctor_fields_t* fields, 
   if (id == GCAP_DOCTOR_NONE) return otherwise;
   uint32_t index = look_up(table, id);
   if (index == GCAP_DOCTOR_NONE && fields->reason == NULL && !reader->is_in_ring)
-    fields->reason = "a call of a thread, stack, stream or like not defined";
+    fields->reason = "a call of a thread, stack, stream, range or like not defined";
   return index;
 }
 
@@ -275,6 +277,17 @@ static uint32_t thread_of(reader_t* reader, gcap_doctor_fields_t* fields, uint32
   return added;
 }
 
+static void read_range(reader_t* reader, gcap_doctor_fields_t* fields) {
+  gcap_doctor_recording_t* recording = reader->recording;
+  uint32_t id = gcap_doctor_fields_needed_id(fields, "id");
+  const char* text = gcap_doctor_fields_needed_text(fields, "text");
+  const uint32_t outer = reference(reader, fields, "in", &reader->ranges, GCAP_DOCTOR_NONE);
+  if (!is_good_id(reader, fields, id)) return;
+  GCAP_DOCTOR_GROW(recording, ranges, num_ranges, range_capacity);
+  recording->ranges[recording->num_ranges] = (gcap_doctor_event_range_t){.text = keep(reader, text), .outer = outer};
+  define(&reader->ranges, id, (uint32_t)recording->num_ranges++);
+}
+
 static void read_text(reader_t* reader, const gcap_doctor_fields_t* fields, const char* key, const char** text) {
   const char* value = gcap_doctor_fields_text(fields, key);
   if (value != NULL) *text = keep(reader, value);
@@ -287,6 +300,7 @@ static void read_pattern(reader_t* reader, gcap_doctor_fields_t* fields, pattern
   call->thread = thread_of(reader, fields, call->thread);
   call->stack = reference(reader, fields, "stack", &reader->stacks, call->stack);
   call->stream = reference(reader, fields, "stream", &reader->streams, call->stream);
+  call->range = reference(reader, fields, "range", &reader->ranges, call->range);
   if (gcap_doctor_fields_text(fields, "result") != NULL) call->result = (int)gcap_doctor_fields_id(fields, "result");
   call->depth = (uint32_t)gcap_doctor_fields_number(fields, "depth", call->depth);
   if (mode != NULL) call->mode = mode_of(mode);
@@ -303,6 +317,28 @@ static void read_pattern(reader_t* reader, gcap_doctor_fields_t* fields, pattern
   read_text(reader, fields, "type", &pattern->type);
 }
 
+// An exception stands among the calls, in their order.
+static void read_raise(reader_t* reader, gcap_doctor_fields_t* fields) {
+  const uint64_t number = gcap_doctor_fields_needed_number(fields, "n");
+  const uint64_t start_ns = gcap_doctor_fields_number(fields, "t", 0);
+  const uint32_t thread = thread_of(reader, fields, GCAP_DOCTOR_NONE);
+  const uint32_t stack = reference(reader, fields, "stack", &reader->stacks, GCAP_DOCTOR_NONE);
+  const uint32_t at = gcap_doctor_fields_id(fields, "call");
+  const char* type = gcap_doctor_fields_needed_text(fields, "type");
+  if (number >= UINT32_MAX && fields->reason == NULL) fields->reason = "a call's number beyond 32 bits";
+  if (fields->reason != NULL) return;
+  gcap_doctor_event_call_t* call = &reader->recording->calls[gcap_doctor_recording_add_call(reader->recording)];
+  call->number = number;
+  call->start_ns = call->end_ns = start_ns;
+  call->function = "raise";
+  call->thread = thread;
+  call->stack = stack;
+  call->raised_at = at;
+  call->raised = keep(reader, type);
+  call->arguments = keep_or_empty(reader, gcap_doctor_fields_text(fields, "text"));
+  call->line = reader->line;
+}
+
 static pattern_t blank_pattern(gcap_doctor_fields_t* fields) {
   gcap_doctor_fields_needed_text(fields, "function");
   gcap_doctor_fields_needed_text(fields, "result");
@@ -312,6 +348,8 @@ static pattern_t blank_pattern(gcap_doctor_fields_t* fields) {
                               .thread = GCAP_DOCTOR_NONE,
                               .stack = GCAP_DOCTOR_NONE,
                               .stream = GCAP_DOCTOR_NONE,
+                              .range = GCAP_DOCTOR_NONE,
+                              .raised_at = GCAP_DOCTOR_NONE,
                               .event = GCAP_DOCTOR_NONE,
                               .graph = GCAP_DOCTOR_NONE,
                               .exec = GCAP_DOCTOR_NONE}};
@@ -484,6 +522,50 @@ static void read_difference(reader_t* reader, gcap_doctor_fields_t* fields) {
       .call = call, .fault = keep(reader, fault != NULL ? fault : ""), .text = keep(reader, text)};
 }
 
+static void read_stale(reader_t* reader, gcap_doctor_fields_t* fields) {
+  gcap_doctor_recording_t* recording = reader->recording;
+  gcap_doctor_event_stale_t stale = {.call = gcap_doctor_fields_id(fields, "call"),
+                                     .exec = gcap_doctor_fields_needed_id(fields, "exec"),
+                                     .node = gcap_doctor_fields_number(fields, "node", 0),
+                                     .argument = gcap_doctor_fields_id(fields, "argument"),
+                                     .address = gcap_doctor_fields_number(fields, "address", 0),
+                                     .bytes = gcap_doctor_fields_needed_number(fields, "bytes"),
+                                     .pointers = gcap_doctor_fields_number(fields, "pointers", 1),
+                                     .made = gcap_doctor_fields_id(fields, "made"),
+                                     .freed = gcap_doctor_fields_id(fields, "freed"),
+                                     .taken = gcap_doctor_fields_id(fields, "taken"),
+                                     .captured = GCAP_DOCTOR_NONE};
+  if (fields->reason != NULL) return;
+  stale.use = keep_or_empty(reader, gcap_doctor_fields_text(fields, "use"));
+  stale.what = keep_or_empty(reader, gcap_doctor_fields_text(fields, "what"));
+  stale.kernel = keep(reader, gcap_doctor_fields_text(fields, "kernel"));
+  GCAP_DOCTOR_GROW(recording, stales, num_stales, stale_capacity);
+  recording->stales[recording->num_stales++] = stale;
+}
+
+static void read_shared(reader_t* reader, gcap_doctor_fields_t* fields) {
+  gcap_doctor_recording_t* recording = reader->recording;
+  const gcap_doctor_event_shared_t shared = {
+      .call = gcap_doctor_fields_id(fields, "call"),
+      .exec = gcap_doctor_fields_needed_id(fields, "exec"),
+      .thread = look_up(&reader->threads, gcap_doctor_fields_id(fields, "thread"))};
+  if (fields->reason != NULL) return;
+  GCAP_DOCTOR_GROW(recording, shared, num_shared, shared_capacity);
+  recording->shared[recording->num_shared++] = shared;
+}
+
+static void read_execs(reader_t* reader, gcap_doctor_fields_t* fields) {
+  gcap_doctor_recording_t* recording = reader->recording;
+  const gcap_doctor_event_group_t group = {.call = gcap_doctor_fields_id(fields, "call"),
+                                           .made = gcap_doctor_fields_needed_number(fields, "made"),
+                                           .live = gcap_doctor_fields_needed_number(fields, "live"),
+                                           .idle = gcap_doctor_fields_number(fields, "idle", 0),
+                                           .bytes = gcap_doctor_fields_number(fields, "bytes", 0)};
+  if (fields->reason != NULL) return;
+  GCAP_DOCTOR_GROW(recording, groups, num_groups, group_capacity);
+  recording->groups[recording->num_groups++] = group;
+}
+
 static void read_note(reader_t* reader, gcap_doctor_fields_t* fields) {
   gcap_doctor_recording_t* recording = reader->recording;
   const char* text = gcap_doctor_fields_needed_text(fields, "text");
@@ -542,6 +624,11 @@ static const struct {
     {"end", read_end},
     {"module", read_module},
     {"difference", read_difference},
+    {"stale", read_stale},
+    {"shared", read_shared},
+    {"execs", read_execs},
+    {"raise", read_raise},
+    {"range", read_range},
     {"ring", read_ring},
     {"segment", read_segment},
 };
@@ -685,6 +772,7 @@ static void free_tables(reader_t* reader) {
   free(reader->frames.indices);
   free(reader->stacks.indices);
   free(reader->streams.indices);
+  free(reader->ranges.indices);
   free(reader->execs.indices);
   free(reader->likes.indices);
   free(reader->patterns);

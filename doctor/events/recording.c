@@ -29,6 +29,7 @@ void gcap_doctor_recording_destroy(gcap_doctor_recording_t* recording) {
   free(recording->frames);
   free(recording->stacks);
   free(recording->streams);
+  free(recording->ranges);
   free(recording->calls);
   free(recording->nodes);
   free(recording->edges);
@@ -36,6 +37,9 @@ void gcap_doctor_recording_destroy(gcap_doctor_recording_t* recording) {
   free(recording->clones);
   free(recording->times);
   free(recording->differences);
+  free(recording->stales);
+  free(recording->shared);
+  free(recording->groups);
   free(recording->notes);
   gcap_doctor_heap_t heap = recording->heap;  // the recording lies in it
   gcap_doctor_heap_deinit(&heap);
@@ -48,10 +52,12 @@ uint32_t gcap_doctor_recording_add_call(gcap_doctor_recording_t* recording) {
                                                                       .bytes = GCAP_DOCTOR_NO_NUMBER,
                                                                       .stack = GCAP_DOCTOR_NONE,
                                                                       .stream = GCAP_DOCTOR_NONE,
+                                                                      .range = GCAP_DOCTOR_NONE,
                                                                       .thread = GCAP_DOCTOR_NONE,
                                                                       .event = GCAP_DOCTOR_NONE,
                                                                       .graph = GCAP_DOCTOR_NONE,
-                                                                      .exec = GCAP_DOCTOR_NONE};
+                                                                      .exec = GCAP_DOCTOR_NONE,
+                                                                      .raised_at = GCAP_DOCTOR_NONE};
   return (uint32_t)recording->num_calls++;
 }
 
@@ -95,6 +101,10 @@ void gcap_doctor_recording_finish(gcap_doctor_recording_t* recording) {
     if (node->call != GCAP_DOCTOR_NONE) node->call = find_call(recording, node->call);
     if (node->call != GCAP_DOCTOR_NONE) ++recording->calls[node->call].num_nodes;
   }
+  for (size_t i = 0; i < recording->num_calls; ++i) {
+    gcap_doctor_event_call_t* call = &recording->calls[i];
+    if (call->raised_at != GCAP_DOCTOR_NONE) call->raised_at = find_call(recording, call->raised_at);
+  }
   for (size_t i = 0; i < recording->num_execs; ++i) {
     gcap_doctor_event_exec_t* exec = &recording->execs[i];
     if (exec->call != GCAP_DOCTOR_NONE) exec->call = find_call(recording, exec->call);
@@ -103,6 +113,22 @@ void gcap_doctor_recording_finish(gcap_doctor_recording_t* recording) {
     gcap_doctor_event_difference_t* difference = &recording->differences[i];
     if (difference->call != GCAP_DOCTOR_NONE) difference->call = find_call(recording, difference->call);
   }
+  for (size_t i = 0; i < recording->num_shared; ++i) {
+    uint32_t* call = &recording->shared[i].call;
+    if (*call != GCAP_DOCTOR_NONE) *call = find_call(recording, *call);
+  }
+  for (size_t i = 0; i < recording->num_groups; ++i) {
+    uint32_t* call = &recording->groups[i].call;
+    if (*call != GCAP_DOCTOR_NONE) *call = find_call(recording, *call);
+  }
+  for (size_t i = 0; i < recording->num_stales; ++i) {
+    gcap_doctor_event_stale_t* stale = &recording->stales[i];
+    uint32_t* calls[] = {&stale->call, &stale->made, &stale->freed, &stale->taken, &stale->captured};
+    for (size_t k = 0; k < sizeof(calls) / sizeof(calls[0]); ++k) {
+      if (*calls[k] != GCAP_DOCTOR_NONE) *calls[k] = find_call(recording, *calls[k]);
+    }
+  }
+  gcap_doctor_recording_find_program(recording);
 }
 
 // --- Frames that a user looks at -------------------------------------------------------------------------------------

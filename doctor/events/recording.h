@@ -34,6 +34,7 @@ typedef struct gcap_doctor_event_frame {
   const char* function;  // "" if it is not known
   const char* file;      // NULL if it is not known
   uint32_t line;         // 0 if it is not known
+  bool is_installed;     // a Python frame whose file was found to be of an installed package
 } gcap_doctor_event_frame_t;
 
 // Indices into `frames`, innermost first.
@@ -63,6 +64,12 @@ typedef enum gcap_doctor_event_host {
   GCAP_DOCTOR_HOST_PAGEABLE,
 } gcap_doctor_event_host_t;
 
+// What the program calls the work of some calls: an NVTX range, or a label.
+typedef struct gcap_doctor_event_range {
+  const char* text;
+  uint32_t outer;  // index of the range around it, which comes before it; GCAP_DOCTOR_NONE
+} gcap_doctor_event_range_t;
+
 // A call of the driver, or, in a simulator's log or a ledger, of the runtime.
 typedef struct gcap_doctor_event_call {
   uint64_t number;            // in the order of the beginnings
@@ -75,12 +82,15 @@ typedef struct gcap_doctor_event_call {
   const char* update;     // why an update was refused: "topology"; NULL if it was not, or the source does not say
   const char* says;       // what the source says of captures beside the result: "invalidates capture 1"; NULL for none
   const char* label;      // of a begin: what the program calls the work; NULL if it does not
-  uint64_t bytes;         // GCAP_DOCTOR_NO_NUMBER if not told
+  const char* raised;     // an exception's type: this is no call, but an exception, whose message is in `arguments`
+  uint32_t raised_at;  // of an exception: index of the call after which the program was handling it; GCAP_DOCTOR_NONE
+  uint64_t bytes;      // GCAP_DOCTOR_NO_NUMBER if not told
   int result;
   uint32_t depth;
   uint32_t thread;              // index into `threads`
   uint32_t stack;               // index into `stacks`, or GCAP_DOCTOR_NONE
   uint32_t stream;              // index into `streams`, or GCAP_DOCTOR_NONE
+  uint32_t range;               // index into `ranges` of the innermost one around it, or GCAP_DOCTOR_NONE
   uint32_t event, graph, exec;  // ids, or GCAP_DOCTOR_NONE
   gcap_doctor_event_mode_t mode;
   gcap_doctor_event_host_t host;
@@ -125,6 +135,38 @@ typedef struct gcap_doctor_event_difference {
   const char* text;   // a sentence
 } gcap_doctor_event_difference_t;
 
+// A launch of an executable that points into memory which was freed before. Calls are indices into `calls`;
+// GCAP_DOCTOR_NONE for none.
+typedef struct gcap_doctor_event_stale {
+  uint32_t call;       // the launch
+  uint32_t exec;       // id; GCAP_DOCTOR_NONE: that of the launch
+  uint64_t node;       // of the executable's graph
+  const char* use;     // "argument", "word", "copy_from", "copy_to", "memset"; "" for another word
+  const char* kernel;  // NULL if it is not known
+  uint32_t argument;   // of the kernel, from 0; GCAP_DOCTOR_NONE
+  uint64_t address;
+  const char* what;             // whose memory: "device"; "" if the writer does not say
+  uint64_t bytes;               // of the memory
+  uint64_t pointers;            // of the executable into it
+  uint32_t made, freed, taken;  // where it was allocated, where freed, and where another owner got the address
+  uint32_t captured;            // the call that made the node, where `node` does not tell
+} gcap_doctor_event_stale_t;
+
+// Two threads in a launch of one executable at the same time.
+typedef struct gcap_doctor_event_shared {
+  uint32_t call;    // index into `calls` of the later launch; GCAP_DOCTOR_NONE
+  uint32_t exec;    // id
+  uint32_t thread;  // index into `threads` of the other one; GCAP_DOCTOR_NONE
+} gcap_doctor_event_shared_t;
+
+// The executables that were made at one place, as the program ends.
+typedef struct gcap_doctor_event_group {
+  uint32_t call;  // index into `calls` of the last instantiation; GCAP_DOCTOR_NONE
+  uint64_t made, live;
+  uint64_t idle;   // of those that live, launched once or never
+  uint64_t bytes;  // in the allocation nodes of those that live
+} gcap_doctor_event_group_t;
+
 // How a file was read.
 typedef struct gcap_doctor_event_damage {
   uint64_t lines;      // that could not be read
@@ -139,6 +181,8 @@ typedef struct gcap_doctor_event_damage {
 typedef struct gcap_doctor_recording {
   gcap_doctor_heap_t heap;  // owns all texts and arrays of indices
   const char* program;
+  const char* folder;                         // in which the program ran; NULL if not told
+  const char* main_folder;                    // that of a Python program, with its last slash; NULL if not known
   const char* source;                         // "events", "simulator log"
   uint64_t pid, unix_seconds, driver, cupti;  // 0 if not told
   bool ended;                                 // the program ended in order
@@ -151,6 +195,7 @@ typedef struct gcap_doctor_recording {
   gcap_doctor_event_frame_t* frames;
   gcap_doctor_event_stack_t* stacks;
   gcap_doctor_event_stream_t* streams;
+  gcap_doctor_event_range_t* ranges;
   gcap_doctor_event_call_t* calls;
   gcap_doctor_event_node_t* nodes;
   gcap_doctor_event_edge_t* edges;
@@ -158,11 +203,15 @@ typedef struct gcap_doctor_recording {
   gcap_doctor_event_clone_t* clones;
   gcap_doctor_event_time_t* times;
   gcap_doctor_event_difference_t* differences;
+  gcap_doctor_event_stale_t* stales;
+  gcap_doctor_event_shared_t* shared;
+  gcap_doctor_event_group_t* groups;
   const char** notes;
   size_t num_threads, num_frames, num_stacks, num_streams, num_calls, num_nodes, num_edges, num_execs, num_clones;
-  size_t num_times, num_differences, num_notes;
+  size_t num_times, num_differences, num_stales, num_shared, num_groups, num_notes, num_ranges;
   size_t thread_capacity, frame_capacity, stack_capacity, stream_capacity, call_capacity, node_capacity, edge_capacity;
-  size_t exec_capacity, clone_capacity, time_capacity, difference_capacity, note_capacity;
+  size_t exec_capacity, clone_capacity, time_capacity, difference_capacity, stale_capacity, shared_capacity,
+      group_capacity, note_capacity, range_capacity;
   gcap_doctor_event_damage_t damage;
 } gcap_doctor_recording_t;
 
@@ -183,6 +232,11 @@ uint32_t gcap_doctor_recording_add_stream(gcap_doctor_recording_t* recording, ui
 // The C frame of a stack that a user would look at first: the innermost one that is neither CUDA's own library nor the
 // recorder. An index into `frames`; GCAP_DOCTOR_NONE if there is none.
 uint32_t gcap_doctor_recording_c_frame(const gcap_doctor_recording_t* recording, uint32_t stack);
+// The Python frame that a user would look at first: that of the program, and not that of a framework on which the
+// program is built (user_frame.c has the rules). GCAP_DOCTOR_NONE without a stack.
+uint32_t gcap_doctor_recording_user_frame(const gcap_doctor_recording_t* recording, uint32_t stack);
+// Finds `main_folder`, once all stacks are there.
+void gcap_doctor_recording_find_program(gcap_doctor_recording_t* recording);
 // The innermost Python frame; GCAP_DOCTOR_NONE if there is none.
 uint32_t gcap_doctor_recording_python_frame(const gcap_doctor_recording_t* recording, uint32_t stack);
 

@@ -23,6 +23,8 @@
 #include "doctor/record/handles.h"
 #include "doctor/record/intern.h"
 #include "doctor/record/pinned.h"
+#include "doctor/record/raised.h"
+#include "doctor/record/ranges.h"
 #include "doctor/record/stacks.h"
 #include "doctor/record/switch.h"
 #include "doctor/record/writer.h"
@@ -36,7 +38,9 @@ enum {
 
 static _Atomic uint64_t last_number;
 
-static uint64_t next_number(void) { return atomic_fetch_add_explicit(&last_number, 1, memory_order_relaxed) + 1; }
+uint64_t gcap_doctor_call_new_number(void) {
+  return atomic_fetch_add_explicit(&last_number, 1, memory_order_relaxed) + 1;
+}
 
 // --- Arguments -------------------------------------------------------------------------------------------------------
 
@@ -136,7 +140,7 @@ static const char* name_of_update(const gcap_doctor_cupti_call_t* data, uint32_t
   return update >= 0 && update < (int32_t)(sizeof(names) / sizeof(names[0])) ? names[update] : NULL;
 }
 
-static void write_name(gcap_doctor_line_t* out, const char* function) {
+void gcap_doctor_call_write_name(gcap_doctor_line_t* out, const char* function) {
   char name[128];
   size_t length = gcap_doctor_driver_call_name_length(function);
   if (length >= sizeof(name)) length = sizeof(name) - 1;
@@ -156,7 +160,7 @@ static void write_text(gcap_doctor_line_t* out, const char* key, const char* tex
 // What a call has in common with others of its place. Zeroed first: its bytes are hashed.
 typedef struct common {
   const char *mode, *status, *update, *copy, *host;  // NULL for none; each text has one address
-  uint32_t thread, callback, depth, stack, stream;
+  uint32_t thread, callback, depth, stack, range, stream;
   int32_t result, node_type;  // kNoNode for a call that made none, or several
 } common_t;
 
@@ -167,10 +171,11 @@ enum {
 
 static void write_common(gcap_doctor_line_t* out, const common_t* common, const gcap_doctor_cupti_call_t* data) {
   gcap_doctor_line_number(out, "thread", common->thread);
-  write_name(out, data->function);
+  gcap_doctor_call_write_name(out, data->function);
   gcap_doctor_line_number(out, "result", (uint32_t)common->result);
   write_id(out, "depth", common->depth);
   write_id(out, "stack", common->stack);
+  write_id(out, "range", common->range);
   write_id(out, "stream", common->stream);
   write_text(out, "mode", common->mode);
   write_text(out, "status", common->status);
@@ -266,6 +271,7 @@ static void write_call(gcap_doctor_thread_t* thread, const gcap_doctor_open_call
   gcap_doctor_copy_of_call(gcap_doctor_driver_call(call->callback), data->arguments, &copy);
   read_common(thread, call, data, result, &copy, &common);
   if (with_stack) common.stack = gcap_doctor_stack_record(thread);
+  common.range = gcap_doctor_range_record(thread);
   const bool has_node = gcap_doctor_graphs_take_node(thread, call->number, &made.node, &made.back);
   if (has_node) common.node_type = made.node.type;
   write_line(thread, call, data, &common, &copy, end_ns, &made);
@@ -295,7 +301,7 @@ gcap_doctor_open_call_t* gcap_doctor_call_open(gcap_doctor_thread_t* thread) {
 uint64_t gcap_doctor_call_number(gcap_doctor_thread_t* thread) {
   const gcap_doctor_open_call_t* call = gcap_doctor_call_open(thread);
   if (call != NULL) return call->number;
-  if (thread->unseen == 0 && gcap_doctor_switch_is_capturing()) thread->unseen = next_number();
+  if (thread->unseen == 0 && gcap_doctor_switch_is_capturing()) thread->unseen = gcap_doctor_call_new_number();
   return thread->unseen;
 }
 
@@ -324,7 +330,7 @@ void gcap_doctor_call_entered(gcap_doctor_thread_t* thread, uint32_t callback, c
   *call = (gcap_doctor_open_call_t){.callback = callback, .correlation = data->correlation};
   call->epoch = epoch;
   call->position = position;
-  call->number = next_number();
+  call->number = gcap_doctor_call_new_number();
   call->start_ns = gcap_doctor_writer_now();
   read_inputs(thread, data, call);
   ++thread->depth;
@@ -401,7 +407,7 @@ static bool is_failure(int result) { return result != 0 && result != kNotReady; 
 static void write_unseen(gcap_doctor_thread_t* thread, uint32_t callback, const gcap_doctor_cupti_call_t* data,
                          int result, gcap_doctor_open_call_t* out_call) {
   *out_call = (gcap_doctor_open_call_t){.callback = callback, .start_ns = gcap_doctor_writer_now(), .mode = -1};
-  out_call->number = thread->unseen != 0 ? thread->unseen : next_number();
+  out_call->number = thread->unseen != 0 ? thread->unseen : gcap_doctor_call_new_number();
   read_inputs(thread, data, out_call);
   if (result == 0) read_outputs(data, out_call);
   write_call(thread, out_call, data, result, true);
@@ -428,5 +434,6 @@ void gcap_doctor_call_left(gcap_doctor_thread_t* thread, uint32_t callback, cons
   thread->unseen = 0;
   if (role == GCAP_DOCTOR_ROLE_INSTANTIATE) thread->num_clones = 0;
   if (is_written_always(role)) note_end(role, &call, result);
+  if (has_begun || is_written_always(role)) gcap_doctor_raised_ask(thread, role, result, call.number);
   if (thread->out.size > thread->can_wait && thread->depth == 0) gcap_doctor_thread_flush(thread);
 }

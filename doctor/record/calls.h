@@ -15,6 +15,9 @@ void gcap_doctor_call_left(gcap_doctor_thread_t* thread, uint32_t callback, cons
 gcap_doctor_open_call_t* gcap_doctor_call_open(gcap_doctor_thread_t* thread);
 // The number of the call that makes what is made now; 0 if none is recorded.
 uint64_t gcap_doctor_call_number(gcap_doctor_thread_t* thread);
+// The number of a call that begins now, and the field of its name, for lines of calls that calls.c does not write.
+uint64_t gcap_doctor_call_new_number(void);
+void gcap_doctor_call_write_name(gcap_doctor_line_t* out, const char* function);
 // Whether the thread is making an executable of a graph.
 bool gcap_doctor_call_makes_exec(const gcap_doctor_thread_t* thread);
 

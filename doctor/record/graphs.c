@@ -12,6 +12,7 @@
 #include "doctor/record/graphs.h"
 
 #include "doctor/base/grow.h"
+#include "doctor/record/audit.h"
 #include "doctor/record/calls.h"
 #include "doctor/record/handles.h"
 #include "doctor/record/switch.h"
@@ -190,7 +191,10 @@ static void graph_event(gcap_doctor_thread_t* thread, uint32_t callback, const g
       break;
     case GCAP_DOCTOR_CUPTI_NODE_CLONED: node_cloned(thread, data); break;
     case GCAP_DOCTOR_CUPTI_EXEC_CREATED: write_exec(thread, data->exec, gcap_doctor_handle_graph(data->graph)); break;
-    case GCAP_DOCTOR_CUPTI_EXEC_DESTROY: gcap_doctor_exec_gone(data->exec, &thread->out); break;
+    case GCAP_DOCTOR_CUPTI_EXEC_DESTROY:
+      gcap_doctor_audit_exec_gone(data->exec);
+      gcap_doctor_exec_gone(data->exec, &thread->out);
+      break;
     default: break;
   }
 }

@@ -24,6 +24,7 @@
 #include "doctor/base/grow.h"
 #include "doctor/record/elf_symbol.h"
 #include "doctor/record/python_place.h"
+#include "doctor/record/raised.h"
 #include "doctor/record/stacks.h"
 #include "doctor/record/switch.h"
 
@@ -90,6 +91,7 @@ void gcap_doctor_python_look_in(const struct link_map* module) {
       load(module, "PyGILState_GetThisThreadState", &python.GetThisThreadState)) {
     load_others(module);
     gcap_doctor_python_place_start(python.GetVersion());
+    gcap_doctor_raised_start(module);
     atomic_store_explicit(&is_found, true, memory_order_release);
   } else {
     atomic_store(&is_taken, false);

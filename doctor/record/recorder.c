@@ -10,12 +10,15 @@
 // interpreter, nor over a write; and none within another, but that of times.c over that of handles.c.
 #include <dlfcn.h>
 #include <errno.h>
+#include <limits.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "doctor/record/audit.h"
 #include "doctor/record/calls.h"
 #include "doctor/record/cupti_find.h"
 #include "doctor/record/driver_calls.h"
@@ -38,21 +41,30 @@ static atomic_bool is_recording;
 
 // --- Callbacks -------------------------------------------------------------------------------------------------------
 
+// At a call's beginning after calls.c, at its end before: a call that is open there has its place from there.
+static void audit(gcap_doctor_thread_t* thread, uint32_t id, const gcap_doctor_cupti_call_t* call) {
+  if (!gcap_doctor_audit_wants(id)) return;
+  if (call->site == GCAP_DOCTOR_CUPTI_ENTER) gcap_doctor_audit_entered(thread, id, call);
+  if (call->site == GCAP_DOCTOR_CUPTI_EXIT) gcap_doctor_audit_left(thread, id, call);
+}
+
 static void dispatch(gcap_doctor_thread_t* thread, int32_t domain, uint32_t id, const void* data) {
   if (domain == GCAP_DOCTOR_CUPTI_RESOURCE) {
     gcap_doctor_graphs_event(thread, id, data);
   } else if (domain == GCAP_DOCTOR_CUPTI_DRIVER) {
     const gcap_doctor_cupti_call_t* call = data;
     if (call->site == GCAP_DOCTOR_CUPTI_ENTER) gcap_doctor_call_entered(thread, id, call);
+    audit(thread, id, call);
     if (call->site == GCAP_DOCTOR_CUPTI_EXIT) gcap_doctor_call_left(thread, id, call);
   }
 }
 
-// A replay outside of captures is counted as it ends.
+// A replay outside of captures is counted as it ends, but for an audit, which tells before the device faults.
 static bool is_start_of_replay(int32_t domain, uint32_t id, const void* data) {
   return domain == GCAP_DOCTOR_CUPTI_DRIVER &&
          ((const gcap_doctor_cupti_call_t*)data)->site == GCAP_DOCTOR_CUPTI_ENTER &&
-         gcap_doctor_driver_call(id)->role == GCAP_DOCTOR_ROLE_LAUNCH && !gcap_doctor_switch_is_capturing();
+         gcap_doctor_driver_call(id)->role == GCAP_DOCTOR_ROLE_LAUNCH && !gcap_doctor_switch_is_capturing() &&
+         !gcap_doctor_audit_wants(id);
 }
 
 static void on_callback(void* user, int32_t domain, uint32_t id, const void* data) {
@@ -91,6 +103,7 @@ static void at_exit(void) {
   const bool is_within = thread == NULL || thread->is_busy;
   if (!is_within) {
     gcap_doctor_times_finish(&lines);
+    gcap_doctor_audit_finish(&lines);
     gcap_doctor_graphs_spill(thread);
     if (thread->out.size != 0) gcap_doctor_thread_flush(thread);
   }
@@ -146,6 +159,8 @@ static void write_system(void) {
   gcap_doctor_line_begin(&line, "system");
   if (driver != 0) gcap_doctor_line_number(&line, "driver", driver);
   if (cupti.version != 0) gcap_doctor_line_number(&line, "cupti", cupti.version);
+  char folder[PATH_MAX];
+  if (getcwd(folder, sizeof(folder)) != NULL) gcap_doctor_line_field(&line, "folder", folder);
   gcap_doctor_line_end(&line);
   gcap_doctor_writer_write(&line);
   gcap_doctor_line_free(&line);
@@ -163,8 +178,9 @@ static void start(const gcap_doctor_settings_t* settings) {
     pthread_atfork(NULL, NULL, in_child);
     atexit(at_exit);
     if (settings->time) gcap_doctor_times_start(&cupti);
+    const bool audits = settings->audit && gcap_doctor_audit_start(&cupti);
     atomic_store(&is_recording, true);
-    result = gcap_doctor_switch_start(&cupti, subscriber);
+    result = gcap_doctor_switch_start(&cupti, subscriber, audits);
     if (result != GCAP_DOCTOR_CUPTI_SUCCESS) {
       gcap_doctor_writer_note("CUPTI %u does not tell of graphs (%d), so nodes are not recorded.", cupti.version,
                               result);

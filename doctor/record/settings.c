@@ -34,11 +34,11 @@ static uint64_t limit_mb(void) {
   return kDefaultLimitMb;
 }
 
-static bool is_time_wanted(void) {
-  const char* value = text_of("GCAP_DOCTOR_TIME");
+static bool is_wanted(const char* name) {
+  const char* value = text_of(name);
   if (value == NULL || strcmp(value, "0") == 0) return false;
   if (strcmp(value, "1") == 0) return true;
-  gcap_doctor_writer_say("GCAP_DOCTOR_TIME is '%s', expected 0 or 1: 0 is used.", value);
+  gcap_doctor_writer_say("%s is '%s', expected 0 or 1: 0 is used.", name, value);
   return false;
 }
 
@@ -47,6 +47,7 @@ void gcap_doctor_settings_read(gcap_doctor_settings_t* out_settings) {
   out_settings->events = events != NULL ? events : "./gcap-doctor";
   out_settings->run = text_of("GCAP_DOCTOR_RUN");
   out_settings->cupti = text_of("GCAP_DOCTOR_CUPTI");
-  out_settings->time = is_time_wanted();
+  out_settings->time = is_wanted("GCAP_DOCTOR_TIME");
+  out_settings->audit = is_wanted("GCAP_DOCTOR_AUDIT");
   out_settings->limit_bytes = limit_mb() << 20;
 }

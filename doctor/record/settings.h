@@ -14,6 +14,7 @@ typedef struct gcap_doctor_settings {
   const char* run;     // which run of the command's this is; NULL for none
   const char* cupti;   // NULL to search
   bool time;
+  bool audit;
   uint64_t limit_bytes;
 } gcap_doctor_settings_t;
 

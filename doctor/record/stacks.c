@@ -24,6 +24,7 @@
 #include <unwind.h>
 
 #include "doctor/base/build_id.h"
+#include "doctor/base/path.h"
 #include "doctor/record/elf_symbol.h"
 #include "doctor/record/intern.h"
 #include "doctor/record/python.h"
@@ -305,6 +306,12 @@ void gcap_doctor_stacks_forget(gcap_doctor_thread_t* thread) {
   free(thread->seen);
 }
 
+// NULL without memory.
+static struct gcap_doctor_seen* seen_by(gcap_doctor_thread_t* thread) {
+  if (thread->seen == NULL) thread->seen = calloc(1, sizeof(*thread->seen));
+  return thread->seen;
+}
+
 // The one among the thread's stacks that the thread is seen with again; NULL for none.
 static seen_t* seen_again(struct gcap_doctor_seen* all, uintptr_t position, uint32_t epoch) {
   for (uint32_t i = 0; i < kMaxSeen; ++i) {
@@ -325,8 +332,7 @@ static seen_t* see(gcap_doctor_thread_t* thread, uintptr_t position) {
 #else
   const bool may_come_again = false;
 #endif
-  if (thread->seen == NULL) thread->seen = calloc(1, sizeof(*thread->seen));
-  struct gcap_doctor_seen* all = thread->seen;
+  struct gcap_doctor_seen* all = seen_by(thread);
   if (all == NULL) return NULL;
   seen_t* seen = may_come_again ? seen_again(all, position, epoch) : NULL;
   if (seen != NULL) return seen;
@@ -376,21 +382,19 @@ static void keep_told(struct gcap_doctor_seen* all, uint32_t id, const uint32_t*
   all->told = id;
   all->num_c = (uint32_t)num_c;
   all->num_python = (uint32_t)num_python;
-  memcpy(all->c, c, num_c * sizeof(c[0]));
+  if (num_c != 0) memcpy(all->c, c, num_c * sizeof(c[0]));
   memcpy(all->python, python, num_python * sizeof(python[0]));
 }
 
-static uint32_t add_stack(gcap_doctor_thread_t* thread, const seen_t* seen, const uint32_t* python, size_t num_python,
-                          const char* why) {
-  uint32_t c[GCAP_DOCTOR_MAX_C_FRAMES];
-  const size_t num_c = described(seen, c);
+static uint32_t stack_id(gcap_doctor_thread_t* thread, const uint32_t* c, size_t num_c, const uint32_t* python,
+                         size_t num_python, const char* why) {
+  struct gcap_doctor_seen* all = seen_by(thread);
   uint64_t key = gcap_doctor_hash(kStack, c, num_c * sizeof(c[0]));
   key = gcap_doctor_hash(key, python, num_python * sizeof(python[0]));
   if (why != NULL) key = gcap_doctor_hash(key, why, strlen(why));
   uint32_t id = gcap_doctor_intern_find(&stacks, key, &thread->definitions, &thread->defined);
-  if (id != 0) return id;
+  if (id != 0 || all == NULL) return id;
   gcap_doctor_line_t fields = {0};
-  struct gcap_doctor_seen* all = thread->seen;
   write_frames(&fields, "c", c, num_c, all->told, all->c, all->num_c);
   write_frames(&fields, "py", python, num_python, all->told, all->python, all->num_python);
   if (why != NULL) gcap_doctor_line_field(&fields, "why", why);
@@ -409,9 +413,40 @@ uint32_t gcap_doctor_stack_record(gcap_doctor_thread_t* thread) {
   const bool is_known = seen->stack != 0 && why == NULL && seen->num_python == num_python &&
                         memcmp(seen->python, python, num_python * sizeof(python[0])) == 0;
   if (is_known) return seen->stack;
-  const uint32_t id = add_stack(thread, seen, python, num_python, why);
+  uint32_t c[GCAP_DOCTOR_MAX_C_FRAMES];
+  const uint32_t id = stack_id(thread, c, described(seen, c), python, num_python, why);
   seen->stack = why == NULL ? id : 0;
   seen->num_python = (uint32_t)num_python;
   memcpy(seen->python, python, num_python * sizeof(python[0]));
   return id;
+}
+
+uint32_t gcap_doctor_stack_of_python(gcap_doctor_thread_t* thread, const uint32_t* python, size_t count) {
+  return stack_id(thread, NULL, 0, python, count, NULL);
+}
+
+// --- The program's own part of a stack -------------------------------------------------------------------------------
+
+static bool is_cudas(const struct link_map* module) {
+  static const char* const names[] = {"libcuda.so", "libcudart.so", "libcupti.so", "libgcap_doctor.so",
+                                      "libfake_cupti.so"};
+  const char* base = gcap_doctor_base_name(path_of(module));
+  for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); ++i) {
+    if (strncmp(base, names[i], strlen(names[i])) == 0) return true;
+  }
+  return false;
+}
+
+static _Unwind_Reason_Code find_program(struct _Unwind_Context* context, void* user) {
+  const char* address = (const char*)get_address(context) - 1;
+  const struct link_map* module = gcap_doctor_elf_module(address);
+  if (module != NULL && is_cudas(module)) return _URC_NO_REASON;
+  *(uintptr_t*)user = get_frame(context);
+  return _URC_END_OF_STACK;
+}
+
+uintptr_t gcap_doctor_stacks_program_frame(void) {
+  uintptr_t frame = 0;
+  if (unwind != NULL) unwind(find_program, &frame);
+  return frame;
 }

@@ -25,6 +25,7 @@
 #include <stdatomic.h>
 
 #include "doctor/record/driver_calls.h"
+#include "doctor/record/memory_calls.h"
 #include "doctor/record/writer.h"
 
 enum {
@@ -54,6 +55,7 @@ static struct {
   pthread_mutex_t lock;
   uint32_t open[kMaxOpen];  // streams
   uint32_t num_open;
+  bool audits;
   enabled_t wished, made;
   bool is_switching;             // a thread is in CUPTI for it
   uint32_t last_callback;        // of the driver's, once that is known; the switching thread's own
@@ -63,6 +65,7 @@ static struct {
 } state = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static bool is_always_on(uint32_t callback, bool with_frees) {
+  if (state.audits && gcap_doctor_memory_call(callback)->does != GCAP_DOCTOR_MEMORY_DOES_NOTHING) return true;
   const uint8_t role = gcap_doctor_driver_call(callback)->role;
   return role != GCAP_DOCTOR_ROLE_NONE && (role != GCAP_DOCTOR_ROLE_MANAGED_FREE || with_frees);
 }
@@ -77,12 +80,14 @@ static int enable(uint32_t on, uint32_t callback) { return change(on, GCAP_DOCTO
 
 static void make_wished(void);
 
-int gcap_doctor_switch_start(const gcap_doctor_cupti_t* cupti, gcap_doctor_cupti_subscriber_t* subscriber) {
+int gcap_doctor_switch_start(const gcap_doctor_cupti_t* cupti, gcap_doctor_cupti_subscriber_t* subscriber,
+                             bool audits) {
   int result = GCAP_DOCTOR_CUPTI_SUCCESS;
   // The first callback may come at once, in another thread.
   pthread_mutex_lock(&state.lock);
   state.cupti = cupti;
   state.subscriber = subscriber;
+  state.audits = audits;
   state.is_switching = true;
   pthread_mutex_unlock(&state.lock);
   for (uint32_t i = 1; i < GCAP_DOCTOR_NUM_DRIVER_CALLS; ++i) {

@@ -11,8 +11,9 @@
 
 #pragma GCC visibility push(hidden)
 
-// Enables the callbacks that are always needed. Once. CUPTI's error if it refuses.
-int gcap_doctor_switch_start(const gcap_doctor_cupti_t* cupti, gcap_doctor_cupti_subscriber_t* subscriber);
+// Enables the callbacks that are always needed, and, if it `audits`, those of memory_calls.inc. Once. CUPTI's error if
+// it refuses.
+int gcap_doctor_switch_start(const gcap_doctor_cupti_t* cupti, gcap_doctor_cupti_subscriber_t* subscriber, bool audits);
 
 // A capture of the stream with this id began, or ended. The first one enables all of the driver's callbacks, the end of
 // the last one disables them. Thread-safe, and legal in a callback.

@@ -14,10 +14,12 @@
 #include <unistd.h>
 
 #include "doctor/record/graphs.h"
+#include "doctor/record/ranges.h"
 #include "doctor/record/stacks.h"
 #include "doctor/record/writer.h"
 
 static pthread_key_t key;
+static bool has_key;
 static _Atomic uint32_t last_id;
 
 static void end_of_thread(void* record) {
@@ -31,10 +33,16 @@ static void end_of_thread(void* record) {
   gcap_doctor_map_clear(&thread->places);
   free(thread->place_frames);
   gcap_doctor_stacks_forget(thread);
+  gcap_doctor_ranges_free(thread);
   free(thread);
 }
 
-bool gcap_doctor_threads_start(void) { return pthread_key_create(&key, end_of_thread) == 0; }
+static void make_key(void) { has_key = pthread_key_create(&key, end_of_thread) == 0; }
+
+bool gcap_doctor_threads_start(void) {
+  static pthread_once_t once = PTHREAD_ONCE_INIT;
+  return pthread_once(&once, make_key) == 0 && has_key;
+}
 
 gcap_doctor_thread_t* gcap_doctor_thread_current(void) {
   gcap_doctor_thread_t* thread = pthread_getspecific(key);
@@ -47,11 +55,13 @@ gcap_doctor_thread_t* gcap_doctor_thread_current(void) {
   }
   thread->scratch.descriptor = -1;
   thread->id = atomic_fetch_add(&last_id, 1) + 1;
+  const uint64_t os = (uint64_t)syscall(SYS_gettid);
+  thread->is_main = os == (uint64_t)getpid();
   char name[64] = "";
   gcap_doctor_line_t* line = &thread->definitions;
   gcap_doctor_line_begin(line, "thread");
   gcap_doctor_line_number(line, "id", thread->id);
-  gcap_doctor_line_number(line, "os", (uint64_t)syscall(SYS_gettid));
+  gcap_doctor_line_number(line, "os", os);
   if (pthread_getname_np(pthread_self(), name, sizeof(name)) == 0) gcap_doctor_line_field(line, "name", name);
   gcap_doctor_line_end(line);
   return thread;

@@ -44,6 +44,7 @@ typedef struct gcap_doctor_edge_run {
 // Thread: its own alone
 typedef struct gcap_doctor_thread {
   uint32_t id;
+  bool is_main;                    // the process's first thread
   bool is_busy;                    // the recorder is at work on this thread: what it causes itself is not recorded
   gcap_doctor_line_t definitions;  // lines that go with the next write, before the others: what those refer to
   gcap_doctor_line_t out;
@@ -61,6 +62,7 @@ typedef struct gcap_doctor_thread {
   } * clones;  // nodes of the executable that is being made
   size_t num_clones, clone_capacity;
   uintptr_t stack_low, stack_high;  // 0 until asked for
+  uint64_t freeing;                 // the newest memory as a free began; see audit.c
   // Python stacks by the places of the thread: at a value - 1 a number of frames, and their ids. See python.c.
   gcap_doctor_map_t places;
   uint32_t* place_frames;
@@ -68,9 +70,14 @@ typedef struct gcap_doctor_thread {
   uint32_t place_epoch;
   struct gcap_doctor_seen* seen;   // stacks of this thread; stacks.c's
   gcap_doctor_own_file_t scratch;  // for Python stacks
+  struct gcap_doctor_range {
+    const void* domain;
+    char* text;
+  } * ranges;  // of NVTX, the outermost first
+  size_t num_ranges, range_capacity, num_lost_ranges;
 } gcap_doctor_thread_t;
 
-// Once, before all else.
+// Before all else. Thread-safe.
 bool gcap_doctor_threads_start(void);
 // The calling thread; NULL without memory.
 gcap_doctor_thread_t* gcap_doctor_thread_current(void);

@@ -33,7 +33,7 @@ void gcap_doctor_writer_stop(void);
 
 // A sentence for the reader, in the file if it is open, and, at the start, on stderr. Thread-safe.
 void gcap_doctor_writer_note(const char* format, ...) __attribute__((format(printf, 1, 2)));
-// A sentence on stderr; at the start alone.
+// A sentence on stderr; at the start, and what an audit has to tell before the device faults.
 void gcap_doctor_writer_say(const char* format, ...) __attribute__((format(printf, 1, 2)));
 
 // Nanoseconds of the monotonic clock since gcap_doctor_writer_open.

@@ -20,7 +20,8 @@ typedef struct builder {
   const gcap_doctor_event_edge_t** edges;    // sorted by graph
   const gcap_doctor_event_clone_t** clones;  // sorted by executable and copy
   const gcap_doctor_event_exec_t** execs;    // sorted by id
-  const char** names_of_frames;              // made when first asked for
+  const char** names_of_frames;              // made when first asked for, and so are these
+  const char** names_of_ranges;
 } builder_t;
 
 #define COMPARE(a, b)         \
@@ -134,6 +135,14 @@ static const char* name_frame(builder_t* builder, uint32_t frame) {
   return builder->names_of_frames[frame];
 }
 
+static const char* name_range(builder_t* builder, uint32_t range) {
+  if (range == GCAP_DOCTOR_NONE) return "(no label)";
+  if (builder->names_of_ranges[range] == NULL) {
+    builder->names_of_ranges[range] = gcap_doctor_name_label(&builder->views->heap, builder->recording, range);
+  }
+  return builder->names_of_ranges[range];
+}
+
 static const char* name_node(builder_t* builder, const gcap_doctor_event_node_t* node,
                              const gcap_doctor_event_call_t* call) {
   gcap_doctor_heap_t* heap = &builder->views->heap;
@@ -158,13 +167,15 @@ static void name(builder_t* builder, gcap_doctor_view_node_t* node) {
       node->node->call < recording->num_calls ? &recording->calls[node->node->call] : NULL;
   uint32_t stack = call != NULL ? call->stack : GCAP_DOCTOR_NONE;
   node->c_frame = gcap_doctor_recording_c_frame(recording, stack);
-  node->python_frame = gcap_doctor_name_python_frame(recording, stack);
+  node->python_frame = gcap_doctor_recording_user_frame(recording, stack);
   node->names[GCAP_DOCTOR_BY_KERNEL] = name_node(builder, node->node, call);
   node->names[GCAP_DOCTOR_BY_CALL_SITE] =
       node->c_frame != GCAP_DOCTOR_NONE ? name_frame(builder, node->c_frame) : "(no C stack)";
   node->names[GCAP_DOCTOR_BY_PYTHON_LINE] = node->python_frame != GCAP_DOCTOR_NONE
                                                 ? name_frame(builder, node->python_frame)
                                                 : name_missing_python(builder, call);
+  node->range = call != NULL ? call->range : GCAP_DOCTOR_NONE;
+  node->names[GCAP_DOCTOR_BY_LABEL] = name_range(builder, node->range);
 }
 
 // --- Times -----------------------------------------------------------------------------------------------------------
@@ -425,6 +436,8 @@ static void sort_all(builder_t* builder) {
   sort(builder->execs, recording->num_execs, sizeof(*builder->execs), by_exec);
   builder->names_of_frames =
       gcap_doctor_heap_alloc(heap, (recording->num_frames + 1) * sizeof(*builder->names_of_frames));
+  builder->names_of_ranges =
+      gcap_doctor_heap_alloc(heap, (recording->num_ranges + 1) * sizeof(*builder->names_of_ranges));
 }
 
 gcap_doctor_graph_views_t* gcap_doctor_graph_views_create(const gcap_doctor_diagnosis_t* diagnosis) {
@@ -442,7 +455,10 @@ gcap_doctor_graph_views_t* gcap_doctor_graph_views_create(const gcap_doctor_diag
   add_execs(&builder);
   for (size_t i = 0; i < views->count; ++i) {
     gcap_doctor_graph_view_t* view = &views->items[i];
-    for (size_t j = 0; j < view->num_nodes; ++j) view->ns += view->nodes[j].ns;
+    for (size_t j = 0; j < view->num_nodes; ++j) {
+      view->ns += view->nodes[j].ns;
+      view->has_labels |= view->nodes[j].range != GCAP_DOCTOR_NONE;
+    }
     for (int grouping = 0; grouping < GCAP_DOCTOR_NUM_GROUPINGS; ++grouping) {
       group(&views->heap, view, (gcap_doctor_grouping_t)grouping);
     }
@@ -458,6 +474,6 @@ void gcap_doctor_graph_views_destroy(gcap_doctor_graph_views_t* views) {
 }
 
 const char* gcap_doctor_grouping_name(gcap_doctor_grouping_t grouping) {
-  static const char* const names[] = {"kernel", "call site", "Python line"};
+  static const char* const names[] = {"kernel", "call site", "Python line", "label"};
   return names[grouping];
 }

@@ -14,14 +14,17 @@ typedef enum gcap_doctor_grouping {
   GCAP_DOCTOR_BY_KERNEL = 0,
   GCAP_DOCTOR_BY_CALL_SITE,
   GCAP_DOCTOR_BY_PYTHON_LINE,
+  GCAP_DOCTOR_BY_LABEL,
   GCAP_DOCTOR_NUM_GROUPINGS,
 } gcap_doctor_grouping_t;
 
 typedef struct gcap_doctor_view_node {
   const gcap_doctor_event_node_t* node;
-  const char* names[GCAP_DOCTOR_NUM_GROUPINGS];  // the kernel's or "memcpy htod"; the C frame; the Python line
+  const char* names[GCAP_DOCTOR_NUM_GROUPINGS];  // the kernel's or "memcpy htod"; the C frame; the Python line;
+                                                 // the label
   uint32_t groups[GCAP_DOCTOR_NUM_GROUPINGS];    // indices into the view's groups
   uint32_t c_frame, python_frame;                // indices of frames, or GCAP_DOCTOR_NONE
+  uint32_t range;                                // index of the range that labels it, or GCAP_DOCTOR_NONE
   uint32_t layer;                                // the most edges on a way to it from a node without predecessors
   uint64_t total_runs, total_ns, ns;             // `ns` is of one run; 0 without times
 } gcap_doctor_view_node_t;
@@ -46,6 +49,7 @@ typedef struct gcap_doctor_graph_view {
   uint32_t num_nodes, num_edges, num_layers, num_groups[GCAP_DOCTOR_NUM_GROUPINGS];
   uint64_t replays, failed_replays;  // of all its executables
   uint64_t ns, whole_ns;             // of one launch: the sum of its nodes, and from the first start to the last end
+  bool has_labels;                   // of a node at least
 } gcap_doctor_graph_view_t;
 
 // Graph views: one for each graph that has nodes or came of a capture, in the order of their ids.
@@ -69,7 +73,7 @@ const gcap_doctor_graph_view_t* gcap_doctor_graph_views_find(const gcap_doctor_g
 uint32_t gcap_doctor_graph_layers(uint32_t num_nodes, const gcap_doctor_view_edge_t* edges, uint32_t num_edges,
                                   uint32_t* out_layers);
 
-// "kernel", "call site", "Python line".
+// "kernel", "call site", "Python line", "label".
 const char* gcap_doctor_grouping_name(gcap_doctor_grouping_t grouping);
 
 #ifdef __cplusplus

@@ -98,7 +98,7 @@ static void put_stacks(gcap_doctor_html_t* page, uint32_t call, const char* titl
   gcap_doctor_html_text(page, gcap_doctor_name_call(recording->calls[call].function));
   gcap_doctor_html_print(page, "</summary><div class=\"stacks\"><div><h4>Python, innermost first</h4>\n");
   if (stack->num_python != 0) {
-    put_frames(page, stack->python, stack->num_python, gcap_doctor_name_python_frame(recording, index));
+    put_frames(page, stack->python, stack->num_python, gcap_doctor_recording_user_frame(recording, index));
   } else {
     gcap_doctor_html_print(page, "<p class=\"faint\">");
     gcap_doctor_html_text(page, stack->why != NULL ? stack->why : "no Python stack");
@@ -119,7 +119,7 @@ static void put_call_items(gcap_doctor_html_t* page, uint32_t index) {
   put_item(page, "Call", "",
            gcap_doctor_heap_print(page->heap, "%s%s answered %s", function, driver,
                                   gcap_doctor_name_result(page->heap, call->result)));
-  uint32_t python = gcap_doctor_name_python_frame(recording, call->stack);
+  uint32_t python = gcap_doctor_recording_user_frame(recording, call->stack);
   uint32_t c = gcap_doctor_recording_c_frame(recording, call->stack);
   if (python != GCAP_DOCTOR_NONE) put_item(page, "Python", "", gcap_doctor_name_frame(page->heap, recording, python));
   if (c != GCAP_DOCTOR_NONE) put_item(page, "C", "", gcap_doctor_name_frame(page->heap, recording, c));
@@ -163,7 +163,11 @@ static void put_finding(gcap_doctor_html_t* page, size_t index) {
   if (!finding->is_certain) put_item(page, "Certain", "prose", "no: the recording shows this to be the likely cause");
   gcap_doctor_html_print(page, "</dl>\n");
   put_stacks(page, finding->call, "Stacks", index == 0);
-  put_stacks(page, finding->other, "Stacks", false);
+  if (finding->num_places == 0) put_stacks(page, finding->other, "Stacks", false);
+  for (size_t i = 0; i < finding->num_places; ++i) {
+    const char* title = gcap_doctor_heap_print(page->heap, "Stacks, where it was %s,", finding->places[i].what);
+    put_stacks(page, finding->places[i].call, title, false);
+  }
   gcap_doctor_html_print(page, "</article>\n");
 }
 
@@ -182,7 +186,7 @@ static void put_findings(gcap_doctor_html_t* page) {
 static void put_call(gcap_doctor_html_t* page, uint32_t index) {
   const gcap_doctor_recording_t* recording = page->recording;
   const gcap_doctor_event_call_t* call = &recording->calls[index];
-  uint32_t python = gcap_doctor_name_python_frame(recording, call->stack);
+  uint32_t python = gcap_doctor_recording_user_frame(recording, call->stack);
   uint32_t frame = python != GCAP_DOCTOR_NONE ? python : gcap_doctor_recording_c_frame(recording, call->stack);
   gcap_doctor_html_print(page, "<tr%s><td class=\"number\">%" PRIu64 "</td><td class=\"name\">",
                          call->result != 0 ? " class=\"failed\"" : "", call->number);

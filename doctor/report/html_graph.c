@@ -6,9 +6,9 @@
 #include "doctor/report/html.h"
 #include "doctor/report/names.h"
 
-static const char* const kTitles[GCAP_DOCTOR_NUM_GROUPINGS] = {"kernel", "call site in C", "line of Python"};
+static const char* const kTitles[GCAP_DOCTOR_NUM_GROUPINGS] = {"kernel", "call site in C", "line of Python", "label"};
 static const gcap_doctor_grouping_t kOrder[GCAP_DOCTOR_NUM_GROUPINGS] = {
-    GCAP_DOCTOR_BY_PYTHON_LINE, GCAP_DOCTOR_BY_KERNEL, GCAP_DOCTOR_BY_CALL_SITE};
+    GCAP_DOCTOR_BY_LABEL, GCAP_DOCTOR_BY_PYTHON_LINE, GCAP_DOCTOR_BY_KERNEL, GCAP_DOCTOR_BY_CALL_SITE};
 
 static void put_group(gcap_doctor_html_t* page, const gcap_doctor_graph_view_t* view, gcap_doctor_grouping_t grouping,
                       uint32_t index) {
@@ -114,7 +114,8 @@ static void put_graph(gcap_doctor_html_t* page, const gcap_doctor_graph_view_t* 
                          gcap_doctor_name_count(page->heap, view->replays, "replay"));
   put_facts(page, view);
   for (int i = 0; view->num_nodes != 0 && i < GCAP_DOCTOR_NUM_GROUPINGS; ++i) {
-    put_groups(page, view, kOrder[i], i == 0 || view->num_nodes <= 20);
+    if (kOrder[i] == GCAP_DOCTOR_BY_LABEL && !view->has_labels) continue;
+    put_groups(page, view, kOrder[i], i == !view->has_labels || view->num_nodes <= 20);
   }
   if (view->num_nodes != 0) {
     gcap_doctor_html_drawing(page, view);

@@ -173,7 +173,7 @@ static void put_fact(gcap_doctor_html_t* page, const char* term, const char* tex
 static const char* place_of(gcap_doctor_html_t* page, uint32_t call) {
   if (call >= page->recording->num_calls) return "";
   uint32_t stack = page->recording->calls[call].stack;
-  uint32_t frame = gcap_doctor_name_python_frame(page->recording, stack);
+  uint32_t frame = gcap_doctor_recording_user_frame(page->recording, stack);
   if (frame == GCAP_DOCTOR_NONE) frame = gcap_doctor_recording_c_frame(page->recording, stack);
   return gcap_doctor_name_frame(page->heap, page->recording, frame);
 }

@@ -65,7 +65,7 @@ static void put_stack(writer_t* writer, uint32_t index) {
   const gcap_doctor_event_stack_t none = {0};
   const gcap_doctor_event_stack_t* stack = index < recording->num_stacks ? &recording->stacks[index] : &none;
   put_text_or_null(json, "python_line",
-                   gcap_doctor_name_frame(writer->heap, recording, gcap_doctor_name_python_frame(recording, index)));
+                   gcap_doctor_name_frame(writer->heap, recording, gcap_doctor_recording_user_frame(recording, index)));
   put_text_or_null(json, "call_site",
                    gcap_doctor_name_frame(writer->heap, recording, gcap_doctor_recording_c_frame(recording, index)));
   gcap_doctor_json_open(json, "python", '[');
@@ -128,6 +128,9 @@ static void put_call(writer_t* writer, const char* key, uint32_t index) {
   if (call->bytes != GCAP_DOCTOR_NO_NUMBER) gcap_doctor_json_number(json, "bytes", call->bytes);
   if (call->host != GCAP_DOCTOR_HOST_UNKNOWN) gcap_doctor_json_text(json, "host", gcap_doctor_name_host(call->host));
   if (call->says != NULL) gcap_doctor_json_text(json, "says", call->says);
+  if (call->range != GCAP_DOCTOR_NONE) {
+    gcap_doctor_json_text(json, "label", gcap_doctor_name_label(writer->heap, writer->recording, call->range));
+  }
   put_stack(writer, call->stack);
   gcap_doctor_json_close(json, '{');
 }
@@ -164,6 +167,14 @@ static void put_finding(writer_t* writer, const gcap_doctor_finding_t* finding) 
   put_capture_number(json, "capture", finding->capture);
   put_call(writer, "call", finding->call);
   put_call(writer, "other", finding->other);
+  gcap_doctor_json_open(json, "places", '[');
+  for (size_t i = 0; i < finding->num_places; ++i) {
+    gcap_doctor_json_open(json, NULL, '{');
+    gcap_doctor_json_text(json, "what", finding->places[i].what);
+    put_call(writer, "call", finding->places[i].call);
+    gcap_doctor_json_close(json, '{');
+  }
+  gcap_doctor_json_close(json, '[');
   gcap_doctor_json_close(json, '{');
 }
 
@@ -224,6 +235,7 @@ static void put_nodes(writer_t* writer, const gcap_doctor_graph_view_t* view) {
       gcap_doctor_json_text(json, "call_site", node->names[GCAP_DOCTOR_BY_CALL_SITE]);
     if (node->python_frame != GCAP_DOCTOR_NONE)
       gcap_doctor_json_text(json, "python_line", node->names[GCAP_DOCTOR_BY_PYTHON_LINE]);
+    if (node->range != GCAP_DOCTOR_NONE) gcap_doctor_json_text(json, "label", node->names[GCAP_DOCTOR_BY_LABEL]);
     gcap_doctor_json_number(json, "layer", node->layer);
     gcap_doctor_json_number(json, "runs", node->total_runs);
     gcap_doctor_json_number(json, "ns", node->ns);
@@ -244,6 +256,15 @@ static void put_edges(writer_t* writer, const gcap_doctor_graph_view_t* view) {
   gcap_doctor_json_close(json, '[');
 }
 
+// What is in no node is between them; where nodes run at once their sum is more than the whole.
+static void put_labels(writer_t* writer, const gcap_doctor_graph_view_t* view) {
+  if (!view->has_labels) return;
+  put_groups(writer, "by_label", view, GCAP_DOCTOR_BY_LABEL);
+  if (view->whole_ns != 0) {
+    gcap_doctor_json_signed(&writer->json, "between_ns", (int64_t)view->whole_ns - (int64_t)view->ns);
+  }
+}
+
 static void put_graph(writer_t* writer, const gcap_doctor_graph_view_t* view) {
   gcap_doctor_json_t* json = &writer->json;
   gcap_doctor_json_open(json, NULL, '{');
@@ -257,6 +278,7 @@ static void put_graph(writer_t* writer, const gcap_doctor_graph_view_t* view) {
   put_groups(writer, "by_kernel", view, GCAP_DOCTOR_BY_KERNEL);
   put_groups(writer, "by_call_site", view, GCAP_DOCTOR_BY_CALL_SITE);
   put_groups(writer, "by_python_line", view, GCAP_DOCTOR_BY_PYTHON_LINE);
+  put_labels(writer, view);
   put_nodes(writer, view);
   put_edges(writer, view);
   gcap_doctor_json_close(json, '{');

@@ -60,6 +60,10 @@ static void put_details(writer_t* writer, const gcap_doctor_finding_t* finding, 
   put_line(writer, "what", finding->sentence);
   if (finding->count > 1) put_line(writer, "times", gcap_doctor_heap_print(writer->heap, "%" PRIu64, finding->count));
   put_line(writer, "at", gcap_doctor_name_frame(writer->heap, writer->recording, frame));
+  for (size_t i = 0; i < finding->num_places; ++i) {
+    const uint32_t place = gcap_doctor_name_place(writer->recording, finding->places[i].call);
+    put_line(writer, finding->places[i].what, gcap_doctor_name_frame(writer->heap, writer->recording, place));
+  }
   if (finding->rule != NULL) {
     put_line(writer, "rule",
              gcap_doctor_heap_print(writer->heap, "%s: %s", finding->rule->id, finding->rule->situation));

@@ -83,36 +83,22 @@ const char* gcap_doctor_name_frame(gcap_doctor_heap_t* heap, const gcap_doctor_r
   return gcap_doctor_heap_print(heap, "%s at %s:%" PRIu32 " (%s)", function, of->file, of->line, module);
 }
 
-// Is the file one of Python's own library, or of a framework?
-static bool is_librarys(const char* file) {
-  static const char* const frameworks[] = {"torch/", "torchvision/", "triton/",      "jax/",  "jaxlib/",
-                                           "cupy/",  "numba/",       "tensorflow/",  "cuda/", "numpy/",
-                                           "cupyx/", "keras/",       "onnxruntime/", "gcap/"};
-  if (file[0] == '<') return true;  // "<frozen importlib._bootstrap>"
-  const char* packages = strstr(file, "-packages/");
-  if (packages == NULL) {
-    const char* library = strstr(file, "/lib/python");
-    return library != NULL && isdigit((unsigned char)library[11]);
+const char* gcap_doctor_name_label(gcap_doctor_heap_t* heap, const gcap_doctor_recording_t* recording, uint32_t range) {
+  enum { kMaxRanges = 32 };
+  const char* label = "";
+  for (unsigned i = 0; range < recording->num_ranges && i < kMaxRanges; ++i) {
+    const gcap_doctor_event_range_t* of = &recording->ranges[range];
+    const char* text = of->text[0] != '\0' ? of->text : "(no text)";
+    label = i == 0 ? text : gcap_doctor_heap_print(heap, "%s > %s", text, label);
+    range = of->outer;
   }
-  for (size_t i = 0; i < sizeof(frameworks) / sizeof(frameworks[0]); ++i) {
-    if (strncmp(packages + 10, frameworks[i], strlen(frameworks[i])) == 0) return true;
-  }
-  return false;
-}
-
-uint32_t gcap_doctor_name_python_frame(const gcap_doctor_recording_t* recording, uint32_t stack) {
-  if (stack >= recording->num_stacks || recording->stacks[stack].num_python == 0) return GCAP_DOCTOR_NONE;
-  const gcap_doctor_event_stack_t* of = &recording->stacks[stack];
-  for (uint32_t i = 0; i < of->num_python; ++i) {
-    if (!is_librarys(recording->frames[of->python[i]].file)) return of->python[i];
-  }
-  return of->python[0];
+  return label;
 }
 
 uint32_t gcap_doctor_name_place(const gcap_doctor_recording_t* recording, uint32_t call) {
   if (call >= recording->num_calls) return GCAP_DOCTOR_NONE;
   const uint32_t stack = recording->calls[call].stack;
-  const uint32_t frame = gcap_doctor_name_python_frame(recording, stack);
+  const uint32_t frame = gcap_doctor_recording_user_frame(recording, stack);
   return frame != GCAP_DOCTOR_NONE ? frame : gcap_doctor_recording_c_frame(recording, stack);
 }
 

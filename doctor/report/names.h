@@ -22,13 +22,11 @@ const char* gcap_doctor_name_kernel(gcap_doctor_heap_t* heap, const char* kernel
 // "serve.py:12 in body", "at::native::nonzero (libtorch_cuda.so)"; a frame of GCAP_DOCTOR_NONE is "".
 const char* gcap_doctor_name_frame(gcap_doctor_heap_t* heap, const gcap_doctor_recording_t* recording, uint32_t frame);
 
-// The Python frame that a user would look at first: the innermost one that is neither Python's own library nor that of
-// a framework (torch, jax, numpy, ...). The innermost one of all, if there is no other. GCAP_DOCTOR_NONE without a
-// stack.
-uint32_t gcap_doctor_name_python_frame(const gcap_doctor_recording_t* recording, uint32_t stack);
+// "step > attention": the texts of a range and of those around it, outermost first; "" for GCAP_DOCTOR_NONE.
+const char* gcap_doctor_name_label(gcap_doctor_heap_t* heap, const gcap_doctor_recording_t* recording, uint32_t range);
 
-// The frame that reports name first of a call: its Python frame as above, else its C frame, as
-// gcap_doctor_recording_c_frame has it. GCAP_DOCTOR_NONE where neither is known, and for a call of GCAP_DOCTOR_NONE.
+// The frame that reports name first of a call: that of gcap_doctor_recording_user_frame, else of
+// gcap_doctor_recording_c_frame. GCAP_DOCTOR_NONE where neither is known, and for a call of GCAP_DOCTOR_NONE.
 uint32_t gcap_doctor_name_place(const gcap_doctor_recording_t* recording, uint32_t call);
 // The finding's remedy, else its rule's; NULL for none.
 const char* gcap_doctor_name_remedy(const gcap_doctor_finding_t* finding);

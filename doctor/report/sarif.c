@@ -131,18 +131,46 @@ static bool has_path(const gcap_doctor_event_frame_t* frame) {
   return frame->file != NULL || strchr(frame->module, '/') != NULL;
 }
 
-// An array of the one location of a call; nothing where its place is not known.
-static void put_location(writer_t* writer, const char* key, uint32_t call, const char* message) {
-  gcap_doctor_json_t* json = &writer->json;
+// The frame of a call's location; GCAP_DOCTOR_NONE where its place is not known.
+static uint32_t frame_of(const writer_t* writer, uint32_t call) {
   const uint32_t frame = gcap_doctor_name_place(writer->recording, call);
-  if (frame == GCAP_DOCTOR_NONE || !has_path(&writer->recording->frames[frame])) return;
-  gcap_doctor_json_open(json, key, '[');
+  return frame != GCAP_DOCTOR_NONE && has_path(&writer->recording->frames[frame]) ? frame : GCAP_DOCTOR_NONE;
+}
+
+// An array of the one location of a call; nothing where its place is not known.
+static void put_location(writer_t* writer, uint32_t call) {
+  gcap_doctor_json_t* json = &writer->json;
+  const uint32_t frame = frame_of(writer, call);
+  if (frame == GCAP_DOCTOR_NONE) return;
+  gcap_doctor_json_open(json, "locations", '[');
   gcap_doctor_json_open(json, NULL, '{');
-  if (message != NULL) gcap_doctor_json_number(json, "id", 1);
   put_place(writer, frame);
-  if (message != NULL) put_message(writer, "message", message);
   gcap_doctor_json_close(json, '{');
   gcap_doctor_json_close(json, '[');
+}
+
+// The locations beside it, with a message each. `count` is how many were put before.
+static size_t put_related(writer_t* writer, size_t count, uint32_t call, const char* message) {
+  gcap_doctor_json_t* json = &writer->json;
+  const uint32_t frame = call < writer->recording->num_calls ? frame_of(writer, call) : GCAP_DOCTOR_NONE;
+  if (frame == GCAP_DOCTOR_NONE) return count;
+  if (count == 0) gcap_doctor_json_open(json, "relatedLocations", '[');
+  gcap_doctor_json_open(json, NULL, '{');
+  gcap_doctor_json_number(json, "id", count + 1);
+  put_place(writer, frame);
+  put_message(writer, "message",
+              message != NULL ? message : gcap_doctor_name_call(writer->recording->calls[call].function));
+  gcap_doctor_json_close(json, '{');
+  return count + 1;
+}
+
+static void put_all_related(writer_t* writer, const gcap_doctor_finding_t* finding) {
+  size_t count = 0;
+  if (finding->num_places == 0) count = put_related(writer, count, finding->other, NULL);
+  for (size_t i = 0; i < finding->num_places; ++i) {
+    count = put_related(writer, count, finding->places[i].call, finding->places[i].what);
+  }
+  if (count != 0) gcap_doctor_json_close(&writer->json, '[');
 }
 
 // --- Results ---------------------------------------------------------------------------------------------------------
@@ -158,11 +186,8 @@ static void put_result(writer_t* writer, const gcap_doctor_finding_t* finding) {
   gcap_doctor_json_text(json, "level", gcap_doctor_name_severity(finding->severity));
   put_message(writer, "message", text);
   gcap_doctor_json_number(json, "occurrenceCount", finding->count);
-  put_location(writer, "locations", finding->call, NULL);
-  if (finding->other < writer->recording->num_calls) {
-    put_location(writer, "relatedLocations", finding->other,
-                 gcap_doctor_name_call(writer->recording->calls[finding->other].function));
-  }
+  put_location(writer, finding->call);
+  put_all_related(writer, finding);
   gcap_doctor_json_open_flat(json, "properties", '{');
   gcap_doctor_json_text(json, "kind", gcap_doctor_finding_kind_name(finding->kind));
   gcap_doctor_json_flag(json, "certain", finding->is_certain);

@@ -125,7 +125,7 @@ static void put_stack(page_t* page, uint32_t call) {
   if (call_of(page, call) == NULL) return;
   uint32_t stack = recording->calls[call].stack;
   if (stack >= recording->num_stacks) return;
-  uint32_t python = gcap_doctor_name_python_frame(recording, stack);
+  uint32_t python = gcap_doctor_recording_user_frame(recording, stack);
   uint32_t innermost = gcap_doctor_recording_python_frame(recording, stack);
   uint32_t c = gcap_doctor_recording_c_frame(recording, stack);
   if (python != GCAP_DOCTOR_NONE) {
@@ -158,10 +158,19 @@ static void put_thread(page_t* page, const gcap_doctor_finding_t* finding) {
   }
 }
 
+// The other places of a finding: where memory was allocated, and where it was freed.
+static void put_places(page_t* page, const gcap_doctor_finding_t* finding) {
+  for (size_t i = 0; i < finding->num_places; ++i) {
+    const char* place = place_of(page, finding->places[i].call);
+    if (place[0] != '\0') put(page, kDim, finding->places[i].what, "%s", place);
+  }
+}
+
 static void put_worst(page_t* page, const gcap_doctor_finding_t* finding) {
   put_head(page, finding);
   put_stack(page, finding->call);
   put_thread(page, finding);
+  put_places(page, finding);
   const gcap_rule_t* rule = finding->rule;
   if (rule != NULL) put(page, kDim, "rule", "%s: %s", rule->id, rule->situation);
   const char* remedy = gcap_doctor_name_remedy(finding);
@@ -211,28 +220,54 @@ static const gcap_doctor_graph_view_t* most_replayed(const page_t* page) {
 }
 
 static gcap_doctor_grouping_t best_grouping(const gcap_doctor_graph_view_t* view) {
+  if (view->has_labels) return GCAP_DOCTOR_BY_LABEL;
   for (uint32_t i = 0; i < view->num_nodes; ++i) {
     if (view->nodes[i].python_frame != GCAP_DOCTOR_NONE) return GCAP_DOCTOR_BY_PYTHON_LINE;
   }
   return GCAP_DOCTOR_BY_KERNEL;
 }
 
+// Labels are compared with the whole launch, which is more than its nodes, or less where nodes run at once.
+static bool has_whole(const gcap_doctor_graph_view_t* view) { return view->has_labels && view->whole_ns != 0; }
+
 static unsigned count_cost_lines(const gcap_doctor_graph_view_t* view) {
   if (view == NULL) return 0;
   uint32_t groups = view->num_groups[best_grouping(view)];
-  return 1 + (groups < kMaxCosts ? groups : kMaxCosts);
+  return 1 + (groups < kMaxCosts ? groups : kMaxCosts) + has_whole(view);
+}
+
+// The group of a line: the most costly first, and in the last line what has no label, where there is no room for it.
+static const gcap_doctor_view_group_t* cost_at(const gcap_doctor_graph_view_t* view, unsigned line, unsigned lines) {
+  const gcap_doctor_view_group_t* groups = view->groups[best_grouping(view)];
+  for (uint32_t i = lines; line + 1 == lines && i < view->num_groups[GCAP_DOCTOR_BY_LABEL]; ++i) {
+    const gcap_doctor_view_group_t* group = &view->groups[GCAP_DOCTOR_BY_LABEL][i];
+    if (view->has_labels && view->nodes[group->example].range == GCAP_DOCTOR_NONE) return group;
+  }
+  return &groups[line];
+}
+
+static void put_cost(page_t* page, uint64_t ns, uint64_t of_ns, const char* sign, const char* name) {
+  put(page, kDim, "", "%s%3" PRIu64 " %%  %s%-8s %s", sign, (ns * 200 + of_ns) / (2 * of_ns), sign,
+      gcap_doctor_name_ns(page->heap, ns), name);
 }
 
 static void put_costs(page_t* page, const gcap_doctor_graph_view_t* view, unsigned lines) {
-  gcap_doctor_grouping_t grouping = best_grouping(view);
+  const uint64_t all_ns = has_whole(view) ? view->whole_ns : view->ns;
+  const unsigned groups = lines - 1 - has_whole(view);
   put(page, kBold, "times", "graph %" PRIu32 ", %s, %s of device time each; by %s:", view->graph,
-      gcap_doctor_name_count(page->heap, view->replays, "replay"), gcap_doctor_name_ns(page->heap, view->ns),
-      gcap_doctor_grouping_name(grouping));
-  for (unsigned i = 0; i + 1 < lines; ++i) {
-    const gcap_doctor_view_group_t* group = &view->groups[grouping][i];
-    put(page, kDim, "", "%3" PRIu64 " %%  %-8s %s (%s)", (group->ns * 200 + view->ns) / (2 * view->ns),
-        gcap_doctor_name_ns(page->heap, group->ns), group->name,
-        gcap_doctor_name_count(page->heap, group->count, "node"));
+      gcap_doctor_name_count(page->heap, view->replays, "replay"), gcap_doctor_name_ns(page->heap, all_ns),
+      gcap_doctor_grouping_name(best_grouping(view)));
+  for (unsigned i = 0; i < groups; ++i) {
+    const gcap_doctor_view_group_t* group = cost_at(view, i, groups);
+    put_cost(page, group->ns, all_ns, "",
+             gcap_doctor_heap_print(page->heap, "%s (%s)", group->name,
+                                    gcap_doctor_name_count(page->heap, group->count, "node")));
+  }
+  if (!has_whole(view)) return;
+  if (view->whole_ns >= view->ns) {
+    put_cost(page, view->whole_ns - view->ns, all_ns, "", "(between nodes)");
+  } else {
+    put_cost(page, view->ns - view->whole_ns, all_ns, "-", "(nodes that ran at once)");
   }
 }
 

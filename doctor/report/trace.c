@@ -2,9 +2,10 @@
 //
 // The recording as a trace that Perfetto and chrome://tracing show.
 //
-// The idea: two processes. The program's own has a track for each thread, with its calls, and its findings as instants;
-// a second, made up one has a track for each stream, with captures and, in them, the calls that were given the stream.
-// Locking: none.
+// The idea: two processes. The program's own has a track for each thread, with its labels, its calls, and its findings
+// as instants; a second, made up one has a track for each stream, with captures and, in them, the calls that were given
+// the stream. Locking: none.
+#include <stdlib.h>
 #include <string.h>
 
 #include "doctor/report/json_text.h"
@@ -80,18 +81,92 @@ static void put_call(tracer_t* tracer, uint32_t index, unsigned pid, uint32_t ti
   gcap_doctor_json_number(json, "call", call->number);
   gcap_doctor_json_text(json, "result", gcap_doctor_name_result(tracer->heap, call->result));
   if (call->kernel != NULL) gcap_doctor_json_text(json, "kernel", call->kernel);
+  if (call->range != GCAP_DOCTOR_NONE) {
+    gcap_doctor_json_text(json, "label", gcap_doctor_name_label(tracer->heap, recording, call->range));
+  }
   if (call->bytes != GCAP_DOCTOR_NO_NUMBER) gcap_doctor_json_number(json, "bytes", call->bytes);
   if (call->stream != GCAP_DOCTOR_NONE) {
     gcap_doctor_json_text(json, "stream", gcap_doctor_name_stream(tracer->heap, recording, call->stream));
   }
   const char* python =
-      gcap_doctor_name_frame(tracer->heap, recording, gcap_doctor_name_python_frame(recording, call->stack));
+      gcap_doctor_name_frame(tracer->heap, recording, gcap_doctor_recording_user_frame(recording, call->stack));
   const char* site =
       gcap_doctor_name_frame(tracer->heap, recording, gcap_doctor_recording_c_frame(recording, call->stack));
   if (python[0] != '\0') gcap_doctor_json_text(json, "python", python);
   if (site[0] != '\0') gcap_doctor_json_text(json, "call_site", site);
   close_slice(tracer);
 }
+
+// --- Labels ----------------------------------------------------------------------------------------------------------
+
+enum { kMaxLabels = 32 };  // of those within one another, the innermost
+
+// From the first call in a range to the last one, with no call of the thread outside of it between them.
+typedef struct label {
+  uint32_t range, thread;
+  gcap_doctor_span_t span;
+} label_t;
+
+typedef struct labels {
+  label_t* items;  // in the order of their beginnings
+  size_t count, capacity;
+  struct open {
+    size_t items[kMaxLabels];  // outermost first
+    size_t count;
+  } * open;  // by thread
+} labels_t;
+
+// The ranges around a call, outermost first.
+static size_t ranges_of(const gcap_doctor_recording_t* recording, uint32_t range, uint32_t* out_ranges) {
+  size_t count = 0;
+  for (; range != GCAP_DOCTOR_NONE && count < kMaxLabels; range = recording->ranges[range].outer) {
+    memmove(out_ranges + 1, out_ranges, count++ * sizeof(*out_ranges));
+    out_ranges[0] = range;
+  }
+  return count;
+}
+
+static void add_label(labels_t* labels, label_t label) {
+  labels->items = gcap_doctor_heap_grow(labels->items, labels->count, &labels->capacity, sizeof(*labels->items));
+  labels->items[labels->count] = label;
+  struct open* open = &labels->open[label.thread];
+  open->items[open->count++] = labels->count++;
+}
+
+static void label_call(tracer_t* tracer, labels_t* labels, uint32_t index) {
+  uint32_t ranges[kMaxLabels + 1];
+  const gcap_doctor_event_call_t* call = &tracer->recording->calls[index];
+  const gcap_doctor_span_t span = gcap_doctor_timeline_call(&tracer->timeline, index);
+  const size_t count = ranges_of(tracer->recording, call->range, ranges);
+  struct open* open = &labels->open[call->thread];
+  size_t same = 0;
+  while (same < count && same < open->count && labels->items[open->items[same]].range == ranges[same]) ++same;
+  open->count = same;
+  for (size_t i = same; i < count; ++i) {
+    add_label(labels, (label_t){.range = ranges[i], .thread = call->thread, .span = span});
+  }
+  for (size_t i = 0; i < count; ++i) {
+    gcap_doctor_span_t* of = &labels->items[open->items[i]].span;
+    if (span.end_ns > of->end_ns) of->end_ns = span.end_ns;
+  }
+}
+
+static void put_labels(tracer_t* tracer) {
+  const gcap_doctor_recording_t* recording = tracer->recording;
+  labels_t labels = {.open = gcap_doctor_heap_alloc(tracer->heap, (recording->num_threads + 1) * sizeof(*labels.open))};
+  for (uint32_t i = 0; recording->num_ranges != 0 && i < recording->num_calls; ++i) {
+    if (recording->calls[i].thread != GCAP_DOCTOR_NONE) label_call(tracer, &labels, i);
+  }
+  for (size_t i = 0; i < labels.count; ++i) {
+    const label_t* label = &labels.items[i];
+    open_slice(tracer, recording->ranges[label->range].text, "label", kPidOfThreads,
+               recording->threads[label->thread].id, label->span);
+    close_slice(tracer);
+  }
+  free(labels.items);
+}
+
+// --- Calls -----------------------------------------------------------------------------------------------------------
 
 static void put_calls(tracer_t* tracer) {
   const gcap_doctor_recording_t* recording = tracer->recording;
@@ -162,6 +237,7 @@ void gcap_doctor_report_trace(FILE* out, const gcap_doctor_diagnosis_t* diagnosi
   name_tracks(&tracer);
   // A viewer puts the first of two slices that begin together around the second.
   put_captures(&tracer);
+  put_labels(&tracer);
   put_calls(&tracer);
   for (size_t i = 0; i < diagnosis->num_findings; ++i) put_finding(&tracer, &diagnosis->findings[i]);
   gcap_doctor_json_close(json, '[');

@@ -1,6 +1,7 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
-// symbols.h: functions, files and lines for the C frames of a recording.
+// symbols.h: what this machine's files tell of a recording's frames: functions, files and lines of those of C, and
+// which of Python's are of installed packages.
 #ifndef GCAP_DOCTOR_SYMBOLS_SYMBOLS_H_
 #define GCAP_DOCTOR_SYMBOLS_SYMBOLS_H_
 
@@ -28,6 +29,9 @@ uint64_t gcap_doctor_symbols_deadline(void);
 //
 // GCAP_DOCTOR_SYMBOLIZER names the program; `none` for none.
 void gcap_doctor_symbols_resolve(gcap_doctor_recording_t* recording, const bool* wanted, uint64_t deadline_ns);
+
+// Notes which Python frames are of files that are installed packages on this machine, wherever they were installed.
+void gcap_doctor_symbols_find_installed(gcap_doctor_recording_t* recording);
 
 #ifdef __cplusplus
 }  // extern "C"

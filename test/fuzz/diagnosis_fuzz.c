@@ -18,7 +18,12 @@ static void check_recording(const gcap_doctor_recording_t* recording) {
     FUZZ_CHECK(call->thread < recording->num_threads, "thread %u", call->thread);
     check_index(call->stack, recording->num_stacks, "stack");
     check_index(call->stream, recording->num_streams, "stream");
+    check_index(call->range, recording->num_ranges, "range");
+    check_index(call->raised_at, recording->num_calls, "call of an exception");
     FUZZ_CHECK(i == 0 || recording->calls[i - 1].number <= call->number, "call %zu is out of order", i);
+  }
+  for (size_t i = 0; i < recording->num_ranges; ++i) {
+    FUZZ_CHECK(recording->ranges[i].outer == GCAP_DOCTOR_NONE || recording->ranges[i].outer < i, "range %zu", i);
   }
   for (size_t i = 0; i < recording->num_nodes; ++i) {
     check_index(recording->nodes[i].call, recording->num_calls, "call of a node");

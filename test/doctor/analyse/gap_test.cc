@@ -4,7 +4,7 @@
 // calls show that are there is one.
 #include <gtest/gtest.h>
 
-#include "test/doctor/analyse/script.h"
+#include "test/doctor/analyse/sentences.h"
 
 namespace {
 

@@ -312,6 +312,91 @@ TEST(Refused, ProgramThatWentOnAndDidNotEndInOrder) {
   EXPECT_EQ(lived.Find(GCAP_DOCTOR_FINDING_REFUSED)->severity, GCAP_DOCTOR_SEVERITY_ERROR);
 }
 
+// --- Exceptions ------------------------------------------------------------------------------------------------------
+
+const char kLaterCalls[] = "main cuStreamGetCaptureInfo stream=1";
+
+Script Raising() {
+  Script s;
+  s.Place("begin", {"a:b"}, {"graphs.py:9:capture_begin", "train.py:10:main"});
+  s.Place("ask", {"libtorch_cuda.so:copy_"}, {"train.py:12:body", "train.py:10:main"});
+  s.Place("raised", {}, {"train.py:12:body", "train.py:10:main"});
+  s.Run({"main cuStreamBeginCapture stream=1 mode=global at=begin", "main cuLaunchKernel stream=1 +kernel"});
+  return s;
+}
+
+// torch.cuda.graph ends the capture as the exception passes; nothing but the exception tells that work is missing.
+TEST(Exception, ThatEndsACaptureIsTheFinding) {
+  Diagnosis d = Raising()
+                    .Run({"main cuStreamEndCapture stream=1 at=begin",
+                          "! raise n=4 thread=1 type=ValueError text=no_such_layer stack=3 call=3", "! end t=900"})
+                    .Diagnose();
+  const gcap_doctor_finding_t* f = d.Find(GCAP_DOCTOR_FINDING_EXCEPTION);
+  ASSERT_NE(f, nullptr) << d.All();
+  EXPECT_EQ(d->num_findings, 1u) << d.All();
+  EXPECT_EQ(f->severity, GCAP_DOCTOR_SEVERITY_ERROR);
+  EXPECT_TRUE(f->is_certain);
+  EXPECT_EQ(d.Call(f), 4u);
+  EXPECT_EQ(f->capture, 0u);
+  EXPECT_NE(std::string(f->sentence).find("ValueError left capture 1"), std::string::npos) << f->sentence;
+  EXPECT_NE(std::string(f->sentence).find("no_such_layer"), std::string::npos) << f->sentence;
+}
+
+TEST(Exception, ThatNobodyCatchesComesBeforeTheOpenCapture) {
+  Diagnosis d = Raising()
+                    .Run({"main cuStreamIsCapturing stream=1 at=ask",
+                          "! raise n=4 thread=1 type=RuntimeError text=refused stack=3", "! end t=900"})
+                    .Diagnose();
+  ASSERT_EQ(d->num_findings, 2u) << d.All();
+  EXPECT_EQ(d->findings[0].kind, GCAP_DOCTOR_FINDING_EXCEPTION);
+  EXPECT_TRUE(d->findings[0].is_certain);
+  EXPECT_EQ(d.Rule(&d->findings[0]), "R38");
+  EXPECT_EQ(d.Other(&d->findings[0]), 3u);
+  EXPECT_NE(std::string(d->findings[0].sentence).find("Nobody ended"), std::string::npos) << d.All();
+  EXPECT_EQ(d->findings[1].kind, GCAP_DOCTOR_FINDING_LEFT_OPEN);
+}
+
+TEST(Exception, ThatIsHandledInAnOpenCaptureIsProbable) {
+  Script s = Raising();
+  s.Run({kLaterCalls, "! raise n=4 thread=1 type=RuntimeError stack=3 call=3"});
+  EXPECT_EQ(s.Diagnose().Find(GCAP_DOCTOR_FINDING_EXCEPTION), nullptr);  // the capture may go on
+  Diagnosis d = s.Run("! end t=900").Diagnose();
+  ASSERT_NE(d.Find(GCAP_DOCTOR_FINDING_EXCEPTION), nullptr) << d.All();
+  EXPECT_FALSE(d.Find(GCAP_DOCTOR_FINDING_EXCEPTION)->is_certain);
+  EXPECT_EQ(std::string(d.Find(GCAP_DOCTOR_FINDING_EXCEPTION)->sentence).find("Probably RuntimeError"), 0u);
+}
+
+TEST(Exception, ThatTheCaptureOutlivesIsNone) {
+  const char* raise = "! raise n=4 thread=1 type=KeyError text=x stack=3 call=3";
+  // Handled inside of a capture that ends without it.
+  Diagnosis inside =
+      Raising().Run({kLaterCalls, raise, "main cuStreamEndCapture stream=1 at=begin", "! end t=900"}).Diagnose();
+  EXPECT_EQ(inside.NumSerious(), 0u) << inside.All();
+  // The graph is launched: the program ends its captures so.
+  Diagnosis launched =
+      Raising()
+          .Run({"main cuStreamEndCapture stream=1 at=begin", raise, "main cuGraphInstantiateWithFlags graph=1 exec=1",
+                "! exec id=1 graph=1", "! replays exec=1 count=2", "! end t=900"})
+          .Diagnose();
+  EXPECT_EQ(launched.NumSerious(), 0u) << launched.All();
+  // Another thread's.
+  Diagnosis others = Raising()
+                         .Run({"other cuThreadExchangeStreamCaptureMode mode=global",
+                               "! raise n=4 thread=2 type=KeyError text=x stack=3", "! end t=900"})
+                         .Diagnose();
+  EXPECT_EQ(others.Find(GCAP_DOCTOR_FINDING_EXCEPTION), nullptr) << others.All();
+}
+
+// The exception repeats what the call answered.
+TEST(Exception, OfACallThatBrokeTheCaptureIsNoFinding) {
+  Diagnosis d = Raising()
+                    .Run({"main cuStreamSynchronize stream=1 -> 900", "main cuStreamEndCapture stream=1 -> 901",
+                          "! raise n=5 thread=1 type=RuntimeError text=x stack=3 call=4", "! end t=900"})
+                    .Diagnose();
+  EXPECT_EQ(d->num_findings, 1u) << d.All();
+  EXPECT_EQ(d->findings[0].kind, GCAP_DOCTOR_FINDING_CULPRIT);
+}
+
 TEST(Refused, LaunchedGraphWasNotRefused) {
   EXPECT_EQ(Torch({"main cuStreamIsCapturing stream=1 at=seed"}, "2").Diagnose()->num_findings, 0u);
 }

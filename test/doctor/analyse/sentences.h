@@ -4,7 +4,7 @@
 // the sentence, and the remedy where it is not the rule's. So a phrase is reworded in words.c and in that file alone,
 // and tests ask for values. Who rewords a phrase writes the file anew:
 //
-//   for test in culprit diagnosis forks graphs launches; do
+//   for test in culprit diagnosis forks gap graphs launches stale; do
 //     ./bazelw build //test/doctor/analyse:${test}_test
 //     GCAP_SENTENCES=/dev/stdout .bazel/bin/test/doctor/analyse/${test}_test | grep '^sentence '
 //   done | cut -d ' ' -f 2- | LC_ALL=C sort >test/doctor/analyse/sentences.txt

@@ -12,7 +12,7 @@ program=$PWD/$4
 tmp=$TEST_TMPDIR
 export TMPDIR=$tmp/temporary
 mkdir "$TMPDIR"
-unset CUDA_INJECTION64_PATH GCAP_DOCTOR_EVENTS GCAP_DOCTOR_TIME GCAP_DOCTOR_CUPTI GCAP_DOCTOR_LIMIT_MB GCAP_DOCTOR_LIBRARY
+unset CUDA_INJECTION64_PATH NVTX_INJECTION64_PATH GCAP_DOCTOR_EVENTS GCAP_DOCTOR_TIME GCAP_DOCTOR_CUPTI GCAP_DOCTOR_LIMIT_MB GCAP_DOCTOR_LIBRARY
 cd "$tmp"
 
 # await COMMAND...: until it succeeds. What never comes is ended by the test's own limit.
@@ -170,6 +170,10 @@ lacks out "GCAP_DOCTOR_TIME=1"
 GCAP_DOCTOR_LIBRARY=library.so ends 0 "$doctor" run --time --limit-mb 12 --cupti cupti.so "$program" $everything
 has out GCAP_DOCTOR_TIME=1 GCAP_DOCTOR_LIMIT_MB=12 "GCAP_DOCTOR_CUPTI=$tmp/cupti.so" \
   "CUDA_INJECTION64_PATH=$tmp/library.so"
+GCAP_DOCTOR_LIBRARY=library.so ends 0 "$doctor" run -- "$program" print NVTX_INJECTION64_PATH
+has out "NVTX_INJECTION64_PATH=$tmp/library.so"
+NVTX_INJECTION64_PATH=/opt/other.so ends 0 "$doctor" run -- "$program" print NVTX_INJECTION64_PATH
+has out "NVTX_INJECTION64_PATH=/opt/other.so"
 CUDA_INJECTION64_PATH=/opt/other.so ends 0 "$doctor" run -- "$program" print CUDA_INJECTION64_PATH
 has err "CUDA_INJECTION64_PATH is '/opt/other.so', another tool's: CUDA loads one, so the program gets"
 has out libgcap_doctor.so

@@ -372,4 +372,87 @@ TEST(RecordingOfVersion2, RingBeforeItsLineIsDamage) {
   EXPECT_STREQ(recording->damage.reason, "a ring before its own line");
 }
 
+// --- The user's Python frame ------------------------------------------------------------------------------------------
+
+struct Place {
+  std::string file, function;
+};
+
+// The file of the frame that comes first, of a stack that is innermost first; `folder` is where the program ran.
+std::string First(const std::vector<Place>& places, const std::string& folder = "/home/me") {
+  std::string text = std::string(kFirst) + "system\tfolder=" + folder + "\n", ids;
+  if (folder.empty()) text = kFirst;
+  for (size_t i = 0; i < places.size(); ++i) {
+    const std::string id = std::to_string(i + 1);
+    text += "pyframe\tid=" + id + "\tfile=" + places[i].file + "\tline=1\tfunction=" + places[i].function + "\n";
+    ids += (i != 0 ? "," : "") + id;
+  }
+  Recording recording = Read(text + "stack\tid=1\tpy=" + ids + "\n");
+  EXPECT_EQ(recording->damage.lines, 0u);
+  const uint32_t frame = gcap_doctor_recording_user_frame(recording.get(), 0);
+  return frame != GCAP_DOCTOR_NONE ? recording->frames[frame].file : "none";
+}
+
+TEST(UserFrame, IsOfTheProgramWhereverAFrameworkLies) {
+  const Place main = {"/work/serve/main.py", "<module>"}, model = {"/work/serve/models/net.py", "forward"};
+  for (const char* framework :
+       {"/opt/target/warp/_src/context.py", "/home/me/src/warp/warp/context.py",
+        "/usr/lib/python3.12/site-packages/warp/context.py", "/usr/lib/python3.12/contextlib.py", "<frozen runpy>",
+        "/work/serve/.venv/lib/python3.12/site-packages/warp/context.py"}) {
+    EXPECT_EQ(First({{framework, "set_stream"}, {framework, "numpy"}, model, main}), model.file) << framework;
+    EXPECT_EQ(First({{framework, "set_stream"}, main}), main.file) << framework;
+  }
+}
+
+TEST(UserFrame, IsOfTheFolderInWhichAScriptLies) {
+  const Place framework = {"/opt/target/warp/context.py", "f"};
+  EXPECT_EQ(First({framework, {"/home/me/net.py", "forward"}, {"serve.py", "<module>"}}), "/home/me/net.py");
+  EXPECT_EQ(First({framework, {"/home/me/app/net.py", "forward"}, {"./app/serve.py", "<module>"}}),
+            "/home/me/app/net.py");
+  EXPECT_EQ(First({framework, {"/home/other/net.py", "forward"}, {"app/serve.py", "<module>"}}), "app/serve.py");
+  // A folder whose name begins alike is another one.
+  EXPECT_EQ(First({{"/work/serve2/net.py", "f"}, {"/work/serve/main.py", "<module>"}}), "/work/serve/main.py");
+  // An older recorder tells no folder: what is not installed.
+  EXPECT_EQ(First({{"/x/site-packages/torch/a.py", "f"}, {"/home/me/net.py", "forward"}, {"serve.py", "<module>"}}, ""),
+            "/home/me/net.py");
+}
+
+TEST(UserFrame, OfAThreadIsTheProgramsToo) {
+  Recording recording = Read(std::string(kFirst) +
+                             "pyframe\tid=1\tfile=/work/serve/main.py\tline=1\tfunction=<module>\n"
+                             "pyframe\tid=2\tfile=/opt/warp/context.py\tline=1\tfunction=f\n"
+                             "pyframe\tid=3\tfile=/work/serve/load.py\tline=1\tfunction=load\n"
+                             "pyframe\tid=4\tfile=/usr/lib/python3.12/threading.py\tline=1\tfunction=_bootstrap\n"
+                             "stack\tid=1\tpy=2,3,4\n"
+                             "stack\tid=2\tpy=2,1\n");
+  EXPECT_EQ(gcap_doctor_recording_user_frame(recording.get(), 0), 2u);
+}
+
+TEST(UserFrame, OfAnInstalledProgramIsItsPackage) {
+  const std::string packages = "/x/lib/python3.12/site-packages/";
+  const Place torch = {packages + "torch/nn.py", "call"}, model = {packages + "vllm/model.py", "forward"};
+  EXPECT_EQ(First({torch, model, {packages + "vllm/cli/main.py", "main"}, {"/x/bin/vllm", "<module>"}}), model.file);
+  EXPECT_EQ(First({torch, model, {packages + "vllm/cli/__main__.py", "<module>"}, {"<frozen runpy>", "_run_code"}}),
+            model.file);
+  // A module without a package of its own.
+  EXPECT_EQ(First({torch, {packages + "tool.py", "<module>"}}), packages + "tool.py");
+}
+
+TEST(UserFrame, OfATestIsTheTestAndNotItsRunner) {
+  const std::string packages = "/x/lib/python3.12/site-packages/";
+  EXPECT_EQ(First({{packages + "torch/nn.py", "call"},
+                   {"/work/tests/test_net.py", "test_net"},
+                   {packages + "_pytest/python.py", "pytest_pyfunc_call"},
+                   {"/x/bin/pytest", "<module>"}}),
+            "/work/tests/test_net.py");
+  // A program of one's own in such a folder.
+  EXPECT_EQ(First({{"/opt/warp/context.py", "f"}, {"/home/me/bin/serve.py", "<module>"}}), "/home/me/bin/serve.py");
+}
+
+TEST(UserFrame, OfNothingButPythonIsTheInnermost) {
+  EXPECT_EQ(First({{"/usr/lib/python3.12/threading.py", "run"}, {"<frozen runpy>", "f"}}),
+            "/usr/lib/python3.12/threading.py");
+  EXPECT_EQ(First({}), "none");
+}
+
 }  // namespace

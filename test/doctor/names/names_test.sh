@@ -2,7 +2,7 @@
 # Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 #
 # What gcap-doctor defines starts with gcap_doctor_, macros and enumerators with GCAP_DOCTOR_, so that no name of its own is
-# one of the library's or of the simulator's. InitializeInjection is CUDA's name, and main the system's.
+# one of the library's or of the simulator's. InitializeInjection is CUDA's name, InitializeInjectionNvtx2 NVTX's, and main the system's.
 #   names_test.sh OBJECT... -- SOURCE...
 # The sources are those of gcap-doctor and of all that it includes.
 set -eu
@@ -18,7 +18,7 @@ fail() {
 num_objects=0
 while [ "$1" != -- ]; do
     nm -g --defined-only "$1" | awk 'NF == 3 { print $3 }' >"$TEST_TMPDIR/defined"
-    if grep -Evx 'gcap_doctor_[a-z0-9_]+|InitializeInjection|main' "$TEST_TMPDIR/defined"; then
+    if grep -Evx 'gcap_doctor_[a-z0-9_]+|InitializeInjection(Nvtx2)?|main' "$TEST_TMPDIR/defined"; then
         fail "$1 defines the names above: expected gcap_doctor_…"
     fi
     num_objects=$((num_objects + 1))

@@ -49,6 +49,11 @@ TEST(DriverCalls, NumbersAndOffsetsEqualTheToolkits) {
 #include "doctor/record/driver_calls.inc"
 #undef DRIVER_ROLE
 #undef DRIVER_ARGUMENT
+#define MEMORY_CALL(number, name, does, what) {#name, number, CUPTI_DRIVER_TRACE_CBID_##name},
+#define MEMORY_ARGUMENT(number, name, kind, field, offset) {#name "." #field, offset, offsetof(name##_params, field)},
+#include "doctor/record/memory_calls.inc"
+#undef MEMORY_CALL
+#undef MEMORY_ARGUMENT
   };
   ExpectEqual(numbers);
   // An offset is kept in a byte, with one added.
@@ -175,6 +180,16 @@ TEST(CuptiAbi, DriversStructuresAreThoseOfTheToolkit) {
       COPY_3D(CUDA_MEMCPY3D),
       COPY_3D(CUDA_MEMCPY3D_PEER),
       RECORD(GCAP_DOCTOR_CUDA_LAUNCH_CONFIG_STREAM, CUlaunchConfig, hStream),
+      RECORD(GCAP_DOCTOR_CUDA_KERNEL_PARAMS, CUDA_KERNEL_NODE_PARAMS_v2, kernelParams),
+      RECORD(GCAP_DOCTOR_CUDA_KERNEL_EXTRA, CUDA_KERNEL_NODE_PARAMS_v2, extra),
+      RECORD(GCAP_DOCTOR_CUDA_KERNEL_PARAMS, CUDA_KERNEL_NODE_PARAMS, kernelParams),
+      RECORD(GCAP_DOCTOR_CUDA_ALLOC_BYTES, CUDA_MEM_ALLOC_NODE_PARAMS, bytesize),
+      {"a kernel's function is first", 0, offsetof(CUDA_KERNEL_NODE_PARAMS_v2, func)},
+      {"a memset's address is first", 0, offsetof(CUDA_MEMSET_NODE_PARAMS, dst)},
+      {"an address of a device is behind that of the host", GCAP_DOCTOR_CUDA_COPY_3D_FROM_HOST + 8,
+       offsetof(CUDA_MEMCPY3D, srcDevice)},
+      {"and so in the other side", GCAP_DOCTOR_CUDA_COPY_3D_TO_HOST + 8, offsetof(CUDA_MEMCPY3D, dstDevice)},
+      {"unified memory", 4, CU_MEMORYTYPE_UNIFIED},
       {"an update's result is first", 0, offsetof(CUgraphExecUpdateResultInfo, result)},
   };
   ExpectEqual(numbers);

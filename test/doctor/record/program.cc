@@ -71,6 +71,7 @@ void LoadFake() {
     }
   }
   LoadFake();
+  if (getenv("FAKE_DRIVER") != nullptr) Load(DriverPath());
   Find(Load(RecorderPath()), "InitializeInjection", &initialize_injection);
   IN_PROGRAM(initialize_injection() == 1);
   program();
@@ -81,6 +82,7 @@ void LoadFake() {
 
 std::string RecorderPath() { return "doctor/record/libgcap_doctor.so"; }
 std::string FakePath() { return "test/doctor/record/libfake_cupti.so"; }
+std::string DriverPath() { return "test/doctor/record/libfake_driver.so"; }
 std::string OldFakePath() { return "test/doctor/record/libfake_old_cupti.so"; }
 
 std::string Prefix() {

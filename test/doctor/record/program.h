@@ -41,6 +41,8 @@ Recorded Record(const std::function<void()>& program, const Environment& environ
 std::string RecorderPath();
 std::string FakePath();
 std::string OldFakePath();
+// Loaded before the recorder where FAKE_DRIVER is set.
+std::string DriverPath();
 // A path to begin files with, of this test alone.
 std::string Prefix();
 

@@ -16,6 +16,7 @@
 namespace {
 
 const char kProgram[] = "test/doctor/record/python_program.py";
+const char kRaising[] = "test/doctor/record/raising_program.py";
 
 std::vector<std::string> Glob(const std::string& pattern) {
   glob_t found;
@@ -46,14 +47,15 @@ std::string Interpreter(const std::string& version) {
 }
 
 // The recording of the program, run by a shell command that begins with `python`.
-Recorded RecordPython(const std::string& python, const std::string& way) {
+Recorded RecordPython(const std::string& python, const std::string& way, const std::string& program = kProgram,
+                      int status = 0) {
   const std::string prefix = Prefix() + "." + way;
   for (const std::string& path : Glob(prefix + ".*.events")) unlink(path.c_str());
   const std::string command = "GCAP_DOCTOR_EVENTS=" + prefix + " GCAP_DOCTOR_CUPTI=./" + FakePath() + " " + python +
-                              " " + kProgram + " ./" + RecorderPath() + " ./" + FakePath() + " " + way;
+                              " " + program + " ./" + RecorderPath() + " ./" + FakePath() + " " + way;
   Recorded recorded;
   recorded.status = system(command.c_str());
-  EXPECT_EQ(recorded.status, 0) << command;
+  EXPECT_EQ(WEXITSTATUS(recorded.status), status) << command;
   const auto paths = Glob(prefix + ".*.events");
   EXPECT_EQ(paths.size(), 1u);
   if (paths.size() != 1) return recorded;
@@ -64,8 +66,8 @@ Recorded RecordPython(const std::string& python, const std::string& way) {
   return recorded;
 }
 
-uint32_t LineOf(const std::string& text) {
-  std::ifstream file(kProgram);
+uint32_t LineOf(const std::string& text, const char* program = kProgram) {
+  std::ifstream file(program);
   std::string line;
   for (uint32_t number = 1; std::getline(file, line); ++number) {
     if (line.find(text) != std::string::npos) return number;
@@ -133,6 +135,42 @@ void ExpectStacks(const std::string& python) {
   }
 }
 
+// The exceptions of a program.
+std::vector<const gcap_doctor_event_call_t*> Raised(const Recorded& recorded) {
+  std::vector<const gcap_doctor_event_call_t*> raised;
+  for (size_t i = 0; recorded.events != nullptr && i < recorded.events->num_calls; ++i) {
+    if (recorded.events->calls[i].raised != nullptr) raised.push_back(&recorded.events->calls[i]);
+  }
+  return raised;
+}
+
+// The function of the call after which an exception was seen; "" for one that nobody caught.
+std::string After(const Recorded& recorded, const gcap_doctor_event_call_t& raised) {
+  return raised.raised_at != GCAP_DOCTOR_NONE ? recorded.events->calls[raised.raised_at].function : "";
+}
+
+void ExpectRaised(const std::string& python, const char* way, const std::string& after, int status) {
+  SCOPED_TRACE(way);
+  Recorded recorded = RecordPython(python, way, kRaising, status);
+  const auto raised = Raised(recorded);
+  ASSERT_EQ(raised.size(), 1u) << recorded.text;
+  EXPECT_STREQ(raised[0]->raised, "ValueError");
+  EXPECT_STREQ(raised[0]->arguments, "no such l\xc3\xa4yer");
+  EXPECT_EQ(After(recorded, *raised[0]), after);
+  const std::vector<Frame> frames = PythonStack(recorded, *raised[0]);
+  ASSERT_GE(frames.size(), 3u);
+  EXPECT_EQ(frames[0].function, "refuse");
+  EXPECT_EQ(frames[0].line, LineOf("# THE LINE", kRaising));
+  EXPECT_EQ(frames[1].function, way);
+  EXPECT_EQ(frames.back().function, "<module>");
+}
+
+void ExpectNothingRaised(const std::string& python, const char* way) {
+  SCOPED_TRACE(way);
+  Recorded recorded = RecordPython(python, way, kRaising);
+  EXPECT_EQ(Raised(recorded).size(), 0u);
+}
+
 class Python : public testing::TestWithParam<const char*> {};
 
 TEST_P(Python, LineOfACallIsNamed) {
@@ -141,7 +179,32 @@ TEST_P(Python, LineOfACallIsNamed) {
   ExpectStacks(python);
 }
 
-INSTANTIATE_TEST_SUITE_P(Versions, Python, testing::Values("3.9", "3.10", "3.11", "3.12", "3.13", "3.14"));
+TEST_P(Python, ExceptionThatMeetsACaptureIsSeen) {
+  const std::string python = Interpreter(GetParam());
+  if (python.empty()) GTEST_SKIP() << "no Python " << GetParam() << " with ctypes on this machine";
+  ExpectRaised(python, "left", "cuStreamEndCapture", 0);
+  ExpectRaised(python, "uncaught", "", 1);
+  ExpectRaised(python, "handled", "cuStreamQuery", 0);
+  ExpectNothingRaised(python, "inside");
+  ExpectNothingRaised(python, "before");
+  ExpectNothingRaised(python, "thread");  // docs/doctor.md says so
+}
+
+// The recorder runs no code of the program's: a message that is no text is left out.
+TEST_P(Python, MessageIsNotAskedOfTheProgram) {
+  const std::string python = Interpreter(GetParam());
+  if (python.empty()) GTEST_SKIP() << "no Python " << GetParam() << " with ctypes on this machine";
+  Recorded recorded = RecordPython(python, "odd", kRaising);
+  const auto raised = Raised(recorded);
+  ASSERT_EQ(raised.size(), 1u);
+  EXPECT_STREQ(raised[0]->raised, "__main__.Odd");
+  EXPECT_STREQ(raised[0]->arguments, "");
+  EXPECT_EQ(recorded.Calls("cuCtxSynchronize").size(), 0u);
+}
+
+// "3.14t" is a build without the interpreter's lock.
+INSTANTIATE_TEST_SUITE_P(Versions, Python,
+                         testing::Values("3.9", "3.10", "3.11", "3.12", "3.13", "3.13t", "3.14", "3.14t"));
 
 // Without the hidden symbol, a thread that holds the lock is shown, and one that gave it back says why it is not.
 TEST(StrippedPython, IsShownWithTheLockAndSaysWhyWithoutIt) {

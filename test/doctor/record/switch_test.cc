@@ -135,7 +135,7 @@ class Schedule {
     cupti.EnableCallback = [](uint32_t on, gcap_doctor_cupti_subscriber_t*, int32_t domain, uint32_t callback) {
       return schedule->Change(on != 0, domain, callback);
     };
-    Within([] { gcap_doctor_switch_start(&cupti, nullptr); });
+    Within([] { gcap_doctor_switch_start(&cupti, nullptr, false); });
   }
 
   void Capture(uint32_t stream) {

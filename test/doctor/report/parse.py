@@ -62,6 +62,14 @@ def check_healthy():
         same(grouping, sum(group["nodes"] for group in graph[grouping]), 4)
 
 
+def check_labelled():
+    graph, = read("labelled.json")["graphs"]
+    same("the labels", [node.get("label") for node in graph["nodes"]], [None, "step > attention", "step", "step"])
+    same("by label", {group["name"]: group["ns"] for group in graph["by_label"]},
+         {"step": 7000, "step > attention": 2000, "(no label)": 1000})
+    same("the whole", sum(group["ns"] for group in graph["by_label"]) + graph["between_ns"], graph["whole_ns"])
+
+
 def check_others():
     hostile = read("hostile.json")
     same("the end of a name", hostile["captures"][0]["thread"]["name"].endswith("&lt;\"'"), True)
@@ -76,6 +84,7 @@ def check_others():
 
 check_broken()
 check_healthy()
+check_labelled()
 check_others()
 
 
@@ -109,6 +118,8 @@ def check_traces():
     findings = [e for e in events if e["ph"] == "i"]
     same("the findings", [(e["name"], e["tid"], e["ts"]) for e in findings],
          [("culprit", 1, 1080.0), ("lost_call", 2, 1085.0)])
+    labels = [(e["name"], e["ts"], e["dur"], e["tid"]) for e in check_trace("labelled") if e.get("cat") == "label"]
+    same("the labels", labels, [("step", 0.5, 0.5, 1), ("attention", 0.5, 0.1, 1)])
     for name in "healthy", "hostile", "many":
         check_trace(name)
     same("slices of a large one", len([e for e in check_trace("large") if e["ph"] == "X"]), 1 + 2 * 1002)

@@ -9,7 +9,7 @@ write=$1
 parse=$2
 
 command -v python3 >/dev/null || { echo "python3 is not installed: $parse needs it" && exit 1; }
-for sample in broken healthy hostile many large empty; do
+for sample in broken healthy labelled hostile many large empty; do
     "$write" "$sample" json >"$TEST_TMPDIR/$sample.json"
     "$write" "$sample" trace >"$TEST_TMPDIR/$sample.trace"
     "$write" "$sample" html >"$TEST_TMPDIR/$sample.html"
@@ -19,7 +19,7 @@ done
 PYTHONDONTWRITEBYTECODE=1 python3 "$parse" "$TEST_TMPDIR"
 
 if command -v dot >/dev/null; then
-    for sample in broken healthy hostile small; do
+    for sample in broken healthy labelled hostile small; do
         "$write" "$sample" dot | dot -Tsvg >"$TEST_TMPDIR/$sample.svg" 2>"$TEST_TMPDIR/said" || {
             cat "$TEST_TMPDIR/said"
             exit 1

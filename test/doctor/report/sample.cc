@@ -182,44 +182,47 @@ Sample* MakeMany(unsigned findings) {
   return sample;
 }
 
-Sample* MakeHealthy() {
-  const char events[] =
-      "thread\tid=1\tos=50\tname=app\n"
-      "stream\tid=1\twhat=blocking\n"
-      "frame\tid=1\tmodule=/app/lib/app.so\toffset=0x10\tfunction=run_model\n"
-      "pyframe\tid=2\tfile=app.py\tline=20\tfunction=forward\n"
-      "pyframe\tid=3\tfile=app.py\tline=30\tfunction=head\n"
-      "stack\tid=1\tc=1\tpy=2\n"
-      "stack\tid=2\tc=1\tpy=3\n"
-      "call\tn=1\tt=100\tend=200\tthread=1\tfunction=cuStreamBeginCapture\tresult=0\tstream=1\tmode=relaxed\tstack=1\n"
-      "node\tgraph=1\tid=0x100000000\ttype=memcpy\tcall=2\n"
-      "call\tn=2\tt=300\tend=400\tthread=1\tfunction=cuMemcpyHtoDAsync\tresult=0\tstream=1\tcopy=htod\tbytes=64"
-      "\thost=pinned\tstack=1\n"
-      "node\tgraph=1\tid=0x100000001\ttype=kernel\tcall=3\n"
-      "edge\tgraph=1\tfrom=0x100000000\tto=0x100000001\n"
-      "call\tn=3\tt=500\tend=600\tthread=1\tfunction=cuLaunchKernel\tresult=0\tstream=1\tkernel=_Z4axpyfPf\tstack=1\n"
-      "node\tgraph=1\tid=0x100000002\ttype=kernel\tcall=4\n"
-      "edge\tgraph=1\tfrom=0x100000000\tto=0x100000002\n"
-      "call\tn=4\tt=700\tend=800\tthread=1\tfunction=cuLaunchKernel\tresult=0\tstream=1\tkernel=_Z4axpyfPf\tstack=2\n"
-      "node\tgraph=1\tid=0x100000003\ttype=kernel\tcall=5\n"
-      "edge\tgraph=1\tfrom=0x100000001\tto=0x100000003\n"
-      "edge\tgraph=1\tfrom=0x100000002\tto=0x100000003\n"
-      "call\tn=5\tt=900\tend=1000\tthread=1\tfunction=cuLaunchKernel\tresult=0\tstream=1\tkernel=sum\tstack=2\n"
-      "call\tn=6\tt=1100\tend=1200\tthread=1\tfunction=cuStreamEndCapture\tresult=0\tstream=1\tgraph=1\tstack=1\n"
-      "exec\tid=1\tgraph=1\n"
-      "clone\texec=1\tfrom=0x100000000\tto=0x200000000\n"
-      "clone\texec=1\tfrom=0x100000001\tto=0x200000001\n"
-      "clone\texec=1\tfrom=0x100000002\tto=0x200000002\n"
-      "clone\texec=1\tfrom=0x100000003\tto=0x200000003\n"
-      "replays\texec=1\tcount=1000\n"
-      "time\texec=1\tnode=0x200000000\tcount=1000\tns=1000000\n"
-      "time\texec=1\tnode=0x200000001\tcount=1000\tns=2000000\n"
-      "time\texec=1\tnode=0x200000002\tcount=500\tns=1000000\n"
-      "time\texec=1\tnode=0x200000002\tcount=500\tns=2000000\n"
-      "time\texec=1\tnode=0x200000003\tcount=1000\tns=4000000\n"
-      "time\texec=1\tnode=0x299999999\tcount=1\tns=77\n"
-      "whole\texec=1\tcount=1000\tns=9000000\n"
-      "end\tt=5000\n";
+namespace {
+
+const char kHealthy[] =
+    "thread\tid=1\tos=50\tname=app\n"
+    "stream\tid=1\twhat=blocking\n"
+    "frame\tid=1\tmodule=/app/lib/app.so\toffset=0x10\tfunction=run_model\n"
+    "pyframe\tid=2\tfile=app.py\tline=20\tfunction=forward\n"
+    "pyframe\tid=3\tfile=app.py\tline=30\tfunction=head\n"
+    "stack\tid=1\tc=1\tpy=2\n"
+    "stack\tid=2\tc=1\tpy=3\n"
+    "call\tn=1\tt=100\tend=200\tthread=1\tfunction=cuStreamBeginCapture\tresult=0\tstream=1\tmode=relaxed\tstack=1\n"
+    "node\tgraph=1\tid=0x100000000\ttype=memcpy\tcall=2\n"
+    "call\tn=2\tt=300\tend=400\tthread=1\tfunction=cuMemcpyHtoDAsync\tresult=0\tstream=1\tcopy=htod\tbytes=64"
+    "\thost=pinned\tstack=1\n"
+    "node\tgraph=1\tid=0x100000001\ttype=kernel\tcall=3\n"
+    "edge\tgraph=1\tfrom=0x100000000\tto=0x100000001\n"
+    "call\tn=3\tt=500\tend=600\tthread=1\tfunction=cuLaunchKernel\tresult=0\tstream=1\tkernel=_Z4axpyfPf\tstack=1\n"
+    "node\tgraph=1\tid=0x100000002\ttype=kernel\tcall=4\n"
+    "edge\tgraph=1\tfrom=0x100000000\tto=0x100000002\n"
+    "call\tn=4\tt=700\tend=800\tthread=1\tfunction=cuLaunchKernel\tresult=0\tstream=1\tkernel=_Z4axpyfPf\tstack=2\n"
+    "node\tgraph=1\tid=0x100000003\ttype=kernel\tcall=5\n"
+    "edge\tgraph=1\tfrom=0x100000001\tto=0x100000003\n"
+    "edge\tgraph=1\tfrom=0x100000002\tto=0x100000003\n"
+    "call\tn=5\tt=900\tend=1000\tthread=1\tfunction=cuLaunchKernel\tresult=0\tstream=1\tkernel=sum\tstack=2\n"
+    "call\tn=6\tt=1100\tend=1200\tthread=1\tfunction=cuStreamEndCapture\tresult=0\tstream=1\tgraph=1\tstack=1\n"
+    "exec\tid=1\tgraph=1\n"
+    "clone\texec=1\tfrom=0x100000000\tto=0x200000000\n"
+    "clone\texec=1\tfrom=0x100000001\tto=0x200000001\n"
+    "clone\texec=1\tfrom=0x100000002\tto=0x200000002\n"
+    "clone\texec=1\tfrom=0x100000003\tto=0x200000003\n"
+    "replays\texec=1\tcount=1000\n"
+    "time\texec=1\tnode=0x200000000\tcount=1000\tns=1000000\n"
+    "time\texec=1\tnode=0x200000001\tcount=1000\tns=2000000\n"
+    "time\texec=1\tnode=0x200000002\tcount=500\tns=1000000\n"
+    "time\texec=1\tnode=0x200000002\tcount=500\tns=2000000\n"
+    "time\texec=1\tnode=0x200000003\tcount=1000\tns=4000000\n"
+    "time\texec=1\tnode=0x299999999\tcount=1\tns=77\n"
+    "whole\texec=1\tcount=1000\tns=9000000\n"
+    "end\tt=5000\n";
+
+Sample* Healthy(const std::string& events) {
   Sample* sample = new Sample(std::string(kFirstLine) + events);
   gcap_doctor_captured_t& capture = sample->AddCapture();
   capture.begin = sample->Call(1);
@@ -231,6 +234,27 @@ Sample* MakeHealthy() {
   capture.num_nodes = 4;
   capture.replays = 1000;
   return sample;
+}
+
+// A call's fields, and others behind them.
+void Append(std::string* events, const std::string& call, const std::string& fields) {
+  const size_t at = events->find("call\tn=" + call);
+  events->insert(events->find('\n', at), fields);
+}
+
+}  // namespace
+
+Sample* MakeHealthy() { return Healthy(kHealthy); }
+
+Sample* MakeLabelled(unsigned whole_ns) {
+  std::string events = kHealthy;
+  Append(&events, "3", "\trange=2");
+  Append(&events, "4", "\trange=1");
+  Append(&events, "5", "\trange=1");
+  const std::string whole = "whole\texec=1\tcount=1000\tns=9000000\n";
+  events.replace(events.find(whole), whole.size(),
+                 "whole\texec=1\tcount=1000\tns=" + std::to_string(1000 * whole_ns) + "\n");
+  return Healthy("range\tid=1\ttext=step\nrange\tid=2\ttext=attention\tin=1\n" + events);
 }
 
 Sample* MakeHostile() {
@@ -336,6 +360,7 @@ Sample* MakeLarge(unsigned nodes) {
 Sample* MakeByName(const std::string& name) {
   if (name == "broken") return MakeBroken();
   if (name == "healthy") return MakeHealthy();
+  if (name == "labelled") return MakeLabelled(12000);
   if (name == "hostile") return MakeHostile();
   if (name == "many") return MakeMany(50);
   if (name == "large") return MakeLarge(1000);

@@ -47,14 +47,16 @@ extern const char kFirstLine[];
 Sample* MakeBroken();
 // One capture with a graph of three kernels and a copy, replayed 1000 times, with device times.
 Sample* MakeHealthy();
+// The same one with labels on three of its nodes, of 9 us in all; the fourth takes 1 us. The whole takes `whole_ns`.
+Sample* MakeLabelled(unsigned whole_ns);
 // Names that would be markup, escapes or no UTF-8.
 Sample* MakeHostile();
 // A graph of `nodes` nodes on three streams, as PyTorch makes them, and device times.
 Sample* MakeLarge(unsigned nodes);
 // The broken one with that many findings more.
 Sample* MakeMany(unsigned findings);
-// By its name: "broken", "healthy", "hostile", "large", "many", "small", a large one of few nodes, or "empty", of which
-// nothing was recorded; nullptr for another one.
+// By its name: "broken", "healthy", "labelled", "hostile", "large", "many", "small", a large one of few nodes, or
+// "empty", of which nothing was recorded; nullptr for another one.
 Sample* MakeByName(const std::string& name);
 
 }  // namespace gcap_test

@@ -79,6 +79,37 @@ TEST(TextReport, HealthyRecordingSaysWhatWasCaptured) {
             "            30 %  3.00 us  app.py:20 in forward (2 nodes)\n");
 }
 
+TEST(TextReport, LabelsAddUpToTheWhole) {
+  std::unique_ptr<Sample> gaps(gcap_test::MakeLabelled(12000));
+  EXPECT_TRUE(Has(Text(*gaps),
+                  "  times    graph 1, 1000 replays, 12.0 us of device time each; by label:\n"
+                  "            58 %  7.00 us  step (2 nodes)\n"
+                  "            17 %  2.00 us  step > attention (1 node)\n"
+                  "             8 %  1.00 us  (no label) (1 node)\n"
+                  "            17 %  2.00 us  (between nodes)\n"))
+      << Text(*gaps);
+  std::unique_ptr<Sample> parallel(gcap_test::MakeLabelled(8000));
+  EXPECT_TRUE(Has(Text(*parallel), "           - 25 %  -2.00 us  (nodes that ran at once)\n")) << Text(*parallel);
+}
+
+// The line of what has no label is shown, however little it is.
+TEST(TextReport, UnlabelledPartIsShownAmongManyLabels) {
+  std::string events = std::string(gcap_test::kFirstLine) + "thread\tid=1\tos=7\nexec\tid=1\tgraph=1\n";
+  for (int i = 1; i <= 9; ++i) {
+    const std::string number = std::to_string(i);
+    events += "range\tid=" + number + "\ttext=label " + number + "\n";
+    events += "node\tgraph=1\tid=" + number + "\ttype=kernel\tcall=" + number + "\n";
+    events += "call\tn=" + number + "\tthread=1\tfunction=cuLaunchKernel\tresult=0" +
+              (i < 9 ? "\trange=" + number : "") + "\n";
+    events += "time\texec=1\tnode=" + number + "\tcount=1\tns=" + std::to_string(1000 - 100 * i) + "\n";
+  }
+  Sample sample(events + "replays\texec=1\tcount=1\nend\tt=9\n");
+  const std::string text = Text(sample);
+  EXPECT_TRUE(Has(text, " label 4 (1 node)\n")) << text;
+  EXPECT_FALSE(Has(text, " label 5 (1 node)\n")) << text;
+  EXPECT_TRUE(Has(text, "   2 %  100 ns   (no label) (1 node)\n")) << text;
+}
+
 TEST(TextReport, WorkThatHasANameIsCalledByIt) {
   std::unique_ptr<Sample> healthy(gcap_test::MakeHealthy());
   healthy->recording()->calls[healthy->diagnosis()->captures[0].begin].label = "graph id -2, key 'decode'";

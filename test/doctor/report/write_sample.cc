@@ -13,7 +13,7 @@ int main(int argc, char** argv) {
   std::unique_ptr<gcap_test::Sample> sample(argc == 3 ? gcap_test::MakeByName(argv[1]) : nullptr);
   if (sample == nullptr) {
     fprintf(stderr,
-            "usage: write_sample broken|healthy|hostile|many|large|small|empty "
+            "usage: write_sample broken|healthy|labelled|hostile|many|large|small|empty "
             "text|colour|json|html|dot|trace|sarif|junit\n");
     return 2;
   }

@@ -295,6 +295,33 @@ TEST(BuildIdNotes, ThatAreDamagedHaveNone) {
   EXPECT_EQ(IdIn(Note(3, kGnu, std::string(GCAP_DOCTOR_MAX_BUILD_ID + 1, '\x11'), 4), 4), "");
 }
 
+// --- Installed packages ----------------------------------------------------------------------------------------------
+
+TEST(Installed, PackagesHaveADistInfoBesideThem) {
+  const std::string root = testing::TempDir() + "/installed";
+  for (const char* folder : {"", "/vendor", "/vendor/warp", "/vendor/warp/_src", "/vendor/warp_lang-1.19.dist-info",
+                             "/mine", "/mine/models"}) {
+    mkdir((root + folder).c_str(), 0755);
+  }
+  for (const char* file : {"/vendor/warp/__init__.py", "/vendor/warp/_src/__init__.py", "/mine/models/__init__.py"}) {
+    std::ofstream(root + file).flush();
+  }
+  std::string text = "gcap-events\tversion=1\tpid=1\ttime=1\tprogram=p\n";
+  const std::vector<std::string> files = {root + "/vendor/warp/_src/context.py", root + "/vendor/six.py",
+                                          root + "/mine/models/net.py", root + "/mine/serve.py", "serve.py"};
+  for (size_t i = 0; i < files.size(); ++i) {
+    const char* function = i == 3 ? "<module>" : "f";
+    text += "pyframe\tid=" + std::to_string(i + 1) + "\tfile=" + files[i] + "\tline=1\tfunction=" + function + "\n";
+  }
+  FILE* file = fmemopen(text.data(), text.size(), "r");
+  Recording recording(gcap_doctor_recording_read(file, "test"), gcap_doctor_recording_destroy);
+  fclose(file);
+  gcap_doctor_symbols_find_installed(recording.get());
+  std::vector<bool> installed;
+  for (size_t i = 0; i < recording->num_frames; ++i) installed.push_back(recording->frames[i].is_installed);
+  EXPECT_EQ(installed, (std::vector<bool>{true, true, false, false, false}));
+}
+
 // --- Whose stacks, and by which tool ---------------------------------------------------------------------------------
 
 TEST_F(Symbols, OfUnwantedStacksStay) {
