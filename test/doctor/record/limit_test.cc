@@ -212,6 +212,13 @@ TEST(RecordingLimit, ProgramThatIsKilledHasItsLastCalls) {
     EXPECT_EQ(LastNumber(recorded), static_cast<uint64_t>(calls) + 1);
     EXPECT_EQ(recorded.events->num_calls + recorded.events->left_out, static_cast<uint64_t>(calls) + 1);
     EXPECT_EQ(recorded.events->reached_limit, calls >= 1000);
+    // Behind the last line there is nothing of a round ago.
+    const size_t last = recorded.text.find("call\tn=" + std::to_string(calls + 1) + "\t");
+    ASSERT_NE(last, std::string::npos);
+    const size_t end = recorded.text.find('\n', last) + 1;
+    EXPECT_TRUE(end == recorded.text.size() || recorded.text[end] == '\0' ||
+                recorded.text.compare(end, 8, "segment\t") == 0)
+        << recorded.text.substr(end, 50);
   }
 }
 
