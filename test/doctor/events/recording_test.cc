@@ -313,7 +313,7 @@ std::string Ring(const std::string& beginning, const std::vector<std::string>& s
 std::string Call(int number) { return "call\tn=" + std::to_string(number) + "\tlike=1\n"; }
 
 TEST(RecordingOfVersion2, SegmentsAreReadInTheirOrder) {
-  Recording recording = Read(Ring(Call(1) + Call(2), {"segment\tn=4\n" + Call(9) + "exec\tid=2\tgraph=1\nend\tt=9\n",
+  Recording recording = Read(Ring(Call(1) + Call(2), {"segment\tn=4\n" + Call(9) + "note\ttext=last\nend\tt=9\n",
                                                       "segment\tn=2\n" + Call(6) + "note\ttext=early\n",
                                                       "segment\tn=3\n" + Call(7) + Call(8) + "note\ttext=late\n"}));
   EXPECT_EQ(recording->damage.lines, 0u);
@@ -322,13 +322,15 @@ TEST(RecordingOfVersion2, SegmentsAreReadInTheirOrder) {
   ASSERT_EQ(recording->num_calls, 6u);
   EXPECT_EQ(recording->gap, 2u);
   EXPECT_EQ(recording->left_out, 3u);
-  ASSERT_EQ(recording->num_notes, 3u);
+  ASSERT_EQ(recording->num_notes, 4u);
   EXPECT_NE(std::string(recording->notes[0])
                 .find("about 3 calls are left out, those between call 2 (f, at 0.000 s) and "
                       "call 6 (f,"),
             std::string::npos)
       << recording->notes[0];
   EXPECT_STREQ(recording->notes[1], "early");
+  EXPECT_STREQ(recording->notes[2], "late");
+  EXPECT_STREQ(recording->notes[3], "last");
 }
 
 TEST(RecordingOfVersion2, RingThatDidNotTurnLeavesNothingOut) {
