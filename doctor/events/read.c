@@ -23,6 +23,7 @@ enum {
   kFreeIds = 1 << 16,
   kIdsOfLine = 64,
   kMostOfLine = 1024,   // nodes, edges or copies
+  kMostFrames = 1024,   // of a stack that has some of another
   kMostSegments = 256,  // of a ring
 };
 
@@ -89,15 +90,37 @@ static const char* keep(reader_t* reader, const char* text) {
 
 static const char* keep_or_empty(reader_t* reader, const char* text) { return text != NULL ? keep(reader, text) : ""; }
 
-// "1,2,3" as indices of frames.
-static const uint32_t* read_frames(reader_t* reader, gcap_doctor_fields_t* fields, const char* key,
+typedef struct frames {
+  const uint32_t* items;
+  uint32_t count;
+} frames_t;
+
+// The frames of another stack that are a stack's outer ones; none, with a reason, where there are no such.
+static frames_t rest_of(reader_t* reader, gcap_doctor_fields_t* fields, const char* of, const char* from,
+                        bool is_python) {
+  const uint32_t id = gcap_doctor_fields_id(fields, of);
+  const uint32_t index = look_up(&reader->stacks, id);
+  const uint64_t first = gcap_doctor_fields_number(fields, from, 0);
+  if (id == GCAP_DOCTOR_NONE) return (frames_t){.count = 0};
+  if (index != GCAP_DOCTOR_NONE) {
+    const gcap_doctor_event_stack_t* stack = &reader->recording->stacks[index];
+    const frames_t all = is_python ? (frames_t){stack->python, stack->num_python} : (frames_t){stack->c, stack->num_c};
+    if (first < all.count) return (frames_t){all.items + first, all.count - (uint32_t)first};
+  }
+  fields->reason = "a stack with frames of one that was not defined, or that has none there";
+  return (frames_t){.count = 0};
+}
+
+// "1,2,3" as indices of frames, and behind them those of another stack.
+static const uint32_t* read_frames(reader_t* reader, gcap_doctor_fields_t* fields, const char* key, frames_t rest,
                                    uint32_t* out_count) {
   *out_count = 0;
   const char* text = gcap_doctor_fields_text(fields, key);
-  if (text == NULL || text[0] == '\0') return NULL;
-  size_t count = 1;
-  for (const char* c = text; *c != '\0'; ++c) count += *c == ',';
-  uint32_t* frames = gcap_doctor_heap_alloc(&reader->recording->heap, count * sizeof(*frames));
+  size_t count = text != NULL && text[0] != '\0';
+  for (const char* c = text; count != 0 && *c != '\0'; ++c) count += *c == ',';
+  if (rest.count != 0 && rest.count + count > kMostFrames) fields->reason = "a stack of more than 1024 frames";
+  if (fields->reason != NULL || count + rest.count == 0) return NULL;
+  uint32_t* frames = gcap_doctor_heap_alloc(&reader->recording->heap, (count + rest.count) * sizeof(*frames));
   for (size_t i = 0; i < count; ++i) {
     char* end = NULL;
     unsigned long id = strtoul(text, &end, 10);
@@ -109,6 +132,8 @@ static const uint32_t* read_frames(reader_t* reader, gcap_doctor_fields_t* field
     frames[(*out_count)++] = index;
     text = end + 1;
   }
+  if (rest.count != 0) memcpy(frames + count, rest.items, rest.count * sizeof(*frames));
+  *out_count += rest.count;
   return frames;
 }
 
@@ -190,8 +215,10 @@ static void read_stack(reader_t* reader, gcap_doctor_fields_t* fields) {
   gcap_doctor_recording_t* recording = reader->recording;
   uint32_t id = gcap_doctor_fields_needed_id(fields, "id");
   gcap_doctor_event_stack_t stack = {.why = keep(reader, gcap_doctor_fields_text(fields, "why"))};
-  stack.c = read_frames(reader, fields, "c", &stack.num_c);
-  stack.python = read_frames(reader, fields, "py", &stack.num_python);
+  const frames_t c = rest_of(reader, fields, "c_of", "c_from", false);
+  const frames_t python = rest_of(reader, fields, "py_of", "py_from", true);
+  stack.c = read_frames(reader, fields, "c", c, &stack.num_c);
+  stack.python = read_frames(reader, fields, "py", python, &stack.num_python);
   // What is shown of a C frame is its module.
   for (uint32_t i = 0; fields->reason == NULL && i < stack.num_c; ++i) {
     if (recording->frames[stack.c[i]].module == NULL) fields->reason = "a Python frame in a C stack";
@@ -330,7 +357,8 @@ static pattern_t blank_pattern(gcap_doctor_fields_t* fields) {
 
 static void read_like(reader_t* reader, gcap_doctor_fields_t* fields) {
   const uint32_t id = gcap_doctor_fields_needed_id(fields, "id");
-  pattern_t pattern = blank_pattern(fields);
+  const uint32_t like = reference(reader, fields, "like", &reader->likes, GCAP_DOCTOR_NONE);
+  pattern_t pattern = like != GCAP_DOCTOR_NONE ? reader->patterns[like] : blank_pattern(fields);
   if (!is_good_id(reader, fields, id)) return;
   read_pattern(reader, fields, &pattern);
   if (fields->reason != NULL) return;

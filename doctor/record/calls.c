@@ -186,7 +186,8 @@ static void write_common(gcap_doctor_line_t* out, const common_t* common, const 
   if (common->node_type != kNoNode) gcap_doctor_graphs_write_type(out, common->node_type);
 }
 
-// The id of the line that has these in common; 0 without room for it.
+// The id of the line that has these in common; 0 without room for it. What has a stack has the rest in common with what
+// is the same but for the stack.
 static uint32_t like_of(gcap_doctor_thread_t* thread, const common_t* common, const gcap_doctor_cupti_call_t* data) {
   static gcap_doctor_intern_t likes = {.lock = PTHREAD_MUTEX_INITIALIZER};
   uint64_t key = gcap_doctor_hash(1, common, sizeof(*common));
@@ -195,7 +196,17 @@ static uint32_t like_of(gcap_doctor_thread_t* thread, const common_t* common, co
   uint32_t id = gcap_doctor_intern_find(&likes, key, &thread->definitions, &thread->defined);
   if (id != 0) return id;
   gcap_doctor_line_t fields = {0};
-  write_common(&fields, common, data);
+  if (common->stack != 0) {
+    common_t rest;
+    memcpy(&rest, common, sizeof(rest));  // with what is between its members
+    rest.stack = 0;
+    const uint32_t like = like_of(thread, &rest, data);
+    if (like == 0) return 0;
+    gcap_doctor_line_number(&fields, "like", like);
+    gcap_doctor_line_number(&fields, "stack", common->stack);
+  } else {
+    write_common(&fields, common, data);
+  }
   id = gcap_doctor_intern_add(&likes, key, "like", &fields, &thread->definitions, &thread->defined);
   gcap_doctor_line_free(&fields);
   return id;

@@ -17,14 +17,16 @@
 #include <pthread.h>
 #include <sched.h>
 #include <string.h>
+#include <time.h>
 
 #include "doctor/record/line.h"
 
 enum {
   kSegments = 8,
-  kFirstLine = 64,      // of a segment, at most
-  kReserve = 1 << 10,   // of the definitions' room: for what is not asked whether there is room
-  kMaxYields = 100000,  // a write takes some microseconds; a thread that died in it must not stop the others
+  kFirstLine = 64,     // of a segment, at most
+  kReserve = 1 << 10,  // of the definitions' room: for what is not asked whether there is room
+  kYields = 1000,      // a write takes some microseconds
+  kMaxWaits = 10000,   // of a millisecond: a disk may be slow, and a thread that died in its write stops no others
 };
 
 typedef struct place {
@@ -50,12 +52,22 @@ static uint64_t ring_offset(void) { return room.limit / 2; }
 static uint64_t segment_bytes(void) { return room.limit / 2 / kSegments; }
 static uint64_t place_of(uint64_t segment) { return (segment - 1) % kSegments; }
 
+static void wait_a_little(int i) {
+  const struct timespec millisecond = {.tv_nsec = 1000000};
+  if (i < kYields) {
+    sched_yield();
+  } else {
+    nanosleep(&millisecond, NULL);
+  }
+}
+
 static bool lock_room(bool is_within) {
   if (!is_within) return pthread_mutex_lock(&room.lock) == 0;
-  for (int i = 0; i < kMaxYields; ++i) {
+  for (int i = 0; i < kYields; ++i) {
     if (pthread_mutex_trylock(&room.lock) == 0) return true;
     sched_yield();
   }
+  errno = EDEADLK;
   return false;
 }
 
@@ -108,11 +120,11 @@ static bool write_segment(const gcap_doctor_own_file_t* file, uint64_t segment, 
 
 static void await_writers(uint64_t segment) {
   bool has_writers = true;
-  for (int i = 0; has_writers && i < kMaxYields; ++i) {
+  for (int i = 0; has_writers && i < kYields + kMaxWaits; ++i) {
     pthread_mutex_lock(&room.lock);
     has_writers = room.writers[place_of(segment)] != 0;
     pthread_mutex_unlock(&room.lock);
-    if (has_writers) sched_yield();
+    if (has_writers) wait_a_little(i);
   }
 }
 
@@ -158,7 +170,8 @@ static bool take_of_segment(size_t size, place_t* out_place) {
 // Room for `size` bytes, which fit into a segment.
 static bool take(const gcap_doctor_own_file_t* file, size_t size, bool is_definition, bool is_within,
                  place_t* out_place) {
-  for (int i = 0; i < kMaxYields; ++i) {
+  const int most = is_within ? kYields : kYields + kMaxWaits;
+  for (int i = 0; i < most; ++i) {
     if (!lock_room(is_within)) return false;
     const bool taken = take_front(size, is_definition, out_place) || take_of_segment(size, out_place);
     const bool turns = !taken && !room.is_turning;
@@ -170,7 +183,7 @@ static bool take(const gcap_doctor_own_file_t* file, size_t size, bool is_defini
     pthread_mutex_unlock(&room.lock);
     if (taken) return true;
     if (turns && !turn(file, front)) return false;
-    if (!turns) sched_yield();
+    if (!turns) wait_a_little(i);
   }
   errno = EDEADLK;
   return false;

@@ -17,6 +17,7 @@
 
 #include <dlfcn.h>
 #include <link.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -79,6 +80,9 @@ struct gcap_doctor_seen {
   uint32_t last, next;    // of `stacks`
   gcap_doctor_map_t ids;  // of frames, by their addresses
   uint32_t ids_epoch;
+  // The last stack that has a line: its id, and ids of frames.
+  uint32_t told, num_c, num_python;
+  uint32_t c[GCAP_DOCTOR_MAX_C_FRAMES], python[GCAP_DOCTOR_MAX_PYTHON_FRAMES];
 };
 
 static int find_own(struct dl_phdr_info* info, size_t size, void* user) {
@@ -302,6 +306,12 @@ void gcap_doctor_stacks_forget(gcap_doctor_thread_t* thread) {
   free(thread->seen);
 }
 
+// NULL without memory.
+static struct gcap_doctor_seen* seen_by(gcap_doctor_thread_t* thread) {
+  if (thread->seen == NULL) thread->seen = calloc(1, sizeof(*thread->seen));
+  return thread->seen;
+}
+
 // The one among the thread's stacks that the thread is seen with again; NULL for none.
 static seen_t* seen_again(struct gcap_doctor_seen* all, uintptr_t position, uint32_t epoch) {
   for (uint32_t i = 0; i < kMaxSeen; ++i) {
@@ -322,8 +332,7 @@ static seen_t* see(gcap_doctor_thread_t* thread, uintptr_t position) {
 #else
   const bool may_come_again = false;
 #endif
-  if (thread->seen == NULL) thread->seen = calloc(1, sizeof(*thread->seen));
-  struct gcap_doctor_seen* all = thread->seen;
+  struct gcap_doctor_seen* all = seen_by(thread);
   if (all == NULL) return NULL;
   seen_t* seen = may_come_again ? seen_again(all, position, epoch) : NULL;
   if (seen != NULL) return seen;
@@ -352,19 +361,46 @@ static size_t described(const seen_t* seen, uint32_t* out_ids) {
   return count;
 }
 
+// Frames, as "c=1,2" "c_of=7" "c_from=3": the rest is that of stack 7 from its frame 3 on.
+static void write_frames(gcap_doctor_line_t* fields, const char* key, const uint32_t* ids, size_t count, uint32_t told,
+                         const uint32_t* told_ids, size_t num_told) {
+  enum { kWorthIt = 4 };  // frames
+  size_t same = 0;
+  char name[16];
+  while (same < count && same < num_told && ids[count - 1 - same] == told_ids[num_told - 1 - same]) ++same;
+  if (told == 0 || same < kWorthIt) same = 0;
+  gcap_doctor_line_ids(fields, key, ids, count - same);
+  if (same == 0) return;
+  snprintf(name, sizeof(name), "%s_of", key);
+  gcap_doctor_line_number(fields, name, told);
+  snprintf(name, sizeof(name), "%s_from", key);
+  if (same != num_told) gcap_doctor_line_number(fields, name, num_told - same);
+}
+
+static void keep_told(struct gcap_doctor_seen* all, uint32_t id, const uint32_t* c, size_t num_c,
+                      const uint32_t* python, size_t num_python) {
+  all->told = id;
+  all->num_c = (uint32_t)num_c;
+  all->num_python = (uint32_t)num_python;
+  if (num_c != 0) memcpy(all->c, c, num_c * sizeof(c[0]));
+  memcpy(all->python, python, num_python * sizeof(python[0]));
+}
+
 static uint32_t stack_id(gcap_doctor_thread_t* thread, const uint32_t* c, size_t num_c, const uint32_t* python,
                          size_t num_python, const char* why) {
+  struct gcap_doctor_seen* all = seen_by(thread);
   uint64_t key = gcap_doctor_hash(kStack, c, num_c * sizeof(c[0]));
   key = gcap_doctor_hash(key, python, num_python * sizeof(python[0]));
   if (why != NULL) key = gcap_doctor_hash(key, why, strlen(why));
   uint32_t id = gcap_doctor_intern_find(&stacks, key, &thread->definitions, &thread->defined);
-  if (id != 0) return id;
+  if (id != 0 || all == NULL) return id;
   gcap_doctor_line_t fields = {0};
-  gcap_doctor_line_ids(&fields, "c", c, num_c);
-  gcap_doctor_line_ids(&fields, "py", python, num_python);
+  write_frames(&fields, "c", c, num_c, all->told, all->c, all->num_c);
+  write_frames(&fields, "py", python, num_python, all->told, all->python, all->num_python);
   if (why != NULL) gcap_doctor_line_field(&fields, "why", why);
   id = gcap_doctor_intern_add(&stacks, key, "stack", &fields, &thread->definitions, &thread->defined);
   gcap_doctor_line_free(&fields);
+  if (id != 0) keep_told(all, id, c, num_c, python, num_python);
   return id;
 }
 

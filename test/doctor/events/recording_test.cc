@@ -231,6 +231,41 @@ TEST(RecordingOfVersion2, FramesHaveThePathsOfTheirModules) {
   EXPECT_STREQ(recording->frames[0].build, "12ab");
 }
 
+TEST(RecordingOfVersion2, StacksHaveFramesInCommon) {
+  Recording recording = Read(std::string(kSecond) +
+                             "module\tid=1\tpath=/a.so\n"
+                             "frame\tid=1\tloaded=1\toffset=0x10\nframe\tid=2\tloaded=1\toffset=0x20\n"
+                             "frame\tid=3\tloaded=1\toffset=0x30\npyframe\tid=4\tfile=a.py\tline=1\tfunction=f\n"
+                             "stack\tid=1\tc=1,2,3\tpy=4\n"
+                             "stack\tid=2\tc=3\tc_of=1\tc_from=1\tpy_of=1\n"
+                             "stack\tid=3\tc_of=2\n"
+                             "like\tid=1\tthread=1\tfunction=f\tresult=0\tkernel=k\nlike\tid=2\tlike=1\tstack=3\n"
+                             "call\tn=1\tlike=2\n");
+  ASSERT_EQ(recording->damage.lines, 0u) << recording->damage.reason;
+  ASSERT_EQ(recording->num_stacks, 3u);
+  const gcap_doctor_event_stack_t& last = recording->stacks[2];
+  ASSERT_EQ(last.num_c, 3u);
+  EXPECT_EQ(std::vector<uint32_t>(last.c, last.c + 3), (std::vector<uint32_t>{2, 1, 2}));
+  EXPECT_EQ(last.num_python, 0u);
+  EXPECT_EQ(recording->stacks[1].num_python, 1u);
+  ASSERT_EQ(recording->num_calls, 1u);
+  EXPECT_EQ(recording->calls[0].stack, 2u);
+  EXPECT_STREQ(recording->calls[0].kernel, "k");
+}
+
+// Each stack has all frames of the one before, and one more.
+TEST(RecordingOfVersion2, StacksDoNotGrowForEver) {
+  std::string text =
+      std::string(kSecond) + "module\tid=1\tpath=/a.so\nframe\tid=1\tloaded=1\toffset=0x10\n" + "stack\tid=1\tc=1\n";
+  for (int id = 2; id <= 1100; ++id) {
+    text += "stack\tid=" + std::to_string(id) + "\tc=1\tc_of=" + std::to_string(id - 1) + "\n";
+  }
+  Recording recording = Read(text);
+  EXPECT_EQ(recording->num_stacks, 1024u);
+  EXPECT_EQ(recording->damage.lines, 76u);
+  EXPECT_STREQ(recording->damage.reason, "a stack of more than 1024 frames");
+}
+
 TEST(RecordingOfVersion2, DamagedLinesAreCounted) {
   const char* damaged[] = {
       "call\tn=1\tlike=2",
@@ -238,6 +273,9 @@ TEST(RecordingOfVersion2, DamagedLinesAreCounted) {
       "call\tn=1\tlike=1\tin=1\tnode=0x10\tback=0x11",  // behind a node below 0
       "call\tn=1\tlike=2000000000\tt=1",
       "like\tid=2\tthread=1\tresult=0",
+      "like\tid=2\tlike=7\tstack=1",
+      "stack\tid=1\tc_of=1",
+      "stack\tid=1\tpy_of=x",
       "like\tid=2\tthread=9\tfunction=f\tresult=0",
       "like\tid=4000000000\tthread=1\tfunction=f\tresult=0",
       "node\tgraph=1\tid=0x10\ttype=memset\tcount=0",
@@ -275,7 +313,7 @@ std::string Ring(const std::string& beginning, const std::vector<std::string>& s
 std::string Call(int number) { return "call\tn=" + std::to_string(number) + "\tlike=1\n"; }
 
 TEST(RecordingOfVersion2, SegmentsAreReadInTheirOrder) {
-  Recording recording = Read(Ring(Call(1) + Call(2), {"segment\tn=4\n" + Call(9) + "exec\tid=2\tgraph=1\nend\tt=9\n",
+  Recording recording = Read(Ring(Call(1) + Call(2), {"segment\tn=4\n" + Call(9) + "note\ttext=last\nend\tt=9\n",
                                                       "segment\tn=2\n" + Call(6) + "note\ttext=early\n",
                                                       "segment\tn=3\n" + Call(7) + Call(8) + "note\ttext=late\n"}));
   EXPECT_EQ(recording->damage.lines, 0u);
@@ -284,13 +322,15 @@ TEST(RecordingOfVersion2, SegmentsAreReadInTheirOrder) {
   ASSERT_EQ(recording->num_calls, 6u);
   EXPECT_EQ(recording->gap, 2u);
   EXPECT_EQ(recording->left_out, 3u);
-  ASSERT_EQ(recording->num_notes, 3u);
+  ASSERT_EQ(recording->num_notes, 4u);
   EXPECT_NE(std::string(recording->notes[0])
                 .find("about 3 calls are left out, those between call 2 (f, at 0.000 s) and "
                       "call 6 (f,"),
             std::string::npos)
       << recording->notes[0];
   EXPECT_STREQ(recording->notes[1], "early");
+  EXPECT_STREQ(recording->notes[2], "late");
+  EXPECT_STREQ(recording->notes[3], "last");
 }
 
 TEST(RecordingOfVersion2, RingThatDidNotTurnLeavesNothingOut) {

@@ -12,6 +12,7 @@
 #include <set>
 #include <string>
 #include <thread>
+#include <utility>
 
 #include "doctor/analyse/diagnosis.h"
 #include "test/doctor/record/program.h"
@@ -91,6 +92,35 @@ TEST(RecordingSize, OfACallIsBelowAHundredBytes) {
   EXPECT_EQ(events.num_clones, static_cast<size_t>(kCaptures * kNodes));
   EXPECT_LT(recorded.text.size() / events.num_calls, 100u);
   EXPECT_FALSE(events.reached_limit);
+}
+
+template <int kPlace>
+__attribute__((noinline)) void CaptureAt(uint64_t* ids) {
+  Ask(kStream);
+  Launch(kStream, kGraph, &ids[kPlace], kPlace != 0 ? &ids[kPlace - 1] : nullptr,
+         "_ZN2at6native29vectorized_elementwise_kernelILi4ENS0_15CUDAFunctor_addIfEESt5arrayIPcLm3EEEEviT0_T1_");
+  asm volatile("");  // the calls are none of a tail
+}
+
+template <int... kPlaces>
+void CaptureAtAll(uint64_t* ids, std::integer_sequence<int, kPlaces...>) {
+  (CaptureAt<kPlaces>(ids), ...);
+}
+
+// Each place costs its frames and the line of its stack, and nothing that other places have too.
+TEST(RecordingSize, OfACallFromANewPlaceIsBelowTwoHundredBytes) {
+  constexpr int kPlaces = 400;
+  Recorded recorded = Record([] {
+    std::vector<uint64_t> ids(kPlaces);
+    for (int i = 0; i < kPlaces; ++i) ids[i] = (uint64_t{1} << 32) + i;
+    Begin(kStream);
+    CaptureAtAll(ids.data(), std::make_integer_sequence<int, kPlaces>());
+    End(kStream, kGraph);
+  });
+  const gcap_doctor_recording_t& events = *recorded.events;
+  ASSERT_EQ(events.num_calls, static_cast<size_t>(2 * kPlaces + 2));
+  EXPECT_GE(events.num_stacks, static_cast<size_t>(2 * kPlaces));
+  EXPECT_LT(recorded.text.size() / events.num_calls, 200u);
 }
 
 // Of a graph that is built by hand, with children, a call may make many nodes.
@@ -182,6 +212,13 @@ TEST(RecordingLimit, ProgramThatIsKilledHasItsLastCalls) {
     EXPECT_EQ(LastNumber(recorded), static_cast<uint64_t>(calls) + 1);
     EXPECT_EQ(recorded.events->num_calls + recorded.events->left_out, static_cast<uint64_t>(calls) + 1);
     EXPECT_EQ(recorded.events->reached_limit, calls >= 1000);
+    // Behind the last line there is nothing of a round ago.
+    const size_t last = recorded.text.find("call\tn=" + std::to_string(calls + 1) + "\t");
+    ASSERT_NE(last, std::string::npos);
+    const size_t end = recorded.text.find('\n', last) + 1;
+    EXPECT_TRUE(end == recorded.text.size() || recorded.text[end] == '\0' ||
+                recorded.text.compare(end, 8, "segment\t") == 0)
+        << recorded.text.substr(end, 50);
   }
 }
 
