@@ -35,7 +35,7 @@ if(GCAP_CUDA)
   find_package(CUDAToolkit REQUIRED)
 endif()
 
-set(gcap_modules base buckets stream capture contents verify graph allocator scratch options runtime fields model shape ep cpu_ep session ort)
+set(gcap_modules base buckets stream capture contents verify graph allocator scratch options runtime fields model shape ep cpu_ep session check ort)
 foreach(name IN LISTS gcap_modules ITEMS cuda_headers cuda_runtime cublas cublaslt cudnn ops)
   add_library(gcap::${name} INTERFACE IMPORTED ${gcap_scope})
 endforeach()

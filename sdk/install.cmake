@@ -37,6 +37,7 @@ install(FILES sim/shared/link.sh sim/shared/forward.S DESTINATION ${CMAKE_INSTAL
 # The command finds the library and the pages from its own folder.
 install(TARGETS gcap_doctor gcap_doctor_command)
 install(DIRECTORY docs/rules DESTINATION ${CMAKE_INSTALL_DATAROOTDIR}/gcap/doctor FILES_MATCHING PATTERN "*.md")
+install(DIRECTORY doctor/python DESTINATION ${CMAKE_INSTALL_DATAROOTDIR}/gcap/doctor FILES_MATCHING PATTERN "*.py")
 install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DATAROOTDIR}/licenses/gcap)
 
 set(GCAP_VERSION ${PROJECT_VERSION})

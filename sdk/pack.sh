@@ -51,6 +51,7 @@ for file in "$@"; do
         ;;
     */libgcap_doctor.so) put_program "$file" "lib/$name" ;;
     */gcap-doctor) put_program "$file" "bin/$name" ;;
+    doctor/python/*) put "$file" "share/gcap/doctor/python/$name" ;;
     docs/rules/*) put "$file" "share/gcap/doctor/rules/$name" ;;
     *.a) put "$file" "lib/$name" ;;
     include/*) put "$file" "$file" ;;

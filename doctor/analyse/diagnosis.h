@@ -62,6 +62,8 @@ typedef enum gcap_doctor_finding_kind {
   GCAP_DOCTOR_FINDING_MODE_KEPT,  // a thread's capture mode was not exchanged back
   GCAP_DOCTOR_FINDING_DIFFERS,    // a replay left something else than the work that its graph was captured from
   GCAP_DOCTOR_FINDING_STALE,      // a launch of a graph that points into memory which was freed
+  GCAP_DOCTOR_FINDING_SHARED,     // two threads launch one executable at the same time
+  GCAP_DOCTOR_FINDING_GROWTH,     // executables of one place that are made and not destroyed
 } gcap_doctor_finding_kind_t;
 
 // Another place that belongs to a finding.

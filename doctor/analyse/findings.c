@@ -45,6 +45,8 @@ const char* gcap_doctor_finding_kind_name(gcap_doctor_finding_kind_t kind) {
     case GCAP_DOCTOR_FINDING_MODE_KEPT: return "mode_kept";
     case GCAP_DOCTOR_FINDING_DIFFERS: return "differs";
     case GCAP_DOCTOR_FINDING_STALE: return "stale_memory";
+    case GCAP_DOCTOR_FINDING_SHARED: return "shared_launch";
+    case GCAP_DOCTOR_FINDING_GROWTH: return "growth";
   }
   return "unknown";
 }

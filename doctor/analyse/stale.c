@@ -1,7 +1,8 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
-// Launches on memory that is gone, as an audit told them. The recorder saw which word of which node points where; what
-// is added here is the capture that made the graph, the call that made the node, and the sentence. Locking: none.
+// What an audit told: launches on memory that is gone, launches of one executable at once, and executables that stay.
+// The recorder saw which word of which node points where; what is added here is the capture that made the graph, the
+// call that made the node, and the sentence. Locking: none.
 #include <inttypes.h>
 #include <string.h>
 
@@ -14,6 +15,11 @@ static uint32_t graph_of(const gcap_doctor_analysis_t* analysis, uint32_t exec) 
   const uint32_t place = gcap_doctor_ids_find(&analysis->execs, exec);
   if (place == GCAP_DOCTOR_NONE) return GCAP_DOCTOR_NONE;
   return gcap_doctor_ids_find(&analysis->graphs, analysis->recording->execs[analysis->exec_at[place]].graph);
+}
+
+static uint32_t exec_of(const gcap_doctor_analysis_t* analysis, const gcap_doctor_event_stale_t* stale) {
+  if (stale->exec != GCAP_DOCTOR_NONE || stale->call == GCAP_DOCTOR_NONE) return stale->exec;
+  return gcap_doctor_call_at(analysis, stale->call)->exec;
 }
 
 // The call that made the node; GCAP_DOCTOR_NONE.
@@ -33,6 +39,7 @@ static const char* use_of(gcap_doctor_analysis_t* analysis, const gcap_doctor_ev
   if (strcmp(stale->use, "copy_from") == 0) return "the source of a copy";
   if (strcmp(stale->use, "copy_to") == 0) return "the destination of a copy";
   if (strcmp(stale->use, "memset") == 0) return "the destination of a memset";
+  if (strcmp(stale->use, "other") == 0) return "a node";
   const char* of = kernel != NULL ? PRINT(" of kernel %s", gcap_doctor_words_kernel(analysis, kernel)) : " of a kernel";
   if (stale->argument == GCAP_DOCTOR_NONE) return PRINT("an argument%s", of);
   return PRINT("%sargument %u%s", strcmp(stale->use, "word") == 0 ? "a word of " : "", (unsigned)stale->argument, of);
@@ -55,9 +62,13 @@ static const char* kind_of_memory(const char* what) {
   return "";
 }
 
+static const char* name_of_graph(gcap_doctor_analysis_t* analysis, uint32_t capture) {
+  return capture != GCAP_DOCTOR_NONE ? PRINT("the graph of capture %u", capture + 1) : "a graph";
+}
+
 static const char* sentence_of(gcap_doctor_analysis_t* analysis, const gcap_doctor_event_stale_t* stale,
                                uint32_t capture, uint32_t maker) {
-  const char* graph = capture != GCAP_DOCTOR_NONE ? PRINT("the graph of capture %u", capture + 1) : "a graph";
+  const char* graph = name_of_graph(analysis, capture);
   const char* who = stale->call != GCAP_DOCTOR_NONE
                         ? PRINT("%s, by %s,", gcap_doctor_diagnosis_call_name(analysis->diagnosis, stale->call),
                                 gcap_doctor_diagnosis_thread_name(analysis->diagnosis,
@@ -65,6 +76,14 @@ static const char* sentence_of(gcap_doctor_analysis_t* analysis, const gcap_doct
                         : "The program";
   const char* more = stale->pointers > 1 ? PRINT(", as do %" PRIu64 " more of its pointers", stale->pointers - 1) : "";
   const bool is_guess = strcmp(stale->use, "word") == 0;
+  if (strcmp(stale->what, "stack") == 0) {
+    return PRINT("%s launched %s whose copy uses memory of a stack: %s is a variable of a function that has returned.",
+                 who, graph, use_of(analysis, stale, maker));
+  }
+  if (strcmp(stale->what, "pageable") == 0) {
+    return PRINT("%s launched %s on memory of the host that is gone: %s is not mapped any more.", who, graph,
+                 use_of(analysis, stale, maker));
+  }
   return PRINT("%s launched %s on memory that was freed%s: %s %s into %" PRIu64 " bytes%s%s.", who, graph,
                stale->taken != GCAP_DOCTOR_NONE ? " and handed out again" : "", use_of(analysis, stale, maker),
                is_guess ? "probably points" : "points", stale->bytes, kind_of_memory(stale->what), more);
@@ -81,13 +100,50 @@ static void add_place(gcap_doctor_analysis_t* analysis, gcap_doctor_finding_t* f
   places[finding->num_places++] = (gcap_doctor_finding_place_t){what, call};
 }
 
-void gcap_doctor_stale_find(gcap_doctor_analysis_t* analysis) {
+static uint32_t capture_of(const gcap_doctor_analysis_t* analysis, uint32_t exec) {
+  const uint32_t graph = graph_of(analysis, exec);
+  return graph != GCAP_DOCTOR_NONE ? analysis->capture_of_graph[graph] : GCAP_DOCTOR_NONE;
+}
+
+static void find_shared(gcap_doctor_analysis_t* analysis) {
+  for (size_t i = 0; i < analysis->recording->num_shared; ++i) {
+    const gcap_doctor_event_shared_t* shared = &analysis->recording->shared[i];
+    const uint32_t capture = capture_of(analysis, shared->exec);
+    gcap_doctor_finding_t* finding = gcap_doctor_finding_add(analysis, GCAP_DOCTOR_FINDING_SHARED,
+                                                             GCAP_DOCTOR_SEVERITY_ERROR, capture, shared->call);
+    const uint32_t thread =
+        shared->call != GCAP_DOCTOR_NONE ? gcap_doctor_call_at(analysis, shared->call)->thread : GCAP_DOCTOR_NONE;
+    finding->sentence = PRINT(
+        "An executable of %s was launched by %s and by %s at the same time: an executable is one thread's at a time.",
+        name_of_graph(analysis, capture), gcap_doctor_diagnosis_thread_name(analysis->diagnosis, thread),
+        gcap_doctor_diagnosis_thread_name(analysis->diagnosis, shared->thread));
+  }
+}
+
+// A program may keep an executable for each shape and launch each, so only many that are hardly launched are told.
+static void find_growth(gcap_doctor_analysis_t* analysis) {
+  enum { kMany = 64 };
+  for (size_t i = 0; i < analysis->recording->num_groups; ++i) {
+    const gcap_doctor_event_group_t* group = &analysis->recording->groups[i];
+    if (group->live < kMany || group->idle > group->live || group->idle < group->live - group->live / 4) continue;
+    gcap_doctor_finding_t* finding = gcap_doctor_finding_add(
+        analysis, GCAP_DOCTOR_FINDING_GROWTH, GCAP_DOCTOR_SEVERITY_WARNING, GCAP_DOCTOR_NONE, group->call);
+    const char* bytes =
+        group->bytes != 0 ? PRINT(", with %" PRIu64 " bytes in their allocation nodes", group->bytes) : "";
+    finding->sentence = PRINT("The program made %" PRIu64 " executables at one place, and %" PRIu64
+                              " of them were never destroyed%s; %" PRIu64 " of these were launched once or never.",
+                              group->made, group->live, bytes, group->idle);
+  }
+}
+
+static void find_stale(gcap_doctor_analysis_t* analysis) {
   const gcap_doctor_recording_t* recording = analysis->recording;
   for (size_t i = 0; i < recording->num_stales; ++i) {
     const gcap_doctor_event_stale_t* stale = &recording->stales[i];
-    const uint32_t graph = graph_of(analysis, stale->exec);
+    const uint32_t graph = graph_of(analysis, exec_of(analysis, stale));
     const uint32_t capture = graph != GCAP_DOCTOR_NONE ? analysis->capture_of_graph[graph] : GCAP_DOCTOR_NONE;
-    const uint32_t maker = maker_of(analysis, graph, stale->node);
+    const uint32_t maker =
+        stale->captured != GCAP_DOCTOR_NONE ? stale->captured : maker_of(analysis, graph, stale->node);
     gcap_doctor_finding_t* finding =
         gcap_doctor_finding_add(analysis, GCAP_DOCTOR_FINDING_STALE, GCAP_DOCTOR_SEVERITY_ERROR, capture, stale->call);
     finding->is_certain = strcmp(stale->use, "word") != 0;
@@ -98,4 +154,10 @@ void gcap_doctor_stale_find(gcap_doctor_analysis_t* analysis) {
     add_place(analysis, finding, "taken", stale->taken);
     add_place(analysis, finding, "captured", maker);
   }
+}
+
+void gcap_doctor_stale_find(gcap_doctor_analysis_t* analysis) {
+  find_stale(analysis);
+  find_shared(analysis);
+  find_growth(analysis);
 }

@@ -365,6 +365,8 @@ static const char* (*const writers[])(gcap_doctor_analysis_t*, const gcap_doctor
     [GCAP_DOCTOR_FINDING_LAUNCH_FAILED] = launch,  [GCAP_DOCTOR_FINDING_NEVER_LAUNCHED] = idle,
     [GCAP_DOCTOR_FINDING_MODE_KEPT] = mode_kept,   [GCAP_DOCTOR_FINDING_DIFFERS] = differs,
     [GCAP_DOCTOR_FINDING_STALE] = written,
+    [GCAP_DOCTOR_FINDING_SHARED] = written,
+    [GCAP_DOCTOR_FINDING_GROWTH] = written,
 };
 
 // --- Remedies --------------------------------------------------------------------------------------------------------
@@ -394,6 +396,10 @@ static const char* own_remedy(const gcap_doctor_finding_t* finding) {
     case GCAP_DOCTOR_FINDING_STALE:
       return "keep the memory for as long as the graph is launched, or capture anew, or update the executable, after "
              "the memory is replaced";
+    case GCAP_DOCTOR_FINDING_SHARED:
+      return "take a lock around the launches of the executable, or instantiate one for each thread";
+    case GCAP_DOCTOR_FINDING_GROWTH:
+      return "destroy an executable that is not launched any more, or update one in place of making another";
     case GCAP_DOCTOR_FINDING_NEVER_LAUNCHED: return "launch it, or leave the capture out";
     default: return NULL;
   }

@@ -26,6 +26,12 @@ static const char* const kPageFolders[] = {
     "gcap-doctor.runfiles/_main/docs/rules",  // Bazel with modules
 };
 
+static const char* const kPythonFolders[] = {
+    "../share/gcap/doctor/python",
+    "gcap-doctor.runfiles/gcap/doctor/python",
+    "gcap-doctor.runfiles/_main/doctor/python",
+};
+
 // The folder that the command lies in.
 static const char* own_folder(gcap_doctor_heap_t* heap) {
   char path[kMaxPath];
@@ -70,6 +76,13 @@ const char* gcap_doctor_installed_library(gcap_doctor_heap_t* heap) {
   return found;
 }
 
+const char* gcap_doctor_installed_package(gcap_doctor_heap_t* heap) {
+  // In the wheel the command lies in gcap_doctor/bin.
+  const char* folder = gcap_doctor_heap_print(heap, "%s/../..", own_folder(heap));
+  const char* found = real_file(heap, gcap_doctor_heap_print(heap, "%s/gcap_doctor/vet.py", folder));
+  return found != NULL ? folder : NULL;
+}
+
 const char* gcap_doctor_installed_rule_page(gcap_doctor_heap_t* heap, const char* rule) {
   char* end = NULL;
   unsigned long number = isdigit((unsigned char)rule[1]) ? strtoul(rule + 1, &end, 10) : 0;
@@ -79,4 +92,11 @@ const char* gcap_doctor_installed_rule_page(gcap_doctor_heap_t* heap, const char
     return real_file(heap, gcap_doctor_heap_print(heap, "%s/r%lu.md", wanted, number));
   size_t count = sizeof(kPageFolders) / sizeof(kPageFolders[0]);
   return find(heap, kPageFolders, count, gcap_doctor_heap_print(heap, "r%lu.md", number));
+}
+
+const char* gcap_doctor_installed_python(gcap_doctor_heap_t* heap) {
+  const char* wanted = getenv("GCAP_DOCTOR_PYTHON");
+  if (wanted != NULL && wanted[0] != '\0') return wanted;
+  const char* file = find(heap, kPythonFolders, sizeof(kPythonFolders) / sizeof(kPythonFolders[0]), "sitecustomize.py");
+  return file != NULL ? gcap_doctor_heap_copy(heap, file, (size_t)(strrchr(file, '/') - file)) : NULL;
 }

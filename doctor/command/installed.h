@@ -16,6 +16,12 @@ const char* gcap_doctor_installed_library(gcap_doctor_heap_t* heap);
 // The page of the rule "R11", in the folder that GCAP_DOCTOR_RULES names if it is set; NULL where no pages are.
 const char* gcap_doctor_installed_rule_page(gcap_doctor_heap_t* heap, const char* rule);
 
+// The folder of the Python package gcap_doctor that the command lies in; NULL where it lies in none.
+const char* gcap_doctor_installed_package(gcap_doctor_heap_t* heap);
+// The folder of what an audit has interpreters run; NULL if it is not installed. The text is the heap's or the
+// environment's.
+const char* gcap_doctor_installed_python(gcap_doctor_heap_t* heap);
+
 #ifdef __cplusplus
 }  // extern "C"
 #endif

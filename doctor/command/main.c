@@ -16,6 +16,8 @@ static void print_help(FILE* out) {
       "  gcap-doctor report FILE --html PAGE     a page; JSON, SARIF, JUnit's XML, a trace for Perfetto and more "
       "likewise\n"
       "  gcap-doctor diff FILE FILE              how a second recording differs from a first one\n"
+      "  gcap-doctor vet tests/                  tests of captures that prove nothing, found in their source; needs "
+      "Python\n"
       "  gcap-doctor COMMAND --help              all options of a command\n"
       "  gcap-doctor --version\n\n"
       "Exit codes: 0 nothing wrong was found; 1 an error was found; 2 the command line is wrong; 3 a file cannot be "
@@ -46,6 +48,7 @@ int main(int argc, char** argv) {
     print_help(stderr);
     return GCAP_DOCTOR_EXIT_MISUSE;
   }
+  if (strcmp(argv[1], "vet") == 0) return gcap_doctor_vet(argv + 2);
   const gcap_doctor_command_t* command = find_command(argv[1]);
   if (command != NULL) return call_command(command, argv + 2);
   if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 || strcmp(argv[1], "help") == 0) {
@@ -53,7 +56,8 @@ int main(int argc, char** argv) {
   } else if (strcmp(argv[1], "--version") == 0) {
     printf("gcap-doctor %d.%d.%d\n", GCAP_VERSION_MAJOR, GCAP_VERSION_MINOR, GCAP_VERSION_PATCH);
   } else {
-    gcap_doctor_say("'%s' is no command: expected run, audit, explain, report, diff, --help or --version", argv[1]);
+    gcap_doctor_say("'%s' is no command: expected run, audit, explain, report, diff, vet, --help or --version",
+                    argv[1]);
     return GCAP_DOCTOR_EXIT_MISUSE;
   }
   return GCAP_DOCTOR_EXIT_HEALTHY;

@@ -70,6 +70,7 @@ int gcap_doctor_audit(const gcap_doctor_options_t* options);
 int gcap_doctor_explain(const gcap_doctor_options_t* options);
 int gcap_doctor_report(const gcap_doctor_options_t* options);
 int gcap_doctor_diff(const gcap_doctor_options_t* options);
+int gcap_doctor_vet(char** arguments);  // has options of its own
 
 // Reads `arguments` (without the names of program and command; ended by NULL), and moves what is no option to their
 // front. Returns false after a sentence on standard error.

@@ -86,6 +86,20 @@ static bool choose_folder(run_t* run) {
                                  run->options->events != NULL ? run->options->events : set);
 }
 
+// The audit follows frameworks' allocators by what interpreters run as they start.
+static void set_audit(run_t* run) {
+  const char* folder = gcap_doctor_installed_python(&run->heap);
+  const char* set = getenv("PYTHONPATH");
+  setenv("GCAP_DOCTOR_AUDIT", "1", 1);
+  if (folder == NULL) {
+    gcap_doctor_say("audit: share/gcap/doctor/python is not installed, so blocks of PyTorch and CuPy are not followed");
+    return;
+  }
+  const bool is_set = set != NULL && set[0] != '\0';
+  const char* path = is_set ? gcap_doctor_heap_print(&run->heap, "%s:%s", folder, set) : folder;
+  setenv("PYTHONPATH", path, 1);
+}
+
 // The environment of the recorder; false after a sentence.
 static bool set_environment(run_t* run) {
   const gcap_doctor_options_t* options = run->options;
@@ -96,7 +110,7 @@ static bool set_environment(run_t* run) {
   if (options->cupti != NULL && realpath(options->cupti, real) != NULL) setenv("GCAP_DOCTOR_CUPTI", real, 1);
   if (options->limit_mb != NULL) setenv("GCAP_DOCTOR_LIMIT_MB", options->limit_mb, 1);
   if (options->time) setenv("GCAP_DOCTOR_TIME", "1", 1);
-  if (run->audits) setenv("GCAP_DOCTOR_AUDIT", "1", 1);
+  if (run->audits) set_audit(run);
   set_injection(options->command, library);
   return true;
 }

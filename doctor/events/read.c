@@ -505,7 +505,8 @@ static void read_stale(reader_t* reader, gcap_doctor_fields_t* fields) {
                                      .pointers = gcap_doctor_fields_number(fields, "pointers", 1),
                                      .made = gcap_doctor_fields_id(fields, "made"),
                                      .freed = gcap_doctor_fields_id(fields, "freed"),
-                                     .taken = gcap_doctor_fields_id(fields, "taken")};
+                                     .taken = gcap_doctor_fields_id(fields, "taken"),
+                                     .captured = GCAP_DOCTOR_NONE};
   if (fields->reason != NULL) return;
   stale.use = keep_or_empty(reader, gcap_doctor_fields_text(fields, "use"));
   stale.what = keep_or_empty(reader, gcap_doctor_fields_text(fields, "what"));
@@ -521,6 +522,29 @@ static void read_log_of_driver(reader_t* reader, gcap_doctor_fields_t* fields) {
   if (fields->reason != NULL) return;
   GCAP_DOCTOR_GROW(recording, logs, num_logs, log_capacity);
   recording->logs[recording->num_logs++] = (gcap_doctor_event_log_t){.call = call, .text = keep(reader, text)};
+}
+
+static void read_shared(reader_t* reader, gcap_doctor_fields_t* fields) {
+  gcap_doctor_recording_t* recording = reader->recording;
+  const gcap_doctor_event_shared_t shared = {
+      .call = gcap_doctor_fields_id(fields, "call"),
+      .exec = gcap_doctor_fields_needed_id(fields, "exec"),
+      .thread = look_up(&reader->threads, gcap_doctor_fields_id(fields, "thread"))};
+  if (fields->reason != NULL) return;
+  GCAP_DOCTOR_GROW(recording, shared, num_shared, shared_capacity);
+  recording->shared[recording->num_shared++] = shared;
+}
+
+static void read_execs(reader_t* reader, gcap_doctor_fields_t* fields) {
+  gcap_doctor_recording_t* recording = reader->recording;
+  const gcap_doctor_event_group_t group = {.call = gcap_doctor_fields_id(fields, "call"),
+                                           .made = gcap_doctor_fields_needed_number(fields, "made"),
+                                           .live = gcap_doctor_fields_needed_number(fields, "live"),
+                                           .idle = gcap_doctor_fields_number(fields, "idle", 0),
+                                           .bytes = gcap_doctor_fields_number(fields, "bytes", 0)};
+  if (fields->reason != NULL) return;
+  GCAP_DOCTOR_GROW(recording, groups, num_groups, group_capacity);
+  recording->groups[recording->num_groups++] = group;
 }
 
 static void read_note(reader_t* reader, gcap_doctor_fields_t* fields) {
@@ -582,6 +606,8 @@ static const struct {
     {"module", read_module},
     {"difference", read_difference},
     {"stale", read_stale},
+    {"shared", read_shared},
+    {"execs", read_execs},
     {"raise", read_raise},
     {"range", read_range},
     {"log", read_log_of_driver},

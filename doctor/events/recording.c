@@ -39,6 +39,8 @@ void gcap_doctor_recording_destroy(gcap_doctor_recording_t* recording) {
   free(recording->times);
   free(recording->differences);
   free(recording->stales);
+  free(recording->shared);
+  free(recording->groups);
   free(recording->notes);
   gcap_doctor_heap_t heap = recording->heap;  // the recording lies in it
   gcap_doctor_heap_deinit(&heap);
@@ -124,9 +126,17 @@ void gcap_doctor_recording_finish(gcap_doctor_recording_t* recording) {
     gcap_doctor_event_difference_t* difference = &recording->differences[i];
     if (difference->call != GCAP_DOCTOR_NONE) difference->call = find_call(recording, difference->call);
   }
+  for (size_t i = 0; i < recording->num_shared; ++i) {
+    uint32_t* call = &recording->shared[i].call;
+    if (*call != GCAP_DOCTOR_NONE) *call = find_call(recording, *call);
+  }
+  for (size_t i = 0; i < recording->num_groups; ++i) {
+    uint32_t* call = &recording->groups[i].call;
+    if (*call != GCAP_DOCTOR_NONE) *call = find_call(recording, *call);
+  }
   for (size_t i = 0; i < recording->num_stales; ++i) {
     gcap_doctor_event_stale_t* stale = &recording->stales[i];
-    uint32_t* calls[] = {&stale->call, &stale->made, &stale->freed, &stale->taken};
+    uint32_t* calls[] = {&stale->call, &stale->made, &stale->freed, &stale->taken, &stale->captured};
     for (size_t k = 0; k < sizeof(calls) / sizeof(calls[0]); ++k) {
       if (*calls[k] != GCAP_DOCTOR_NONE) *calls[k] = find_call(recording, *calls[k]);
     }

@@ -140,7 +140,7 @@ typedef struct gcap_doctor_event_difference {
 // GCAP_DOCTOR_NONE for none.
 typedef struct gcap_doctor_event_stale {
   uint32_t call;       // the launch
-  uint32_t exec;       // id
+  uint32_t exec;       // id; GCAP_DOCTOR_NONE: that of the launch
   uint64_t node;       // of the executable's graph
   const char* use;     // "argument", "word", "copy_from", "copy_to", "memset"; "" for another word
   const char* kernel;  // NULL if it is not known
@@ -150,6 +150,7 @@ typedef struct gcap_doctor_event_stale {
   uint64_t bytes;               // of the memory
   uint64_t pointers;            // of the executable into it
   uint32_t made, freed, taken;  // where it was allocated, where freed, and where another owner got the address
+  uint32_t captured;            // the call that made the node, where `node` does not tell
 } gcap_doctor_event_stale_t;
 
 // What the driver's own log of errors says of a call.
@@ -157,6 +158,21 @@ typedef struct gcap_doctor_event_log {
   uint32_t call;  // index into `calls`; GCAP_DOCTOR_NONE
   const char* text;
 } gcap_doctor_event_log_t;
+
+// Two threads in a launch of one executable at the same time.
+typedef struct gcap_doctor_event_shared {
+  uint32_t call;    // index into `calls` of the later launch; GCAP_DOCTOR_NONE
+  uint32_t exec;    // id
+  uint32_t thread;  // index into `threads` of the other one; GCAP_DOCTOR_NONE
+} gcap_doctor_event_shared_t;
+
+// The executables that were made at one place, as the program ends.
+typedef struct gcap_doctor_event_group {
+  uint32_t call;  // index into `calls` of the last instantiation; GCAP_DOCTOR_NONE
+  uint64_t made, live;
+  uint64_t idle;   // of those that live, launched once or never
+  uint64_t bytes;  // in the allocation nodes of those that live
+} gcap_doctor_event_group_t;
 
 // How a file was read.
 typedef struct gcap_doctor_event_damage {
@@ -195,13 +211,15 @@ typedef struct gcap_doctor_recording {
   gcap_doctor_event_time_t* times;
   gcap_doctor_event_difference_t* differences;
   gcap_doctor_event_stale_t* stales;
+  gcap_doctor_event_shared_t* shared;
+  gcap_doctor_event_group_t* groups;
   gcap_doctor_event_log_t* logs;
   const char** notes;
   size_t num_threads, num_frames, num_stacks, num_streams, num_calls, num_nodes, num_edges, num_execs, num_clones;
-  size_t num_times, num_differences, num_stales, num_notes, num_ranges, num_logs;
+  size_t num_times, num_differences, num_stales, num_shared, num_groups, num_notes, num_ranges, num_logs;
   size_t thread_capacity, frame_capacity, stack_capacity, stream_capacity, call_capacity, node_capacity, edge_capacity;
-  size_t exec_capacity, clone_capacity, time_capacity, difference_capacity, stale_capacity, note_capacity;
-  size_t range_capacity, log_capacity;
+  size_t exec_capacity, clone_capacity, time_capacity, difference_capacity, stale_capacity, shared_capacity,
+      group_capacity, note_capacity, range_capacity, log_capacity;
   gcap_doctor_event_damage_t damage;
 } gcap_doctor_recording_t;
 

@@ -38,6 +38,8 @@ typedef struct reader {
   size_t num_names, places;
   uint32_t last_id[NUM_KINDS];
   uint32_t line;
+  bool in_report;                    // of the simulator's checks: a graph on memory that was freed
+  gcap_doctor_event_stale_t report;  // that is being read
 } reader_t;
 
 // --- Words -----------------------------------------------------------------------------------------------------------
@@ -415,6 +417,83 @@ static const char* read_call(reader_t* reader, const char* text) {
   return NULL;
 }
 
+// --- Reports of checks -----------------------------------------------------------------------------------------------
+
+// The number behind "call #"; GCAP_DOCTOR_NONE for none.
+static uint32_t call_number_in(const char* line) {
+  static const char kCall[] = ", call #";
+  const char* at = strstr(line, kCall);
+  uint64_t number;
+  if (at == NULL) return GCAP_DOCTOR_NONE;
+  at += strlen(kCall);
+  return take_number(&at, &number) && number < GCAP_DOCTOR_NONE ? (uint32_t)number : GCAP_DOCTOR_NONE;
+}
+
+// "device memory `x` 0x7f00 + 0 of 64 bytes".
+static void begin_report(reader_t* reader, const char* memory) {
+  const char* of = strstr(memory, " of ");
+  uint64_t bytes = 0;
+  if (of != NULL) {
+    of += strlen(" of ");
+    take_number(&of, &bytes);
+  }
+  const char* address = strstr(memory, "0x");
+  const bool is_of_host = strstr(memory, "pinned") != NULL || strstr(memory, "host") != NULL;
+  reader->in_report = true;
+  reader->report = (gcap_doctor_event_stale_t){.call = GCAP_DOCTOR_NONE,
+                                               .exec = GCAP_DOCTOR_NONE,
+                                               .use = "other",
+                                               .argument = GCAP_DOCTOR_NONE,
+                                               .address = address != NULL ? strtoull(address, NULL, 16) : 0,
+                                               .what = is_of_host ? "host" : "device",
+                                               .bytes = bytes,
+                                               .pointers = 1,
+                                               .made = GCAP_DOCTOR_NONE,
+                                               .freed = GCAP_DOCTOR_NONE,
+                                               .taken = GCAP_DOCTOR_NONE,
+                                               .captured = GCAP_DOCTOR_NONE};
+}
+
+// "write by kernel `fill` on stream 1: cudaLaunchKernel, call #5, thread 1".
+static void read_use(reader_t* reader, const char* line, bool is_write) {
+  gcap_doctor_event_stale_t* report = &reader->report;
+  report->captured = call_number_in(line);
+  const char* kernel = strstr(line, "kernel `");
+  if (kernel != NULL) {
+    kernel += strlen("kernel `");
+    report->use = "argument";
+    report->kernel = gcap_doctor_heap_copy(&reader->recording->heap, kernel, strcspn(kernel, "`"));
+  } else if (strstr(line, "cudaMemset") != NULL) {
+    report->use = "memset";
+  } else if (strstr(line, "cudaMemcpy") != NULL) {
+    report->use = is_write ? "copy_to" : "copy_from";
+  }
+}
+
+// A line within a report, which is indented; its stacks are indented more.
+static void read_report(reader_t* reader, const char* line) {
+  gcap_doctor_recording_t* recording = reader->recording;
+  if (take(&line, "      in the graph launched by ")) reader->report.call = call_number_in(line);
+  if (take(&line, "  allocated by ")) reader->report.made = call_number_in(line);
+  if (take(&line, "  freed by ")) reader->report.freed = call_number_in(line);
+  if (take(&line, "  write by ")) read_use(reader, line, true);
+  if (take(&line, "  read by ")) read_use(reader, line, false);
+  if (!take(&line, "  Remedy: ")) return;
+  reader->in_report = false;
+  GCAP_DOCTOR_GROW(recording, stales, num_stales, stale_capacity);
+  recording->stales[recording->num_stales++] = reader->report;
+}
+
+static void read_other_line(reader_t* reader, const char* line) {
+  static const char kStale[] = "gcap sim: a graph uses memory that was freed after its capture: ";
+  const char* report = strstr(line, kStale);
+  if (report != NULL) {
+    begin_report(reader, report + strlen(kStale));
+  } else if (reader->in_report) {
+    read_report(reader, line);
+  }
+}
+
 gcap_doctor_recording_t* gcap_doctor_sim_log_read(FILE* file, uint32_t lines_before, char** line, size_t* capacity) {
   gcap_doctor_recording_t* recording = gcap_doctor_recording_create("simulator log");
   reader_t reader = {.recording = recording, .line = lines_before};
@@ -423,7 +502,10 @@ gcap_doctor_recording_t* gcap_doctor_sim_log_read(FILE* file, uint32_t lines_bef
     (*line)[strcspn(*line, "\n")] = '\0';
     if (strstr(*line, "gcap sim: the program ends") != NULL) recording->ended = true;
     const char* text = call_in(*line);
-    if (text == NULL || !gcap_doctor_sim_log_is(*line)) continue;
+    if (text == NULL || !gcap_doctor_sim_log_is(*line)) {
+      read_other_line(&reader, *line);
+      continue;
+    }
     const char* reason = read_call(&reader, text);
     if (reason == NULL || recording->damage.lines++ != 0) continue;
     recording->damage.first = reader.line;

@@ -15,15 +15,17 @@
 // Locking: one lock, over memory alone. Graphs are read, and lines are written, without it.
 #include "doctor/record/audit.h"
 
-#include <inttypes.h>
+#include <dlfcn.h>
+#include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "doctor/base/grow.h"
 #include "doctor/record/audit_read.h"
+#include "doctor/record/audit_tell.h"
 #include "doctor/record/calls.h"
 #include "doctor/record/driver_calls.h"
 #include "doctor/record/handles.h"
@@ -35,10 +37,10 @@
 
 enum {
   kMaxTold = 16,  // pieces at one launch; the others are told at later ones
+  kFewExecs = 8,  // of one place, of which nothing is told at the end
 };
 
 typedef struct pointer {
-  uint64_t value;
   uint32_t piece;
   gcap_doctor_audit_word_t word;
 } pointer_t;
@@ -49,20 +51,44 @@ typedef struct used {
   bool is_told;
 } used_t;
 
+// Memory of the host that nobody pinned, behind a copy.
+typedef struct host {
+  gcap_doctor_audit_word_t word;
+  uint32_t thread;  // that made the executable
+  bool is_stack;    // of that thread
+  bool is_told;
+} host_t;
+
 typedef struct exec {
   gcap_doctor_audit_node_t* nodes;
   pointer_t* pointers;
   used_t* used;
-  size_t num_nodes, num_pointers, num_used;
+  host_t* hosts;
+  size_t num_nodes, num_pointers, num_used, num_hosts;
+  uint32_t group;      // index into `groups` + 1; 0 for none
+  uint32_t launches;   // up to 2
+  uint64_t bytes;      // of its allocation nodes
   uint64_t epoch;      // of the memory, when it was looked at
   uint32_t launching;  // the thread in whose launch it is; 0 for none
   bool is_told;        // that two threads launch it
   uint32_t next_free;  // index + 1
 } exec_t;
 
+// Executables that were made at one place.
+typedef struct group {
+  gcap_doctor_memory_place_t last;  // where the last one was made
+  uint64_t made;
+  uint64_t live, idle, bytes;  // at the end
+} group_t;
+
 static struct {
   pthread_mutex_t lock;
+  gcap_doctor_map_t group_of_stack;  // index + 1
+  group_t* groups;
+  size_t num_groups, group_capacity;
   atomic_bool is_on;
+  atomic_bool has_hosts;  // some executable copies memory of the host that nobody pinned
+  atomic_bool is_followed[GCAP_DOCTOR_NUM_MEMORY_WHATS];
   gcap_doctor_memory_t memory;
   uint64_t low, high;  // of all memory so far
   gcap_doctor_map_t places;
@@ -99,19 +125,6 @@ static gcap_doctor_memory_place_t place_of(gcap_doctor_thread_t* thread, uint32_
   // What the place refers to must be in the file before another thread's line refers to the place.
   if (thread->definitions.size != 0 || thread->out.size != 0) gcap_doctor_thread_write(thread);
   return place;
-}
-
-static void write_place(gcap_doctor_line_t* out, const gcap_doctor_memory_place_t* place, uint64_t bytes) {
-  if (place->call == 0 || place->is_written) return;
-  gcap_doctor_line_begin(out, "call");
-  gcap_doctor_line_number(out, "n", place->call);
-  gcap_doctor_line_number(out, "t", place->start_ns);
-  gcap_doctor_line_number(out, "thread", place->thread);
-  gcap_doctor_call_write_name(out, place->function);
-  gcap_doctor_line_number(out, "result", 0);
-  if (place->stack != 0) gcap_doctor_line_number(out, "stack", place->stack);
-  if (bytes != 0) gcap_doctor_line_number(out, "bytes", bytes);
-  gcap_doctor_line_end(out);
 }
 
 // --- Memory ----------------------------------------------------------------------------------------------------------
@@ -151,6 +164,47 @@ static uint64_t last_serial(void) {
   return serial;
 }
 
+// --- Blocks of frameworks --------------------------------------------------------------------------------------------
+
+bool gcap_doctor_audit_is_on(void) { return atomic_load_explicit(&audit.is_on, memory_order_relaxed); }
+
+void gcap_doctor_audit_followed(gcap_doctor_memory_what_t what) { atomic_store(&audit.is_followed[what], true); }
+
+// With the lock held. The block that begins at the address; 0 for none.
+static uint32_t block_at(uint64_t address) {
+  return gcap_doctor_memory_next(&audit.memory, GCAP_DOCTOR_MEMORY_OF_FRAMEWORK, address, address + 1);
+}
+
+void gcap_doctor_audit_block_made(uint64_t address, uint64_t bytes, gcap_doctor_memory_what_t what,
+                                  const gcap_doctor_memory_place_t* place) {
+  pthread_mutex_lock(&audit.lock);
+  gcap_doctor_memory_add(&audit.memory, address, bytes, what, place);
+  pthread_mutex_unlock(&audit.lock);
+}
+
+void gcap_doctor_audit_block_freed(uint64_t address, const gcap_doctor_memory_place_t* place) {
+  pthread_mutex_lock(&audit.lock);
+  const uint32_t block = block_at(address);
+  if (block != 0) gcap_doctor_memory_free(&audit.memory, block, place);
+  pthread_mutex_unlock(&audit.lock);
+}
+
+bool gcap_doctor_audit_block_lives(uint64_t address, uint64_t bytes) {
+  pthread_mutex_lock(&audit.lock);
+  const uint32_t block = block_at(address);
+  const bool lives = block != 0 && gcap_doctor_memory_at(&audit.memory, block)->end == address + bytes;
+  pthread_mutex_unlock(&audit.lock);
+  return lives;
+}
+
+bool gcap_doctor_audit_block_is_used(uint64_t address) {
+  pthread_mutex_lock(&audit.lock);
+  const uint32_t block = block_at(address);
+  const bool is_used = block != 0 && gcap_doctor_memory_at(&audit.memory, block)->references != 0;
+  pthread_mutex_unlock(&audit.lock);
+  return is_used;
+}
+
 // --- Executables -----------------------------------------------------------------------------------------------------
 
 // With the lock held.
@@ -165,6 +219,9 @@ static void forget_pointers(exec_t* exec) {
   free(exec->nodes);
   free(exec->pointers);
   free(exec->used);
+  free(exec->hosts);
+  exec->hosts = NULL;
+  exec->num_hosts = 0;
   exec->nodes = NULL;
   exec->pointers = NULL;
   exec->used = NULL;
@@ -235,9 +292,22 @@ static bool refer(exec_t* exec) {
   return true;
 }
 
+// With the lock held.
+static void add_host(exec_t* exec, gcap_doctor_thread_t* thread, const gcap_doctor_audit_word_t* word) {
+  enum { kMaxHosts = 64 };  // a launch looks at each
+  if (exec->hosts == NULL) exec->hosts = calloc(kMaxHosts, sizeof(*exec->hosts));
+  if (exec->hosts == NULL || exec->num_hosts == kMaxHosts) return;
+  atomic_store_explicit(&audit.has_hosts, true, memory_order_relaxed);
+  exec->hosts[exec->num_hosts++] =
+      (host_t){.word = *word,
+               .thread = thread->id,
+               .is_stack = gcap_doctor_thread_has_on_stack(thread, (const void*)(uintptr_t)word->value)};
+}
+
 // With the lock held. Takes the nodes of the read.
-static void take_read(exec_t* exec, gcap_doctor_audit_read_t* read) {
+static void take_read(gcap_doctor_thread_t* thread, exec_t* exec, gcap_doctor_audit_read_t* read) {
   forget_pointers(exec);
+  exec->bytes = read->allocated_bytes;
   exec->epoch = audit.memory.epoch;
   exec->nodes = read->nodes;
   exec->num_nodes = read->num_nodes;
@@ -246,7 +316,8 @@ static void take_read(exec_t* exec, gcap_doctor_audit_read_t* read) {
   for (size_t i = 0; exec->pointers != NULL && i < read->num_words; ++i) {
     const gcap_doctor_audit_word_t* word = &read->words[i];
     const uint32_t piece = piece_of(word->value);
-    if (piece != 0) exec->pointers[exec->num_pointers++] = (pointer_t){word->value, piece, *word};
+    if (piece != 0) exec->pointers[exec->num_pointers++] = (pointer_t){piece, *word};
+    if (piece == 0 && word->is_host) add_host(exec, thread, word);
   }
   refer(exec);
 }
@@ -260,29 +331,113 @@ static gcap_doctor_audit_read_t begin_read(void) {
   return read;
 }
 
+// With the lock held. Executables that are made at one place are a group.
+static void join_group(exec_t* exec, const gcap_doctor_memory_place_t* made) {
+  uint32_t group = gcap_doctor_map_get(&audit.group_of_stack, made->stack);
+  if (group == 0) {
+    if (!gcap_doctor_grow(&audit.groups, &audit.group_capacity, audit.num_groups + 1, sizeof(*audit.groups))) return;
+    audit.groups[audit.num_groups] = (group_t){0};
+    group = (uint32_t)++audit.num_groups;
+    if (!gcap_doctor_map_set(&audit.group_of_stack, made->stack, group)) return;
+  }
+  audit.groups[group - 1].last = *made;
+  ++audit.groups[group - 1].made;
+  exec->group = group;
+}
+
 // An executable has the graph's content from now on.
-static void take_graph(const void* handle, void* graph) {
+static void take_graph(gcap_doctor_thread_t* thread, const void* handle, void* graph,
+                       const gcap_doctor_memory_place_t* made) {
   gcap_doctor_audit_read_t read = begin_read();
   gcap_doctor_audit_read_graph(&read, graph);
   pthread_mutex_lock(&audit.lock);
   exec_t* exec = add_exec(handle);
-  if (exec != NULL) take_read(exec, &read);
+  if (exec != NULL) take_read(thread, exec, &read);
+  if (exec != NULL && made != NULL) join_group(exec, made);
   pthread_mutex_unlock(&audit.lock);
   gcap_doctor_audit_read_free(&read);
 }
 
-// --- Launches --------------------------------------------------------------------------------------------------------
+// --- Nodes of executables --------------------------------------------------------------------------------------------
 
-// What is told of one executable and one piece.
-typedef struct stale {
-  pointer_t pointer;  // the first one
-  gcap_doctor_audit_node_t node;
-  uint64_t num_pointers;
-  uint64_t begin, bytes;
-  uint8_t what;
-  gcap_doctor_memory_place_t made, freed, taken;
-  uint64_t taken_bytes;
-} stale_t;
+// With the lock held. What was told of a piece before stays told.
+static void keep_told(const exec_t* exec, const used_t* before, size_t count) {
+  for (size_t i = 0, k = 0; i < exec->num_used; ++i) {
+    while (k < count && before[k].piece < exec->used[i].piece) ++k;
+    if (k < count && before[k].piece == exec->used[i].piece) exec->used[i].is_told = before[k].is_told;
+  }
+}
+
+// With the lock held. The node has the words of the read, in place of its own. The other pointers keep their pieces.
+static void replace_words(exec_t* exec, uint32_t node, const gcap_doctor_audit_read_t* read) {
+  pointer_t* pointers = calloc(exec->num_pointers + read->num_words + 1, sizeof(*pointers));
+  if (pointers == NULL) return;
+  size_t count = 0;
+  for (size_t i = 0; i < exec->num_pointers; ++i) {
+    if (exec->pointers[i].word.node != node) pointers[count++] = exec->pointers[i];
+  }
+  for (size_t i = 0; i < read->num_words; ++i) {
+    const uint32_t piece = piece_of(read->words[i].value);
+    if (piece == 0) continue;
+    pointers[count] = (pointer_t){piece, read->words[i]};
+    pointers[count++].word.node = node;
+  }
+  used_t* before = exec->used;
+  const size_t num_before = exec->num_used;
+  free(exec->pointers);
+  exec->pointers = pointers;
+  exec->num_pointers = count;
+  if (!refer(exec)) exec->num_used = 0;
+  keep_told(exec, before, num_before);
+  for (size_t i = 0; i < num_before; ++i) gcap_doctor_memory_release(&audit.memory, before[i].piece);
+  free(before);
+  exec->epoch = UINT64_MAX;  // the next launch looks
+}
+
+static void change_node(const void* handle, const void* node, const gcap_doctor_audit_read_t* read, bool is_off) {
+  pthread_mutex_lock(&audit.lock);
+  exec_t* exec = find_exec(handle);
+  for (size_t i = 0; exec != NULL && i < exec->num_nodes; ++i) {
+    if (exec->nodes[i].handle != node) continue;
+    if (read != NULL) {
+      if (read->num_nodes != 0) exec->nodes[i].kernel = read->nodes[0].kernel;
+      replace_words(exec, (uint32_t)i, read);
+    } else {
+      exec->nodes[i].is_off = is_off;
+      exec->epoch = UINT64_MAX;
+    }
+    break;
+  }
+  pthread_mutex_unlock(&audit.lock);
+}
+
+// A call gave a node of an executable another content. Of what it does not describe here nothing is known any more.
+static void set_node(const gcap_doctor_memory_call_t* call, const void* arguments) {
+  uint64_t exec, node, about;
+  gcap_doctor_audit_read_t read = begin_read();
+  gcap_doctor_memory_argument(call, arguments, GCAP_DOCTOR_MEMORY_ARGUMENT_EXEC, &exec);
+  gcap_doctor_memory_argument(call, arguments, GCAP_DOCTOR_MEMORY_ARGUMENT_NODE, &node);
+  void* handle = (void*)(uintptr_t)node;
+  if (gcap_doctor_memory_argument(call, arguments, GCAP_DOCTOR_MEMORY_ARGUMENT_KERNEL, &about)) {
+    gcap_doctor_audit_read_kernel(&read, handle, (const void*)(uintptr_t)about);
+  } else if (gcap_doctor_memory_argument(call, arguments, GCAP_DOCTOR_MEMORY_ARGUMENT_COPY, &about)) {
+    gcap_doctor_audit_read_copy(&read, handle, (const void*)(uintptr_t)about);
+  } else if (gcap_doctor_memory_argument(call, arguments, GCAP_DOCTOR_MEMORY_ARGUMENT_MEMSET, &about)) {
+    gcap_doctor_audit_read_memset(&read, handle, (const void*)(uintptr_t)about);
+  }
+  change_node((const void*)(uintptr_t)exec, handle, &read, false);
+  gcap_doctor_audit_read_free(&read);
+}
+
+static void enable_node(const gcap_doctor_memory_call_t* call, const void* arguments) {
+  uint64_t exec, node, enabled;
+  gcap_doctor_memory_argument(call, arguments, GCAP_DOCTOR_MEMORY_ARGUMENT_EXEC, &exec);
+  gcap_doctor_memory_argument(call, arguments, GCAP_DOCTOR_MEMORY_ARGUMENT_NODE, &node);
+  gcap_doctor_memory_argument(call, arguments, GCAP_DOCTOR_MEMORY_ARGUMENT_ENABLED, &enabled);
+  change_node((const void*)(uintptr_t)exec, (const void*)(uintptr_t)node, NULL, (uint32_t)enabled == 0);
+}
+
+// --- Launches --------------------------------------------------------------------------------------------------------
 
 // With the lock held. Memory that was pinned in place is the program's still: a copy may use it.
 static bool is_stale(const pointer_t* pointer, const gcap_doctor_memory_piece_t* piece,
@@ -293,7 +448,7 @@ static bool is_stale(const pointer_t* pointer, const gcap_doctor_memory_piece_t*
 }
 
 // With the lock held. Whose the address is now; a place of none where it is nobody's.
-static void find_taken(stale_t* stale, uint64_t value) {
+static void find_taken(gcap_doctor_audit_stale_t* stale, uint64_t value) {
   const uint32_t piece = piece_of(value);
   if (piece == 0) return;
   gcap_doctor_memory_piece_t* of = gcap_doctor_memory_at(&audit.memory, piece);
@@ -307,17 +462,16 @@ static void find_taken(stale_t* stale, uint64_t value) {
 }
 
 // With the lock held. Fills in what is to be told of a piece; false if no pointer into it counts.
-static bool describe(const exec_t* exec, uint32_t piece, stale_t* out_stale) {
+static bool describe(const exec_t* exec, uint32_t piece, gcap_doctor_audit_stale_t* out_stale) {
   gcap_doctor_memory_piece_t* of = gcap_doctor_memory_at(&audit.memory, piece);
-  *out_stale = (stale_t){.begin = of->begin, .bytes = of->end - of->begin, .what = of->what};
+  *out_stale = (gcap_doctor_audit_stale_t){.bytes = of->end - of->begin, .what = of->what};
   for (size_t i = 0; i < exec->num_pointers; ++i) {
     const pointer_t* pointer = &exec->pointers[i];
     if (pointer->piece != piece || !is_stale(pointer, of, &exec->nodes[pointer->word.node])) continue;
     // A whole argument says more than a word of one.
-    const bool is_better =
-        out_stale->pointer.word.use == GCAP_DOCTOR_AUDIT_WORD && pointer->word.use != GCAP_DOCTOR_AUDIT_WORD;
+    const bool is_better = out_stale->word.use == GCAP_DOCTOR_AUDIT_WORD && pointer->word.use != GCAP_DOCTOR_AUDIT_WORD;
     if (out_stale->num_pointers++ == 0 || is_better) {
-      out_stale->pointer = *pointer;
+      out_stale->word = pointer->word;
       out_stale->node = exec->nodes[pointer->word.node];
     }
   }
@@ -328,12 +482,39 @@ static bool describe(const exec_t* exec, uint32_t piece, stale_t* out_stale) {
     out_stale->freed = *of->freed;
     of->freed->is_written = true;
   }
-  find_taken(out_stale, out_stale->pointer.value);
+  find_taken(out_stale, out_stale->word.value);
   return true;
 }
 
+// With the lock held. Whether the host's memory of a copy is surely gone: on the stack of this thread, below the frame
+// that launches, or where no page is mapped any more.
+static bool is_host_gone(const host_t* host, const gcap_doctor_thread_t* thread, uintptr_t frame) {
+  unsigned char in_core;
+  const uintptr_t page = (uintptr_t)host->word.value & ~(uintptr_t)4095;
+  if (host->is_stack && host->thread == thread->id) return host->word.value < frame;
+  return mincore((void*)page, 1, &in_core) != 0 && errno == ENOMEM;
+}
+
+// With the lock held.
+static size_t look_at_hosts(exec_t* exec, const gcap_doctor_thread_t* thread, uintptr_t frame,
+                            gcap_doctor_audit_stale_t* out_stale, size_t most) {
+  size_t count = 0;
+  for (size_t i = 0; i < exec->num_hosts && count < most; ++i) {
+    host_t* host = &exec->hosts[i];
+    const gcap_doctor_audit_node_t* node = &exec->nodes[host->word.node];
+    if (host->is_told || node->is_off || !is_host_gone(host, thread, frame)) continue;
+    host->is_told = true;
+    out_stale[count++] =
+        (gcap_doctor_audit_stale_t){.word = host->word,
+                                    .node = *node,
+                                    .num_pointers = 1,
+                                    .what = host->is_stack ? GCAP_DOCTOR_MEMORY_STACK : GCAP_DOCTOR_MEMORY_PAGEABLE};
+  }
+  return count;
+}
+
 // With the lock held. Looks at the pieces of an executable.
-static size_t look(exec_t* exec, stale_t* out_stale) {
+static size_t look(exec_t* exec, gcap_doctor_audit_stale_t* out_stale) {
   size_t count = 0;
   for (size_t i = 0; i < exec->num_used && count < kMaxTold; ++i) {
     used_t* used = &exec->used[i];
@@ -345,88 +526,45 @@ static size_t look(exec_t* exec, stale_t* out_stale) {
   return count;
 }
 
-static const char* name_of_use(uint8_t use) {
-  static const char* const names[] = {"argument", "word", "copy_from", "copy_to", "memset"};
-  return names[use];
-}
-
-// Returns the number of the launch's call, which has its line after this.
-static uint64_t write_launch(gcap_doctor_thread_t* thread, uint32_t callback, const gcap_doctor_cupti_call_t* data,
-                             uint32_t exec) {
-  const gcap_doctor_memory_place_t place = place_of(thread, callback, data);
-  if (place.is_written) return place.call;
-  gcap_doctor_line_t* out = &thread->out;
-  gcap_doctor_line_begin(out, "call");
-  gcap_doctor_line_number(out, "n", place.call);
-  gcap_doctor_line_number(out, "t", place.start_ns);
-  gcap_doctor_line_number(out, "thread", place.thread);
-  gcap_doctor_call_write_name(out, place.function);
-  gcap_doctor_line_number(out, "result", 0);
-  if (place.stack != 0) gcap_doctor_line_number(out, "stack", place.stack);
-  if (exec != 0) gcap_doctor_line_number(out, "exec", exec);
-  gcap_doctor_line_end(out);
-  return place.call;
-}
-
-static void write_number(gcap_doctor_line_t* out, const char* key, uint64_t number) {
-  if (number != 0) gcap_doctor_line_number(out, key, number);
-}
-
-static void write_stale(gcap_doctor_line_t* out, const stale_t* stale, uint32_t exec, uint64_t launch) {
-  const gcap_doctor_audit_word_t* word = &stale->pointer.word;
-  write_place(out, &stale->made, stale->bytes);
-  write_place(out, &stale->freed, 0);
-  write_place(out, &stale->taken, stale->taken_bytes);
-  gcap_doctor_line_begin(out, "stale");
-  gcap_doctor_line_number(out, "call", launch);
-  gcap_doctor_line_number(out, "exec", exec);
-  gcap_doctor_line_hex(out, "node", stale->node.id);
-  gcap_doctor_line_field(out, "use", name_of_use(word->use));
-  if (stale->node.kernel != NULL) gcap_doctor_line_field(out, "kernel", stale->node.kernel);
-  if (word->use <= GCAP_DOCTOR_AUDIT_WORD) gcap_doctor_line_number(out, "argument", word->argument);
-  if (word->use == GCAP_DOCTOR_AUDIT_WORD) gcap_doctor_line_number(out, "offset", word->offset);
-  gcap_doctor_line_hex(out, "address", stale->pointer.value);
-  gcap_doctor_line_field(out, "what", gcap_doctor_memory_what_name((gcap_doctor_memory_what_t)stale->what));
-  gcap_doctor_line_number(out, "bytes", stale->bytes);
-  gcap_doctor_line_number(out, "pointers", stale->num_pointers);
-  write_number(out, "made", stale->made.call);
-  write_number(out, "freed", stale->freed.call);
-  write_number(out, "taken", stale->taken.call);
-  gcap_doctor_line_end(out);
-}
-
-static void say_stale(const stale_t* stale, uint32_t exec) {
-  const gcap_doctor_audit_word_t* word = &stale->pointer.word;
-  char where[64];
-  if (word->use <= GCAP_DOCTOR_AUDIT_WORD) {
-    snprintf(where, sizeof(where), "argument %u", (unsigned)word->argument);
-  } else {
-    snprintf(where, sizeof(where), "%s", name_of_use(word->use));
-  }
-  gcap_doctor_writer_say(
-      "audit: the launch of executable %u uses memory that was freed%s: %s of %s, node %" PRIx64 ", is 0x%" PRIx64
-      ", in %" PRIu64 " bytes of %s memory; the report says where they were allocated and freed.",
-      (unsigned)exec, stale->taken.call != 0 ? " and handed out again" : "", where,
-      stale->node.kernel != NULL ? stale->node.kernel : "a node", stale->node.id, stale->pointer.value, stale->bytes,
-      gcap_doctor_memory_what_name((gcap_doctor_memory_what_t)stale->what));
+// With the lock held. Whether another thread is in a launch of the executable, which is told once.
+static uint32_t find_sharer(exec_t* exec, uint32_t thread) {
+  const uint32_t other = exec->launching != thread ? exec->launching : 0;
+  exec->launching = thread;
+  if (other == 0 || exec->is_told) return 0;
+  exec->is_told = true;
+  return other;
 }
 
 static void launched(gcap_doctor_thread_t* thread, uint32_t callback, const gcap_doctor_cupti_call_t* data,
                      const void* handle) {
-  stale_t stale[kMaxTold];
+  gcap_doctor_audit_stale_t stale[kMaxTold];
   size_t count = 0;
+  uint32_t sharer = 0;
+  const bool has_hosts = atomic_load_explicit(&audit.has_hosts, memory_order_relaxed);
+  const uintptr_t frame = has_hosts ? gcap_doctor_stacks_program_frame() : 0;
   pthread_mutex_lock(&audit.lock);
   exec_t* exec = find_exec(handle);
-  if (exec != NULL && exec->epoch != audit.memory.epoch) count = look(exec, stale);
-  pthread_mutex_unlock(&audit.lock);
-  if (count == 0) return;
-  const uint32_t id = gcap_doctor_exec(handle);
-  const uint64_t launch = write_launch(thread, callback, data, id);
-  for (size_t i = 0; i < count; ++i) {
-    write_stale(&thread->out, &stale[i], id, launch);
-    say_stale(&stale[i], id);
+  if (exec != NULL) {
+    exec->launches += exec->launches < 2;
+    sharer = find_sharer(exec, thread->id);
+    if (exec->epoch != audit.memory.epoch) count = look(exec, stale);
+    if (exec->num_hosts != 0) count += look_at_hosts(exec, thread, frame, stale + count, kMaxTold - count);
   }
+  pthread_mutex_unlock(&audit.lock);
+  if (count == 0 && sharer == 0) return;
+  const gcap_doctor_memory_place_t place = place_of(thread, callback, data);
+  const uint32_t id = gcap_doctor_exec(handle);
+  gcap_doctor_audit_tell_launch(thread, &place, id);
+  for (size_t i = 0; i < count; ++i) gcap_doctor_audit_tell_stale(thread, &stale[i], id, place.call);
+  if (sharer != 0) gcap_doctor_audit_tell_shared(thread, sharer, id, place.call);
   gcap_doctor_thread_flush(thread);
+}
+
+static void launch_ended(const gcap_doctor_thread_t* thread, const void* handle) {
+  pthread_mutex_lock(&audit.lock);
+  exec_t* exec = find_exec(handle);
+  if (exec != NULL && exec->launching == thread->id) exec->launching = 0;
+  pthread_mutex_unlock(&audit.lock);
 }
 
 // --- Calls -----------------------------------------------------------------------------------------------------------
@@ -456,18 +594,32 @@ static bool made_nodes(gcap_doctor_thread_t* thread, uint32_t callback, const gc
   return thread->unseen != 0;
 }
 
+static void instantiated(gcap_doctor_thread_t* thread, uint32_t callback, const gcap_doctor_cupti_call_t* data) {
+  const gcap_doctor_driver_call_t* call = gcap_doctor_driver_call(callback);
+  void* exec = pointer_argument(call, data, GCAP_DOCTOR_ARGUMENT_EXEC_OUT);
+  if (exec != NULL) memcpy(&exec, exec, sizeof(exec));
+  void* graph = pointer_argument(call, data, GCAP_DOCTOR_ARGUMENT_GRAPH);
+  if (exec == NULL || graph == NULL) return;
+  const gcap_doctor_memory_place_t made = place_of(thread, callback, data);
+  take_graph(thread, exec, graph, &made);
+}
+
 void gcap_doctor_audit_left(gcap_doctor_thread_t* thread, uint32_t callback, const gcap_doctor_cupti_call_t* data) {
   const gcap_doctor_driver_call_t* call = gcap_doctor_driver_call(callback);
   const gcap_doctor_memory_call_t* memory = gcap_doctor_memory_call(callback);
+  if (call->role == GCAP_DOCTOR_ROLE_LAUNCH) {
+    launch_ended(thread, pointer_argument(call, data, GCAP_DOCTOR_ARGUMENT_EXEC));
+  }
   if (data->result != NULL && *(const int*)data->result != 0) return;
   if (call->role == GCAP_DOCTOR_ROLE_INSTANTIATE) {
-    void* exec = pointer_argument(call, data, GCAP_DOCTOR_ARGUMENT_EXEC_OUT);
-    if (exec != NULL) memcpy(&exec, exec, sizeof(exec));
-    void* graph = pointer_argument(call, data, GCAP_DOCTOR_ARGUMENT_GRAPH);
-    if (exec != NULL && graph != NULL) take_graph(exec, graph);
+    instantiated(thread, callback, data);
   } else if (call->role == GCAP_DOCTOR_ROLE_UPDATE) {
-    take_graph(pointer_argument(call, data, GCAP_DOCTOR_ARGUMENT_EXEC),
-               pointer_argument(call, data, GCAP_DOCTOR_ARGUMENT_GRAPH));
+    take_graph(thread, pointer_argument(call, data, GCAP_DOCTOR_ARGUMENT_EXEC),
+               pointer_argument(call, data, GCAP_DOCTOR_ARGUMENT_GRAPH), NULL);
+  } else if (memory->does == GCAP_DOCTOR_MEMORY_DOES_SET) {
+    set_node(memory, data->arguments);
+  } else if (memory->does == GCAP_DOCTOR_MEMORY_DOES_ENABLE) {
+    enable_node(memory, data->arguments);
   } else if (memory->does == GCAP_DOCTOR_MEMORY_DOES_ALLOC && !made_nodes(thread, callback, data)) {
     const gcap_doctor_memory_place_t place = place_of(thread, callback, data);
     made(memory, data->arguments, &place);
@@ -477,4 +629,32 @@ void gcap_doctor_audit_left(gcap_doctor_thread_t* thread, uint32_t callback, con
   }
 }
 
-void gcap_doctor_audit_finish(gcap_doctor_line_t* out) { (void)out; }
+// What is left at the end of the executables that were made at one place. The lines go to `out`.
+static void tell_groups(gcap_doctor_line_t* out) {
+  pthread_mutex_lock(&audit.lock);
+  for (size_t i = 0; i < audit.num_execs; ++i) {
+    const exec_t* exec = &audit.execs[i];
+    if (exec->group == 0) continue;
+    group_t* group = &audit.groups[exec->group - 1];
+    ++group->live;
+    group->idle += exec->launches < 2;
+    group->bytes += exec->bytes;
+  }
+  for (size_t i = 0; i < audit.num_groups; ++i) {
+    const group_t* group = &audit.groups[i];
+    if (group->made < kFewExecs) continue;
+    gcap_doctor_audit_tell_group(out, &group->last, group->made, group->live, group->idle, group->bytes);
+  }
+  pthread_mutex_unlock(&audit.lock);
+}
+
+void gcap_doctor_audit_finish(gcap_doctor_line_t* out) {
+  if (gcap_doctor_audit_is_on()) tell_groups(out);
+  if (!gcap_doctor_audit_is_on() || atomic_load(&audit.is_followed[GCAP_DOCTOR_MEMORY_PYTORCH])) return;
+  if (dlopen("libc10_cuda.so", RTLD_NOW | RTLD_NOLOAD) == NULL) return;
+  gcap_doctor_writer_note(
+      "PyTorch's allocator was not followed, so the audit knows of no block that PyTorch took back: the interpreter "
+      "did "
+      "not run doctor/python/sitecustomize.py, which gcap-doctor audit puts on PYTHONPATH, as with python -I, -E or "
+      "-S.");
+}

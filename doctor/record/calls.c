@@ -7,7 +7,10 @@
 // beginning and its end, and enabled between those of another. So an end looks for its beginning by CUPTI's number of
 // the call, and takes away what is above it, whose ends were not seen; beginnings of an earlier time of the switch are
 // taken away too, and those that stand no higher on the thread's C stack than a call that begins: it is not within
-// them. An end without a beginning is written only if the call failed, or made nodes. Locking: none.
+// them. An end without a beginning is written only if the call failed, or made nodes.
+//
+// A framework asks before each of its launches whether the stream captures. Where the answer is that all is well, the
+// line waits for the next one, and the thread makes one write for both. Locking: none.
 #include "doctor/record/calls.h"
 
 #include <stdatomic.h>
@@ -162,7 +165,10 @@ typedef struct common {
   int32_t result, node_type;  // kNoNode for a call that made none, or several
 } common_t;
 
-enum { kNoNode = -1 };
+enum {
+  kNoNode = -1,
+  kMostWaiting = 4096,  // bytes
+};
 
 static void write_common(gcap_doctor_line_t* out, const common_t* common, const gcap_doctor_cupti_call_t* data) {
   gcap_doctor_line_number(out, "thread", common->thread);
@@ -213,21 +219,17 @@ static void read_common(gcap_doctor_thread_t* thread, const gcap_doctor_open_cal
   out->node_type = kNoNode;
 }
 
-static void write_call(gcap_doctor_thread_t* thread, const gcap_doctor_open_call_t* call,
-                       const gcap_doctor_cupti_call_t* data, int result, bool with_stack) {
-  const uint64_t end_ns = gcap_doctor_writer_now();
-  gcap_doctor_line_t* out = &thread->out;
-  gcap_doctor_copy_t copy;
+// The node that a call made, and how far back the node is from which an edge comes to it; 0 for none.
+typedef struct made {
   gcap_doctor_node_run_t node;
   uint64_t back;
-  gcap_doctor_copy_of_call(gcap_doctor_driver_call(call->callback), data->arguments, &copy);
-  common_t common;
-  read_common(thread, call, data, result, &copy, &common);
-  if (with_stack) common.stack = gcap_doctor_stack_record(thread);
-  common.range = gcap_doctor_range_record(thread);
-  const bool has_node = gcap_doctor_graphs_take_node(thread, call->number, &node, &back);
-  if (has_node) common.node_type = node.type;
-  const uint32_t like = like_of(thread, &common, data);
+} made_t;
+
+static void write_line(gcap_doctor_thread_t* thread, const gcap_doctor_open_call_t* call,
+                       const gcap_doctor_cupti_call_t* data, const common_t* common, const gcap_doctor_copy_t* copy,
+                       uint64_t end_ns, const made_t* made) {
+  gcap_doctor_line_t* out = &thread->out;
+  const uint32_t like = like_of(thread, common, data);
   gcap_doctor_line_begin(out, "call");
   gcap_doctor_line_number(out, "n", call->number);
   gcap_doctor_line_number(out, "t", call->start_ns);
@@ -235,19 +237,40 @@ static void write_call(gcap_doctor_thread_t* thread, const gcap_doctor_open_call
   if (like != 0) {
     gcap_doctor_line_number(out, "like", like);
   } else {
-    write_common(out, &common, data);
+    write_common(out, common, data);
   }
   write_id(out, "event", call->event);
   write_id(out, "graph", call->graph);
   write_id(out, "exec", call->exec);
-  if (copy.has_bytes) gcap_doctor_line_number(out, "bytes", copy.bytes);
-  if (has_node) {
-    gcap_doctor_line_number(out, "in", node.graph);
-    gcap_doctor_line_hex(out, "node", node.id);
-    if (back != 0) gcap_doctor_line_number(out, "back", back);
+  if (copy->has_bytes) gcap_doctor_line_number(out, "bytes", copy->bytes);
+  if (common->node_type != kNoNode) {
+    gcap_doctor_line_number(out, "in", made->node.graph);
+    gcap_doctor_line_hex(out, "node", made->node.id);
+    if (made->back != 0) gcap_doctor_line_number(out, "back", made->back);
   }
   gcap_doctor_line_end(out);
-  gcap_doctor_thread_flush(thread);
+}
+
+static void write_call(gcap_doctor_thread_t* thread, const gcap_doctor_open_call_t* call,
+                       const gcap_doctor_cupti_call_t* data, int result, bool with_stack) {
+  const uint64_t end_ns = gcap_doctor_writer_now();
+  const bool only_waits = thread->out.size == thread->can_wait;
+  common_t common;
+  gcap_doctor_copy_t copy;
+  made_t made;
+  gcap_doctor_copy_of_call(gcap_doctor_driver_call(call->callback), data->arguments, &copy);
+  read_common(thread, call, data, result, &copy, &common);
+  if (with_stack) common.stack = gcap_doctor_stack_record(thread);
+  common.range = gcap_doctor_range_record(thread);
+  const bool has_node = gcap_doctor_graphs_take_node(thread, call->number, &made.node, &made.back);
+  if (has_node) common.node_type = made.node.type;
+  write_line(thread, call, data, &common, &copy, end_ns, &made);
+  const bool is_good_answer = common.status != NULL && strcmp(common.status, "active") == 0;
+  if (only_waits && is_good_answer && !has_node && thread->out.size < kMostWaiting) {
+    thread->can_wait = thread->out.size;
+  } else {
+    gcap_doctor_thread_flush(thread);
+  }
 }
 
 // --- Order -----------------------------------------------------------------------------------------------------------
@@ -406,5 +429,5 @@ void gcap_doctor_call_left(gcap_doctor_thread_t* thread, uint32_t callback, cons
   if (is_written_always(role)) note_end(role, &call, result);
   if (role == GCAP_DOCTOR_ROLE_BEGIN) gcap_doctor_driver_log_listen();
   if (is_written) gcap_doctor_raised_ask(thread, role, result, call.number);
-  if (thread->out.size != 0 && thread->depth == 0) gcap_doctor_thread_flush(thread);
+  if (thread->out.size > thread->can_wait && thread->depth == 0) gcap_doctor_thread_flush(thread);
 }

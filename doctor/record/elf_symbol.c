@@ -9,21 +9,24 @@
 //
 // Exported symbols are read out of the file's memory, which stays as long as code of the file is on the thread's stack.
 // Others are read out of the file. Every offset there is checked against the file's size: a damaged file has no symbol.
-// Locking: none.
+// Locking: that of the names, held over memory alone.
 #include "doctor/record/elf_symbol.h"
 
 #include <dlfcn.h>
 #include <elf.h>
 #include <fcntl.h>
 #include <link.h>
+#include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "doctor/base/build_id.h"
+#include "doctor/base/grow.h"
 
 typedef struct image {
   const unsigned char* bytes;
@@ -235,15 +238,93 @@ void* gcap_doctor_elf_exported(const struct link_map* module, const char* name) 
   return NULL;
 }
 
-const char* gcap_doctor_elf_name(const struct link_map* module, const void* address) {
+// --- Names -----------------------------------------------------------------------------------------------------------
+
+// The functions that a file exports, by the pages of its code: a file has a hundred thousand of them, and a stack
+// thirty addresses.
+typedef struct names {
   exports_t exports;
-  const ElfW(Sym)* best = NULL;
-  const uintptr_t value = (uintptr_t)address - module->l_addr;
-  if (!read_exports(module, &exports)) return NULL;
-  for (uint32_t i = exports.begin; i < exports.end; ++i) {
-    const ElfW(Sym)* symbol = &exports.symbols[i];
-    const bool has_it = symbol->st_size != 0 ? value - symbol->st_value < symbol->st_size : value == symbol->st_value;
-    if (has_it && is_defined(symbol) && (best == NULL || symbol->st_value > best->st_value)) best = symbol;
+  uint32_t num_pages;
+  uint32_t* first;      // by page, and one beyond the last: where its functions begin in `functions`
+  uint32_t* functions;  // indices of symbols; one on several pages comes several times
+} names_t;
+
+enum {
+  kPageBits = 12,
+  kMostPages = 1 << 20,  // 4 GB of code
+  kMostPagesOfFunction = 1 << 8,
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static names_t* all_names;  // by the file's id - 1
+static size_t num_names, names_capacity;
+
+// The pages of a function; false for what is none.
+static bool pages_of(const ElfW(Sym) * symbol, uint32_t* out_first, uint32_t* out_last) {
+  const unsigned char type = symbol->st_info & 0xf;
+  if (!is_defined(symbol) || symbol->st_shndx == SHN_ABS || type == STT_OBJECT) return false;
+  const uint64_t last = symbol->st_value + (symbol->st_size != 0 ? symbol->st_size - 1 : 0);
+  if (last >> kPageBits >= kMostPages || last < symbol->st_value) return false;
+  *out_first = (uint32_t)(symbol->st_value >> kPageBits);
+  *out_last = (uint32_t)(last >> kPageBits);
+  return *out_last - *out_first < kMostPagesOfFunction;
+}
+
+static void sort_functions(names_t* names) {
+  const exports_t* exports = &names->exports;
+  uint32_t first, last;
+  // Each page's place moves on as the page is filled, up to where the next one begins.
+  for (uint32_t i = exports->begin; i < exports->end; ++i) {
+    if (!pages_of(&exports->symbols[i], &first, &last)) continue;
+    for (uint32_t page = first; page <= last; ++page) names->functions[names->first[page + 1]++] = i;
   }
-  return best != NULL ? exports.names + best->st_name : NULL;
+}
+
+// Without memory there are no pages.
+static void make_names(const struct link_map* module, names_t* names) {
+  const exports_t* exports = &names->exports;
+  uint32_t first, last, num_pages = 0;
+  if (!read_exports(module, &names->exports)) return;
+  for (uint32_t i = exports->begin; i < exports->end; ++i) {
+    if (pages_of(&exports->symbols[i], &first, &last) && last >= num_pages) num_pages = last + 1;
+  }
+  names->first = calloc((size_t)num_pages + 2, sizeof(*names->first));
+  if (names->first == NULL) return;
+  for (uint32_t i = exports->begin; i < exports->end; ++i) {
+    if (!pages_of(&exports->symbols[i], &first, &last)) continue;
+    for (uint32_t page = first; page <= last; ++page) ++names->first[page + 2];
+  }
+  for (uint32_t page = 2; page < num_pages + 2; ++page) names->first[page] += names->first[page - 1];
+  names->functions = malloc(((size_t)names->first[num_pages + 1] + 1) * sizeof(*names->functions));
+  if (names->functions == NULL) return;
+  sort_functions(names);
+  names->num_pages = num_pages;
+}
+
+static const char* name_in(const names_t* names, uintptr_t value) {
+  const exports_t* exports = &names->exports;
+  const ElfW(Sym)* best = NULL;
+  const uintptr_t page = value >> kPageBits;
+  if (page >= names->num_pages) return NULL;
+  for (uint32_t i = names->first[page]; i < names->first[page + 1]; ++i) {
+    const ElfW(Sym)* symbol = &exports->symbols[names->functions[i]];
+    const bool has_it = symbol->st_size != 0 ? value - symbol->st_value < symbol->st_size : value == symbol->st_value;
+    if (has_it && (best == NULL || symbol->st_value > best->st_value)) best = symbol;
+  }
+  return best != NULL ? exports->names + best->st_name : NULL;
+}
+
+const char* gcap_doctor_elf_name(const struct link_map* module, uint32_t id, const void* address) {
+  const char* name = NULL;
+  pthread_mutex_lock(&lock);
+  while (num_names < id && gcap_doctor_grow(&all_names, &names_capacity, num_names + 1, sizeof(*all_names))) {
+    all_names[num_names++] = (names_t){.num_pages = 0};
+  }
+  if (id != 0 && id <= num_names) {
+    names_t* names = &all_names[id - 1];
+    if (names->first == NULL) make_names(module, names);
+    name = name_in(names, (uintptr_t)address - module->l_addr);
+  }
+  pthread_mutex_unlock(&lock);
+  return name;
 }

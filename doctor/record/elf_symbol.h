@@ -17,8 +17,9 @@ void gcap_doctor_elf_start(void);
 const struct link_map* gcap_doctor_elf_module(const void* address);
 // The address of a function that a loaded file exports; NULL if it does not.
 void* gcap_doctor_elf_exported(const struct link_map* module, const char* name);
-// The name of the exported symbol that the address is in; NULL for none. It is the file's own memory.
-const char* gcap_doctor_elf_name(const struct link_map* module, const void* address);
+// The name of the exported function that the address is in; NULL for none. It is the file's own memory. `id` is from 1
+// on and another one for each file, build and place where the file is loaded: what is looked up is kept by it.
+const char* gcap_doctor_elf_name(const struct link_map* module, uint32_t id, const void* address);
 // The build id of the loaded file that the address is in, as in build_id.h, whose size `out` has; "" for none. To be
 // used where gcap_doctor_elf_module is.
 void gcap_doctor_elf_build_id(const void* address, char* out);

@@ -208,5 +208,5 @@ void gcap_doctor_graphs_event(gcap_doctor_thread_t* thread, uint32_t callback,
     graph_event(thread, callback, data->descriptor);
   }
   // What comes outside of calls has no line of a call to go with.
-  if (thread->depth == 0 && thread->out.size != 0) gcap_doctor_thread_write(thread);
+  if (thread->depth == 0 && thread->out.size > thread->can_wait) gcap_doctor_thread_write(thread);
 }

@@ -4,12 +4,14 @@
 // and number.
 //
 // A write to a pipe that nobody reads, or beyond the size that a file may have, sends a signal that ends the program.
-// The recorder's own writes send none. Locking: none, the caller's.
+// The recorder's own writes send none: where one may, the signals are kept away. To ask first is cheaper. NOTE: a
+// program that lowers what a file may have just then, by another thread, gets the signal. Locking: none, the caller's.
 #include "doctor/record/own_file.h"
 
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -35,6 +37,10 @@ bool gcap_doctor_own_file_is_there(const gcap_doctor_own_file_t* file) {
 }
 
 // At the descriptor's own place where `offset` is -1.
+static ssize_t write_at(int descriptor, const char* bytes, size_t size, off_t offset) {
+  return offset < 0 ? write(descriptor, bytes, size) : pwrite(descriptor, bytes, size, offset);
+}
+
 static ssize_t write_quietly(int descriptor, const char* bytes, size_t size, off_t offset) {
   sigset_t quiet, before, pending;
   sigemptyset(&quiet);
@@ -43,7 +49,7 @@ static ssize_t write_quietly(int descriptor, const char* bytes, size_t size, off
   pthread_sigmask(SIG_BLOCK, &quiet, &before);
   // One that waits already is the program's, which blocks it.
   sigpending(&pending);
-  const ssize_t written = offset < 0 ? write(descriptor, bytes, size) : pwrite(descriptor, bytes, size, offset);
+  const ssize_t written = write_at(descriptor, bytes, size, offset);
   const int error = errno, number = error == EPIPE ? SIGPIPE : SIGXFSZ;
   if (written < 0 && (error == EPIPE || error == EFBIG) && sigismember(&pending, number) == 0) {
     const struct timespec none = {0};
@@ -60,6 +66,12 @@ ssize_t gcap_doctor_write_quietly(int descriptor, const char* bytes, size_t size
   return write_quietly(descriptor, bytes, size, -1);
 }
 
+// Whether a file may have so many bytes.
+static bool may_have(uint64_t size) {
+  struct rlimit allowed;
+  return getrlimit(RLIMIT_FSIZE, &allowed) == 0 && (allowed.rlim_cur == RLIM_INFINITY || size <= allowed.rlim_cur);
+}
+
 static void take_back(const gcap_doctor_own_file_t* file, off_t offset, size_t size) {
   struct stat status;
   if (size == 0 || fstat(file->descriptor, &status) != 0 || status.st_size != offset + (off_t)size) return;
@@ -72,8 +84,11 @@ bool gcap_doctor_own_file_write(const gcap_doctor_own_file_t* file, const char* 
     errno = EBADF;
     return false;
   }
+  const bool is_quiet = may_have(offset + size);  // and the file is no pipe
   while (done < size) {
-    const ssize_t more = write_quietly(file->descriptor, bytes + done, size - done, (off_t)(offset + done));
+    const off_t at = (off_t)(offset + done);
+    const ssize_t more = is_quiet ? write_at(file->descriptor, bytes + done, size - done, at)
+                                  : write_quietly(file->descriptor, bytes + done, size - done, at);
     if (more < 0 && errno == EINTR) continue;
     if (more <= 0) {
       const int error = errno;

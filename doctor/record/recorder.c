@@ -104,6 +104,7 @@ static void at_exit(void) {
   const bool is_within = thread == NULL || thread->is_busy;
   if (!is_within) {
     gcap_doctor_times_finish(&lines);
+    gcap_doctor_audit_finish(&lines);
     gcap_doctor_graphs_spill(thread);
     if (thread->out.size != 0) gcap_doctor_thread_flush(thread);
   }

@@ -18,6 +18,11 @@ void gcap_doctor_stacks_start(void);
 // The id of the calling thread's stack, C and Python. Its lines, if they are new, go with the thread's next write.
 // 0 without memory.
 uint32_t gcap_doctor_stack_record(gcap_doctor_thread_t* thread);
+// The thread ends.
+void gcap_doctor_stacks_forget(gcap_doctor_thread_t* thread);
+// Where on the calling thread's stack the program's own frames begin, those of CUDA's libraries left out: what lies
+// below is nobody's once the call returns. 0 if it is not known.
+uintptr_t gcap_doctor_stacks_program_frame(void);
 // The id of a stack of Python frames alone, innermost first; 0 without memory. Its line goes like that of the other.
 uint32_t gcap_doctor_stack_of_python(gcap_doctor_thread_t* thread, const uint32_t* python, size_t count);
 // The id of a Python frame; 0 without memory.

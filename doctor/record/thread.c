@@ -15,6 +15,7 @@
 
 #include "doctor/record/graphs.h"
 #include "doctor/record/ranges.h"
+#include "doctor/record/stacks.h"
 #include "doctor/record/writer.h"
 
 static pthread_key_t key;
@@ -31,6 +32,7 @@ static void end_of_thread(void* record) {
   free(thread->clones);
   gcap_doctor_map_clear(&thread->places);
   free(thread->place_frames);
+  gcap_doctor_stacks_forget(thread);
   gcap_doctor_ranges_free(thread);
   free(thread);
 }
@@ -75,6 +77,7 @@ void gcap_doctor_thread_write(gcap_doctor_thread_t* thread) {
   gcap_doctor_line_clear(&thread->definitions);
   gcap_doctor_writer_write(&thread->out);
   gcap_doctor_line_clear(&thread->out);
+  thread->can_wait = 0;
 }
 
 bool gcap_doctor_thread_has_on_stack(gcap_doctor_thread_t* thread, const void* address) {

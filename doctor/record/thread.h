@@ -48,6 +48,7 @@ typedef struct gcap_doctor_thread {
   bool is_busy;                    // the recorder is at work on this thread: what it causes itself is not recorded
   gcap_doctor_line_t definitions;  // lines that go with the next write, before the others: what those refer to
   gcap_doctor_line_t out;
+  size_t can_wait;  // bytes of `out`, from its beginning, that need no write of their own
   gcap_doctor_defined_t defined;
   gcap_doctor_open_call_t calls[GCAP_DOCTOR_MAX_DEPTH];
   uint32_t depth;                // of `calls`
@@ -68,6 +69,7 @@ typedef struct gcap_doctor_thread {
   uint32_t* place_frames;
   size_t num_place_frames, place_frame_capacity;
   uint32_t place_epoch;
+  struct gcap_doctor_seen* seen;   // stacks of this thread; stacks.c's
   gcap_doctor_own_file_t scratch;  // for Python stacks
   struct gcap_doctor_range {
     const void* domain;

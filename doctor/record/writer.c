@@ -2,7 +2,7 @@
 //
 // The file of events. Lines go into it by one write, each to a place that room.c gives: those of several threads do not
 // mix, and a crash leaves whole lines. A child of fork() has the parent's descriptor, so each write asks whose process
-// this is. Locking: none here.
+// this is: a page that the kernel clears in a child tells, without a call. Locking: none here.
 #include "doctor/record/writer.h"
 
 #include <errno.h>
@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -29,6 +30,7 @@ enum {
 static struct {
   atomic_bool open, is_started;
   gcap_doctor_own_file_t file;
+  const int* is_ours;  // in a page of its own
   pid_t pid;
   uint64_t start_ns;
 } writer = {.file = {.descriptor = -1}};
@@ -132,6 +134,17 @@ static bool refuse(const char* path) {
   return false;
 }
 
+// NOTE: a kernel before 4.14 does not clear the page; there a handler of fork() stops the child.
+static bool make_page(void) {
+  const size_t size = (size_t)sysconf(_SC_PAGESIZE);
+  int* page = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (page == MAP_FAILED) return false;
+  (void)madvise(page, size, MADV_WIPEONFORK);
+  *page = 1;
+  writer.is_ours = page;
+  return true;
+}
+
 bool gcap_doctor_writer_open(const char* prefix, const char* run, uint64_t limit_bytes) {
   char path[4096];
   writer.pid = getpid();
@@ -143,7 +156,7 @@ bool gcap_doctor_writer_open(const char* prefix, const char* run, uint64_t limit
     return false;
   }
   const int file = make_file(prefix, (int)writer.pid, path, sizeof(path));
-  if (!gcap_doctor_own_file_take(&writer.file, file)) return refuse(path);
+  if (!gcap_doctor_own_file_take(&writer.file, file) || !make_page()) return refuse(path);
   gcap_doctor_room_start(limit);
   atomic_store(&writer.open, true);
   return write_first_line(run) || refuse(path);
@@ -151,7 +164,7 @@ bool gcap_doctor_writer_open(const char* prefix, const char* run, uint64_t limit
 
 bool gcap_doctor_writer_is_full(void) { return !atomic_load_explicit(&writer.open, memory_order_relaxed); }
 
-bool gcap_doctor_writer_is_open(void) { return !gcap_doctor_writer_is_full() && getpid() == writer.pid; }
+bool gcap_doctor_writer_is_open(void) { return !gcap_doctor_writer_is_full() && *writer.is_ours != 0; }
 
 // It stays in the file.
 static void note_in_file(const char* sentence) {

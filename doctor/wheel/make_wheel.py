@@ -33,8 +33,18 @@ Description-Content-Type: text/markdown
 
 runs any program that captures CUDA graphs, and says of each capture that failed which call broke it, where it was made,
 which rule it broke, and what to do instead. `gcap-doctor --help` has the rest.
+
+    gcap_doctor.check(fn, *inputs).raise_if_faulty()
+
+proves that an operation of PyTorch is capturable, also as a fixture of pytest, and `gcap-doctor vet tests/` finds tests of
+captures that prove nothing.
 """
-ENTRY_POINTS = f"[console_scripts]\ngcap-doctor = {PACKAGE}:main\n"
+ENTRY_POINTS = f"""[console_scripts]
+gcap-doctor = {PACKAGE}:main
+
+[pytest11]
+gcap-doctor = {PACKAGE}.pytest_plugin
+"""
 
 
 def read(path):
@@ -69,8 +79,10 @@ def place_of(path):
         return f"{PACKAGE}/lib/{name}", 0o755
     if name.endswith(".md"):
         return f"{PACKAGE}/share/gcap/doctor/rules/{name}", 0o644
-    if name.endswith(".py"):
-        return f"{PACKAGE}/{name}", 0o644
+    if name.endswith(".py") and f"/{PACKAGE}/" in path:
+        return f"{PACKAGE}/{path.rpartition(f'/{PACKAGE}/')[2]}", 0o644
+    if os.path.basename(os.path.dirname(path)) == "python" and name.endswith(".py"):
+        return f"{PACKAGE}/share/gcap/doctor/python/{name}", 0o644
     if name == "LICENSE":
         return "licenses/LICENSE", 0o644
     sys.exit(f"make_wheel: no place for {path}")

@@ -22,6 +22,7 @@
 //           ended. The run ends as one whose work failed, so that a capture ends without a graph. The work is not called
 //           again, though the log may say that the graph is run again. No exception passes through C, so that gcap need
 //           not be compiled with -fexceptions.
+//           What the function of a gcap::hole throws becomes the run's status.
 // Thread.   An owner, a lease, a status and a result are plain values: one thread at a time.
 #ifndef GCAP_GCAP_HPP_
 #define GCAP_GCAP_HPP_
@@ -32,10 +33,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <new>
 #include <type_traits>
 #include <utility>
 
 #include "gcap/gcap.h"
+#include "gcap/graph_holes.h"
+#include "gcap/graph_taps.h"
 
 #if defined(__cpp_exceptions)
 #include <cxxabi.h>
@@ -401,6 +405,58 @@ inline result<captured> end_capture(capture& scope) noexcept {
 
 namespace detail {
 
+template <class Work, class... In>
+gcap_status_t call_work(Work& work, In&&... in) {
+  if constexpr (std::is_void_v<std::invoke_result_t<Work&, In...>>) {
+    work(std::forward<In>(in)...);
+    return nullptr;
+  } else {
+    return status(work(std::forward<In>(in)...)).release();
+  }
+}
+
+// A callable takes the resources, or the stream alone, or nothing.
+template <class Work>
+gcap_status_t issue_work(Work& work, const gcap_run_resources_t& resources) {
+  if constexpr (std::is_invocable_v<Work&, const gcap_run_resources_t&>) {
+    return call_work(work, resources);
+  } else if constexpr (std::is_invocable_v<Work&, cudaStream_t>) {
+    return call_work(work, resources.cuda_stream);
+  } else {
+    return call_work(work);
+  }
+}
+
+#if defined(__cpp_exceptions)
+inline gcap_status_t status_of_throw(const char* who, const char* what) {
+  return GCAP_STATUS(GCAP_UNAVAILABLE, "%s threw an exception: %s", who, what);
+}
+
+// The same, and what is thrown as a failure: a gcap::error as that which it carries, another one also as `*out_thrown`,
+// where somebody asks.
+template <class Work>
+gcap_status_t issue_caught(Work& work, const gcap_run_resources_t& resources, const char* who,
+                           std::exception_ptr* out_thrown) {
+  try {
+    return issue_work(work, resources);
+  }
+#if defined(__GLIBCXX__)
+  catch (const abi::__forced_unwind&) {  // the thread is cancelled
+    throw;
+  }
+#endif
+  catch (const error& failed) {
+    return gcap_status_clone(failed.failure().get());
+  } catch (const std::exception& exception) {
+    if (out_thrown != nullptr) *out_thrown = std::current_exception();
+    return status_of_throw(who, exception.what());
+  } catch (...) {
+    if (out_thrown != nullptr) *out_thrown = std::current_exception();
+    return status_of_throw(who, "no std::exception");
+  }
+}
+#endif
+
 // A callable as a function pointer and its argument. Nothing is copied: it lives as long as the call that it is for.
 template <class Work>
 class work_call {
@@ -412,26 +468,10 @@ class work_call {
   static gcap_status_t function(void* user, const gcap_run_resources_t* resources) {
     work_call* const self = static_cast<work_call*>(user);
 #if defined(__cpp_exceptions)
-    if (self->thrown_ != nullptr) return status_of_throw("it is not issued again");
-    try {
-      return self->issue(*resources);
-    }
-#if defined(__GLIBCXX__)
-    catch (const abi::__forced_unwind&) {  // the thread is cancelled
-      throw;
-    }
-#endif
-    catch (const error& failed) {
-      return gcap_status_clone(failed.failure().get());
-    } catch (const std::exception& exception) {
-      self->thrown_ = std::current_exception();
-      return status_of_throw(exception.what());
-    } catch (...) {
-      self->thrown_ = std::current_exception();
-      return status_of_throw("no std::exception");
-    }
+    if (self->thrown_ != nullptr) return status_of_throw("the work", "it is not issued again");
+    return issue_caught(self->work_, *resources, "the work", &self->thrown_);
 #else
-    return self->issue(*resources);
+    return issue_work(self->work_, *resources);
 #endif
   }
 
@@ -443,31 +483,7 @@ class work_call {
   }
 
  private:
-  // A callable takes the resources, or the stream alone, or nothing.
-  gcap_status_t issue(const gcap_run_resources_t& resources) {
-    if constexpr (std::is_invocable_v<Work&, const gcap_run_resources_t&>) {
-      return call(resources);
-    } else if constexpr (std::is_invocable_v<Work&, cudaStream_t>) {
-      return call(resources.cuda_stream);
-    } else {
-      return call();
-    }
-  }
-
-  template <class... In>
-  gcap_status_t call(In&&... in) {
-    if constexpr (std::is_void_v<std::invoke_result_t<Work&, In...>>) {
-      work_(std::forward<In>(in)...);
-      return nullptr;
-    } else {
-      return status(work_(std::forward<In>(in)...)).release();
-    }
-  }
-
 #if defined(__cpp_exceptions)
-  static gcap_status_t status_of_throw(const char* what) {
-    return GCAP_STATUS(GCAP_UNAVAILABLE, "the work threw an exception: %s", what);
-  }
   std::exception_ptr thrown_;
 #endif
   Work& work_;
@@ -582,6 +598,75 @@ status run(gcap_graph_manager_t* graphs, const run_args& how, Work&& work) {
 template <class Work>
 status run(gcap_runtime_t* in, const run_args& how, Work&& work) {
   return detail::run_with<gcap_runtime_run>(in, how, work);
+}
+
+// --- Holes and taps -------------------------------------------------------------------------------------------------
+
+namespace detail {
+
+// The function of a hole, as the graph keeps it.
+template <class Function>
+struct hole_call {
+  Function function;
+
+  static gcap_status_t call(void* user, const gcap_run_resources_t* resources) {
+#if defined(__cpp_exceptions)
+    return issue_caught(static_cast<hole_call*>(user)->function, *resources, "the function of a hole", nullptr);
+#else
+    return issue_work(static_cast<hole_call*>(user)->function, *resources);
+#endif
+  }
+  static void end(void* user) { delete static_cast<hole_call*>(user); }
+};
+
+}  // namespace detail
+
+// In the work of a run: leaves a call that no graph can hold to a function, as gcap_graph_hole_issue. `function` is a
+// callable as the work of gcap::run is. It is moved, or copied, into memory of its own, which the graph of a captured
+// run owns: each replay calls that one, and nothing is allocated or copied then. What the callable has by value lives
+// as long as the graph. What it has by reference has to.
+//     GCAP_RETURN_IF_ERROR(gcap::hole(run, "attention", [this](const gcap_run_resources_t& at) { return Attend(at);
+//     }));
+// What the function throws ends the run as a status does: a gcap::error as the failure that it carries, anything else
+// as UNAVAILABLE. A replay by gcap_graph_manager_replay has no work that could catch, so no exception is thrown again.
+//   RESOURCE_EXHAUSTED  no host memory for the callable
+//   others              errors of gcap_graph_hole_issue
+template <class Function>
+status hole(const gcap_run_resources_t& run, const char* name, Function&& function, bool break_where_refused = false) {
+  using call_type = detail::hole_call<std::decay_t<Function>>;
+  gcap_graph_hole_t made;
+  gcap_graph_hole_init(&made);
+  made.name = name;
+  made.work = &call_type::call;
+  made.break_where_refused = break_where_refused;
+  made.user = new (std::nothrow) call_type{std::forward<Function>(function)};
+  if (made.user == nullptr) return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory for the function of a hole");
+  owner<&call_type::end> kept(made.user);
+  if (gcap_capture_t* const scope = gcap_capture_current()) {
+    GCAP_RETURN_IF_ERROR(gcap_capture_retain(scope, &call_type::end, /*bytes=*/nullptr, made.user));
+    static_cast<void>(kept.release());
+  }
+  return gcap_graph_hole_issue(&run, &made);
+}
+
+// In the work of a run: copies `count` elements aside under the label, as gcap_graph_tap_issue.
+//   errors of gcap_graph_tap_issue
+template <class T>
+status tap(cudaStream_t on, const char* label, const T* data, size_t count) noexcept {
+  return gcap_graph_tap_issue(on, label, data, count * sizeof(T));
+}
+
+// A tap that a run reads into `data`, which the struct borrows, for gcap_run_t.taps:
+//     float filled[16];
+//     gcap_graph_tap_t taps[] = {gcap::tap_into("filled", filled)};
+template <class T>
+gcap_graph_tap_t tap_into(const char* label, T* data, size_t count) noexcept {
+  static_assert(std::is_trivially_copyable_v<T>, "a tap is bytes");
+  return {label, data, count * sizeof(T), 0};
+}
+template <class T, size_t count>
+gcap_graph_tap_t tap_into(const char* label, T (&data)[count]) noexcept {
+  return tap_into(label, data, count);
 }
 
 // --- Tensors --------------------------------------------------------------------------------------------------------

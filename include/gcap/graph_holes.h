@@ -32,13 +32,13 @@ typedef struct gcap_graph_hole {
   const char* name;    // for messages, of which it has the first 63 bytes; may be NULL
   // Does what cannot be captured. `resources` are those of the run or the replay that calls the function: its stream,
   // where its buffers are, and what its values are. `resources->stream` is NULL in a replay on another stream than that
-  // of the capture. The function may issue work to the stream, and to other streams that it joins by events
-  // (gcap_runtime_fork is for the work of the run); allocate; wait; do nothing, or something else each time. The
-  // function frees the scratch that it takes. The function must not begin, end, run or replay on the manager, state a
-  // guard, make a hole, or leave a capture open: at the latest between two launches this is FAILED_PRECONDITION. A
-  // failure ends the run with that status, and an exception ends the run too: what was launched before runs, what comes
-  // behind does not, and the graph stays. CAPTURE_INVALIDATED becomes CUDA_ERROR: a run with that code has done
-  // nothing.
+  // of the capture. Of a runtime the device is current, in a replay as in each run. The function may issue work to the
+  // stream, and to other streams that it joins by events (gcap_runtime_fork is for the work of the run); allocate;
+  // wait; do nothing, or something else each time. The function frees the scratch that it takes. The function must not
+  // begin, end, run or replay on the manager, state a guard, make a hole, or leave a capture open: at the latest
+  // between two launches this is FAILED_PRECONDITION. A failure ends the run with that status, and an exception ends
+  // the run too: what was launched before runs, what comes behind does not, and the graph stays. CAPTURE_INVALIDATED
+  // becomes CUDA_ERROR: a run with that code has done nothing.
   gcap_work_t work;
   void* user;  // passed to `work`
   // A step that is a hole only if a capture refuses it: see gcap_graph_hole_issue. Default false: a hole.
@@ -93,10 +93,10 @@ static inline void gcap_graph_hole_init(gcap_graph_hole_t* hole) {
 // A failure here fails the capture, whatever the work makes of it.
 //   INVALID_ARGUMENT     a size that is no version's; no function; or, in a run of one call, `user` on the stack of the
 //                        work, which is gone when the function is called
-//   FAILED_PRECONDITION  called by the function of a hole or of a guard; the stream is not that of the run, as a forked
-//                        one is not; the stream captures, and this thread has no run that captures the stream; or work
-//                        of a forked stream was not joined: the message names each stream, with its last call that was
-//                        noted
+//   FAILED_PRECONDITION  called by the function of a hole or of a guard; the stream is not that of the captured run, as
+//                        a forked one is not; the stream captures, and this thread has no run that captures the stream;
+//                        or work of a forked stream was not joined: the message names each stream, with its last call
+//                        that was noted
 //   RESOURCE_EXHAUSTED   no host memory
 //   CUDA_ERROR           the driver refused to end the segment, or to begin the next one. If no next one began, the
 //                        device executes at once what the work issues afterwards: such a run is never issued again

@@ -20,15 +20,17 @@
 // What is copied and put back:
 //   - the buffers of the run (gcap_run_t.buffers), and those of `buffers` below. They may share bytes, as outputs that
 //     overlap inputs do: each byte is copied once, and each buffer is compared as it says;
-//   - the scratch that the graph keeps (scratch.h), which is not compared. The eager run has other scratch, with other
-//     bytes where neither run wrote. If it had the graph's, from the same bytes, both runs would read the same there,
-//     and work that reads scratch before it writes would not be found. Make a tap of what is to be compared;
+//   - the scratch that the graph keeps (scratch.h), which the search alone compares (`bisect`). The eager run has
+//     other scratch, with other bytes where neither run wrote. If it had the graph's, from the same bytes, both runs
+//     would read the same there, and work that reads scratch before it writes would not be found. Make a tap of what is
+//     to be compared;
 //   - taps (graph_taps.h), which are compared before all buffers: byte by byte, or with the type and the tolerance of a
 //     listed buffer whose name is the label. The work's taps take the place of the replay's, and gcap_run_t.taps gets
 //     them, whatever the comparison says;
 //   - what `save` and `restore` care for.
-// Bindings (gcap_run_t.bindings) are neither copied nor compared: they have no type, so their size is unknown. List
-// them as buffers. Both runs get the same values (gcap_graph_buffers_t.values). What is not put back:
+// Bindings (gcap_run_t.bindings) are neither copied nor compared, also not by the search: they have no type, so their
+// size is unknown, and what cannot be put back has something else at each look. List them as buffers; a session does.
+// Both runs get the same values (gcap_graph_buffers_t.values). What is not put back:
 //   - memory that nobody named. If the work changes such memory, as an accumulator, the run changes it twice, and the
 //     comparison may blame the graph for that;
 //   - effects on the host: host functions and functions of holes are called twice, by the replay and by the eager run,
@@ -78,7 +80,9 @@ typedef enum gcap_graph_fault {
   GCAP_GRAPH_FAULT_MISSING_JOIN,        // two nodes work on the same memory, one writes, and no path orders them
   GCAP_GRAPH_FAULT_OUTSIDE_OF_CAPTURE,  // the capture made the call, and the graph has no node of it
   GCAP_GRAPH_FAULT_HOLE,                // the function of a hole left something else in a replay than in the work
-  GCAP_GRAPH_FAULT_UNINITIALIZED,       // a node reads memory without a name that nothing in the run wrote before
+  // A node reads memory without a name that no node wrote before. If a hole comes before, its function may have done
+  // that, and not the same each time: the message names the hole.
+  GCAP_GRAPH_FAULT_UNINITIALIZED,
 } gcap_graph_fault_t;
 
 // What a verification found.
@@ -103,18 +107,19 @@ typedef struct gcap_graph_verify_report {
   // is SIZE_MAX, and `element` and its values are of the tap.
   size_t tap;
   // With `bisect`, of a difference. The first call of the work that is noted (capture.h) behind which the replay and
-  // the work differ in what is compared, counted from 0; a hole counts as one, and what comes behind the last call as
-  // one more. A wrong value in scratch shows behind the call that brings it into a buffer or a tap; the causes that are
-  // seen in a node, an edge or its arguments are then looked for in all calls before too. SIZE_MAX:
-  // none was found, or nobody looked. The message of the failure names the call, its file and line, node, argument and
-  // memory.
+  // the work differ in what is compared or in scratch, counted from 0; a hole counts as one, and what comes behind the
+  // last call as one more. A wrong value in unknown memory, such as what the application allocates and does
+  // not list, shows behind the call that brings it into what is compared; the causes that are seen in a node, an edge
+  // or its arguments are then looked for in all calls before too. SIZE_MAX: none was found, or nobody looked. The
+  // message of the failure names the call, its file and line, node, argument and memory.
   size_t step;
   gcap_graph_fault_t fault;
   size_t node;     // as in gcap_graph_difference_t, of the graph; SIZE_MAX: no node is known
   size_t earlier;  // of a MISSING_JOIN: an edge from this node to `node` is missing; else SIZE_MAX
-  // The first buffer that differs behind the step, as `buffer`; SIZE_MAX: that is a tap, or there is no step.
+  // The first buffer that differs behind the step, as `buffer`; SIZE_MAX: that is a tap, or scratch, or there is no
+  // step.
   size_t step_buffer;
-  size_t step_element;
+  size_t step_element;  // of scratch: the byte
   double step_replayed, step_eager;
   uint64_t replays;  // of beginnings of the graph, to find the step
   bool is_linear;    // the steps were looked at one by one, since the first find had no cause
@@ -169,8 +174,19 @@ typedef struct gcap_graph_verify {
   // The beginning of the graph is replayed, and the work issued eagerly, for at most log2(n) + 2 of n calls, each time
   // from the memory of before; and the work is captured once more, into a graph that is thrown away. So functions on
   // the host are called as often. If the place that is found has no cause, all places before it are tried, one by one.
+  // A difference that comes and goes, as that of a race, may be found behind a later call: where that is a hole, and
+  // two nodes before it lack an order, their place is looked at up to 8 times more.
+  //
+  // Where nothing differs that is compared, scratch is: what the thread of the work gets from gcap's arenas, of the
+  // same size between the same calls, as long as the work has it. In the search each byte of such memory is 0 before
+  // the graph is launched, and 0xff when an eager run gets it. A place where the two differ has a second eager run,
+  // which gets 0: what is not the same in both was not written, and does not count. Addresses of such memory in such
+  // memory are compared by what they lead to. If scratch differs without a cause, as that of work which does not do the
+  // same twice may, the search continues without scratch.
+  //
   // The buffers have what the work left, whatever is found. A search that fails says so behind the message of the
-  // difference. The search waits for the whole device, while no other thread captures through gcap.
+  // difference. The search waits for the whole device, and for those whose memory a buffer is in, while no other thread
+  // captures through gcap.
   bool bisect;
   // A difference is also written to this file, which is made or emptied, as events (docs/doctor_events.md), for
   // gcap-doctor explain. Default NULL: no file. That a file cannot be written is logged.

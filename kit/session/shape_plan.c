@@ -123,7 +123,6 @@ static gcap_status_t create_kernel(builder_t* b, int n) {
   const gcap_node_t* node = node_at(b, n);
   GCAP_RETURN_IF_ERROR(gcap_device_visit_enter(&b->devices, b->parts, b->parts->ep_of[n]));
   gcap_status_t status = gcap_ep_create_kernel(ep_at(b, n), &b->plan->model, node, &b->plan->kernels[n]);
-  if (status == NULL) return NULL;
   return gcap_status_annotate(status, gcap_status_code(status), "the kernel of node '%s'", node->name);
 }
 

@@ -33,6 +33,7 @@
 #include "lib/internal/capture_gate.h"
 #include "lib/internal/check_argument.h"
 #include "lib/internal/forked.h"
+#include "lib/internal/run_trace.h"
 #include "lib/internal/stay_loaded.h"
 
 static _Thread_local gcap_capture_t* current_scope;
@@ -54,6 +55,12 @@ static void note_in_current(const char* operation, cudaError_t answer, cudaStrea
   if (capture->work_steps == NULL) return;
   gcap_capture_steps_add(capture->work_steps, capture->stream, operation != NULL ? operation : GCAP_CAPTURE_UNNAMED,
                          stream, file != NULL ? file : "", line);
+}
+
+static void note_block_in_current(void* address, size_t bytes, cudaStream_t stream) {
+  (void)stream;
+  gcap_capture_steps_t* steps = current_scope->work_steps;
+  if (steps != NULL) (void)gcap_capture_steps_add_block(steps, address, bytes);  // steps that are cut say so
 }
 
 static gcap_status_t retain_in_current(void (*release)(void* user), size_t (*bytes)(void* user),
@@ -93,11 +100,13 @@ void gcap_capture_attach(const gcap_capture_t* capture) {
   const bool hears = capture->calls.capacity != 0 || capture->work_steps != NULL;
   gcap_thread_capture_hooks = &hooks_of_scope;
   gcap_thread_note = hears ? note_in_current : NULL;
+  gcap_thread_run_trace.hand_out = capture->work_steps != NULL ? note_block_in_current : NULL;
 }
 
 void gcap_capture_detach(void) {
   gcap_thread_capture_hooks = NULL;
   gcap_thread_note = NULL;
+  gcap_thread_run_trace.hand_out = NULL;
 }
 
 void gcap_capture_keep_steps(gcap_capture_t* capture, gcap_capture_steps_t* steps) {
@@ -204,11 +213,10 @@ gcap_status_t gcap_capture_begin(cudaStream_t stream, const gcap_capture_options
     return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory for a capture scope with a ledger of %" PRIu32 " calls",
                        options->ledger_calls);
   }
-  enum cudaStreamCaptureMode mode = cudaStreamCaptureModeThreadLocal;
-  gcap_status_t status = gcap_capture_mode_to_cuda(options->mode, &mode);
+  const enum cudaStreamCaptureMode mode = gcap_capture_mode_to_cuda(options->mode);
   gcap_capture_gate_enter();
   gcap_thread_note = NULL;  // an observer of the thread would find it capturing
-  if (status == NULL) status = GCAP_CUDA(cudaStreamBeginCapture(stream, mode));
+  gcap_status_t status = GCAP_CUDA(cudaStreamBeginCapture(stream, mode));
   if (status != NULL) {
     gcap_observe_again();
     gcap_capture_gate_leave();

@@ -11,8 +11,7 @@
 gcap_status_t gcap_capture_options_read(const gcap_capture_options_t* given,
                                         gcap_capture_options_t* out_options) GCAP_NODISCARD;
 
-// The driver's name for a mode.
-//   INVALID_ARGUMENT  a mode that does not exist
-gcap_status_t gcap_capture_mode_to_cuda(gcap_capture_mode_t mode, enum cudaStreamCaptureMode* out_mode) GCAP_NODISCARD;
+// The driver's name for a mode of options that were checked.
+enum cudaStreamCaptureMode gcap_capture_mode_to_cuda(gcap_capture_mode_t mode);
 
 #endif  // GCAP_LIB_CAPTURE_OPTIONS_H_

@@ -15,22 +15,41 @@
 #include "gcap/status.h"
 #include "lib/base/capture_hooks.h"
 #include "lib/internal/grow.h"
+#include "lib/internal/run_trace.h"
 #include "lib/internal/text.h"
 
 void gcap_capture_steps_free(gcap_capture_steps_t* steps) {
   free(steps->items);
+  free(steps->blocks);
   *steps = (gcap_capture_steps_t){0};
 }
 
 gcap_status_t gcap_capture_steps_copy(const gcap_capture_steps_t* steps, gcap_capture_steps_t* out_copy) {
   *out_copy = (gcap_capture_steps_t){0};
   gcap_capture_step_t* items = calloc(steps->count + 1, sizeof(*items));
-  if (items == NULL) return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory for %zu steps", steps->count);
+  gcap_capture_block_t* blocks = calloc(steps->num_blocks + 1, sizeof(*blocks));
+  if (items == NULL || blocks == NULL) {
+    free(items);
+    free(blocks);
+    return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory for %zu steps", steps->count);
+  }
   if (steps->count != 0) memcpy(items, steps->items, steps->count * sizeof(*items));
+  if (steps->num_blocks != 0) memcpy(blocks, steps->blocks, steps->num_blocks * sizeof(*blocks));
   *out_copy = *steps;
   out_copy->items = items;
   out_copy->room = steps->count + 1;
+  out_copy->blocks = blocks;
+  out_copy->room_of_blocks = steps->num_blocks + 1;
   return NULL;
+}
+
+bool gcap_capture_steps_add_block(gcap_capture_steps_t* steps, void* address, size_t bytes) {
+  if (steps->is_cut) return false;
+  steps->is_cut = steps->num_blocks == GCAP_CAPTURE_MAX_STEPS ||
+                  !gcap_grow(&steps->blocks, &steps->room_of_blocks, steps->num_blocks + 1, sizeof(*steps->blocks));
+  if (steps->is_cut) return false;
+  steps->blocks[steps->num_blocks++] = (gcap_capture_block_t){address, bytes, steps->count};
+  return true;
 }
 
 // --- The steps of a capture -----------------------------------------------------------------------------------------
@@ -70,16 +89,20 @@ void gcap_capture_steps_add(gcap_capture_steps_t* steps, cudaStream_t origin, co
   enum cudaStreamCaptureStatus state = cudaStreamCaptureStatusNone;
   cudaGraph_t graph = NULL;
   size_t nodes = 0;
+  const char* call = "cudaStreamGetCaptureInfo(origin, &state, NULL, &graph, NULL, NULL, NULL)";
   cudaError_t error = cudaStreamGetCaptureInfo(origin, &state, NULL, &graph, NULL, NULL, NULL);
   if (error == cudaSuccess && state != cudaStreamCaptureStatusActive) return;  // there will be no graph
-  if (error == cudaSuccess) error = cudaGraphGetNodes(graph, NULL, &nodes);
+  if (error == cudaSuccess) {
+    call = "cudaGraphGetNodes(graph, NULL, &nodes)";
+    error = cudaGraphGetNodes(graph, NULL, &nodes);
+  }
   if (error == cudaSuccess) {
     add(steps, operation, file, (gcap_capture_step_t){.line = line, .stream = stream}, nodes);
     return;
   }
   steps->is_cut = true;  // the failure is noted, too
   // Making the status sets the latch: of a capture whose state is not known nothing is promised.
-  gcap_status_ignore(gcap_status_from_cuda(error, "cudaGraphGetNodes(graph, NULL, &nodes)", __FILE__, __LINE__));
+  gcap_status_ignore(gcap_status_from_cuda(error, call, __FILE__, __LINE__));
 }
 
 gcap_status_t gcap_capture_steps_end_segment(gcap_capture_steps_t* steps, cudaGraph_t graph, cudaStream_t origin,
@@ -107,6 +130,12 @@ static void hear(const char* operation, cudaError_t answer, cudaStream_t stream,
   gcap_observe_steps(observer);
 }
 
+static void hear_block(void* address, size_t bytes, cudaStream_t stream) {
+  gcap_step_observer_t* observer = gcap_observe_steps(NULL);
+  observer->hear_block(observer->user, address, bytes, stream);
+  gcap_observe_steps(observer);
+}
+
 gcap_step_observer_t* gcap_observe_steps(gcap_step_observer_t* observer) {
   gcap_step_observer_t* before = thread_observer;
   thread_observer = observer;
@@ -114,7 +143,11 @@ gcap_step_observer_t* gcap_observe_steps(gcap_step_observer_t* observer) {
   return before;
 }
 
-void gcap_observe_again(void) { gcap_thread_note = thread_observer != NULL ? hear : NULL; }
+void gcap_observe_again(void) {
+  const gcap_step_observer_t* observer = thread_observer;
+  gcap_thread_note = observer != NULL ? hear : NULL;
+  gcap_thread_run_trace.hand_out = observer != NULL && observer->hear_block != NULL ? hear_block : NULL;
+}
 
 void gcap_observe_hole(const char* name, cudaStream_t stream) {
   if (gcap_thread_note != hear) return;

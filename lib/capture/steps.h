@@ -50,16 +50,28 @@ typedef struct gcap_capture_step {
 // Writes the texts of a step, as each step has them.
 void gcap_capture_step_write(gcap_capture_step_t* step, const char* operation, const char* file);
 
+// Scratch that the work was handed (scratch.h), by the thread of the scope.
+typedef struct gcap_capture_block {
+  void* address;
+  size_t bytes;  // that were asked for
+  size_t step;   // how many steps came before
+} gcap_capture_block_t;
+
 // All zeros: no steps. Thread: one at a time.
 typedef struct gcap_capture_steps {
   gcap_capture_step_t* items;
   size_t count, room;
-  bool is_cut;     // steps are missing behind these: GCAP_CAPTURE_MAX_STEPS were kept, or there was no host memory
+  gcap_capture_block_t* blocks;  // in the order of the requests
+  size_t num_blocks, room_of_blocks;
+  bool is_cut;     // steps or blocks are missing behind these: GCAP_CAPTURE_MAX_STEPS were kept, or there was no host
+                   // memory
   size_t segment;  // that is being captured
   size_t nodes;    // of it, that have a step
 } gcap_capture_steps_t;
 
 void gcap_capture_steps_free(gcap_capture_steps_t* steps);
+// Adds a block behind the steps so far. False, and the steps are cut: no host memory, or too many.
+bool gcap_capture_steps_add_block(gcap_capture_steps_t* steps, void* address, size_t bytes);
 //   RESOURCE_EXHAUSTED  no host memory
 gcap_status_t gcap_capture_steps_copy(const gcap_capture_steps_t* steps, gcap_capture_steps_t* out_copy) GCAP_NODISCARD;
 
@@ -79,6 +91,8 @@ typedef struct gcap_step_observer {
   void (*hear)(void* user, size_t step, const char* operation, const char* file, int line, cudaStream_t stream);
   void* user;
   size_t num_steps;  // heard so far
+  // The work was handed scratch of the stream. Otherwise as `hear`. NULL: nobody hears of that.
+  void (*hear_block)(void* user, void* address, size_t bytes, cudaStream_t stream);
 } gcap_step_observer_t;
 
 // Has `observer` hear of this thread's steps from now on; NULL: nobody. Returns who heard before. A scope that the

@@ -164,6 +164,14 @@ static bool differ_field(const search_t* search) {
   return true;
 }
 
+// The host's end of a copy, which may be memory that the driver knows nothing of.
+static bool is_of_host(const search_t* search, const gcap_contents_word_t* word) {
+  if (search->now->nodes[search->node].type != cudaGraphNodeTypeMemcpy) return false;
+  const struct cudaMemcpy3DParms copy = gcap_contents_copy_of(search->now, &search->now->nodes[search->node]);
+  if (copy.kind == cudaMemcpyHostToHost) return true;
+  return copy.kind == (word->is_read ? cudaMemcpyHostToDevice : cudaMemcpyDeviceToHost);
+}
+
 // A pointer to memory that nobody has.
 static gcap_status_t find_nobodys(void* user, const gcap_contents_word_t* word) {
   const search_t* search = user;
@@ -171,7 +179,7 @@ static gcap_status_t find_nobodys(void* user, const gcap_contents_word_t* word) 
   gcap_memory_t memory;
   GCAP_RETURN_IF_ERROR(gcap_memory_look(search->finder, word->address, /*watch=*/false, &memory));
   const bool is_known = word->is_pointer || memory.type != 0;
-  if (!is_known || !gcap_memory_is_nobodys(&memory)) return NULL;
+  if (!is_known || !gcap_memory_is_nobodys(&memory) || is_of_host(search, word)) return NULL;
   search->change->kind = GCAP_CHANGE_POINTER;
   note_place(search, word);
   write_pointer(word->address, &memory, search->change->now, sizeof(search->change->now));

@@ -407,7 +407,8 @@ typedef struct gcap_node_change {
 } gcap_node_change_t;
 
 // The first thing that a node has otherwise than node `fresh_node` of the fresh capture. Pointers into scratch may
-// differ: a graph keeps its own. With `fresh` NULL, and where nothing differs, a pointer to memory that is nobody's.
+// differ: a graph keeps its own. With `fresh` NULL, and where nothing differs, a pointer to memory that is nobody's; but
+// for the host's end of a copy, of which nobody knows whose it is.
 //   errors of gcap_memory_look
 gcap_status_t gcap_contents_find_change(const gcap_contents_t* now, size_t node, const gcap_contents_t* fresh,
                                         size_t fresh_node, const gcap_block_finder_t* finder,
@@ -429,6 +430,9 @@ typedef struct gcap_touches_subject {
   // Whether the node may write named memory number `index`. Of a copy and a fill the arguments tell that, and it is not
   // asked. NULL: each kernel may write.
   bool (*writes)(void* user, size_t node, size_t index);
+  // Finds the scratch that the node works on at the address, as the work was handed it; `*out_index`, from num_named
+  // on, is for `writes`. False: none is known there. NULL: none is known.
+  bool (*find_scratch)(void* user, size_t node, uintptr_t address, gcap_named_memory_t* out_memory, size_t* out_index);
   void* user;
 } gcap_touches_subject_t;
 
@@ -446,7 +450,8 @@ typedef struct gcap_unordered_nodes {
 gcap_status_t gcap_contents_find_unordered(const gcap_touches_subject_t* subject, size_t later,
                                            gcap_unordered_nodes_t* out_nodes, bool* out_found);
 
-// Whether the node works on memory without a name that no node before it works on: `place` and `memory` say which.
+// Whether the node works on memory without a name that no node before it works on: `place` and `memory` say which. Of
+// scratch that `find_scratch` finds, whether the node works on what no node has written so far, and does not write it.
 //   RESOURCE_EXHAUSTED, errors of gcap_memory_look  likewise
 gcap_status_t gcap_contents_find_first_use(const gcap_touches_subject_t* subject, size_t node, char place[64],
                                            char memory[400], bool* out_found);

@@ -16,6 +16,7 @@
 #include "lib/contents/compare.h"
 #include "lib/contents/contents.h"
 #include "lib/internal/grow.h"
+#include "lib/internal/hash_bytes.h"
 #include "lib/internal/memory_source.h"
 
 #define WORD sizeof(uintptr_t)
@@ -225,13 +226,13 @@ static gcap_status_t check_source(const gcap_contents_t* contents, const gcap_co
   return NULL;
 }
 
-// FNV-1a. Never 0.
+// Never 0.
 static uint64_t hash_source(const rows_t* source) {
-  uint64_t hash = 0xcbf29ce484222325;
+  uint64_t hash = GCAP_HASH_OF_NOTHING;
   for (size_t z = 0; z < source->depth; ++z) {
     for (size_t y = 0; y < source->height; ++y) {
-      const unsigned char* row = (const unsigned char*)(source->address + z * source->slice + y * source->pitch);
-      for (size_t x = 0; x < source->width; ++x) hash = (hash ^ row[x]) * 0x100000001b3;
+      const void* row = (const void*)(source->address + z * source->slice + y * source->pitch);
+      hash = gcap_hash_bytes(hash, row, source->width);
     }
   }
   return hash | 1;
@@ -306,8 +307,6 @@ gcap_status_t gcap_left_behind_check(const gcap_contents_t* contents, const gcap
 
 static gcap_status_t add_range(gcap_fixed_ranges_t* ranges, uintptr_t first, uintptr_t last) {
   if (first < LOWEST_ADDRESS || first > HIGHEST_ADDRESS) return NULL;
-  const gcap_fixed_range_t* newest = ranges->count != 0 ? &ranges->items[ranges->count - 1] : NULL;
-  if (newest != NULL && newest->first == first && newest->last == last) return NULL;
   if (!gcap_grow(&ranges->items, &ranges->room, ranges->count + 1, sizeof(*ranges->items))) {
     return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory for %zu addresses of a graph", ranges->count + 1);
   }

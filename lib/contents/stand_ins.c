@@ -132,11 +132,10 @@ static gcap_status_t take(gcap_moving_buffer_t* buffers, const gcap_layout_t* la
                           gcap_stand_ins_t* stand_ins) {
   const size_t bytes = stand_ins->bytes;
   if (!stand_ins->is_memory) stand_ins->bytes = reserved_bytes(bytes, set);
-  gcap_status_t status = stand_ins->is_memory ? take_memory(stand_ins) : take_addresses(stand_ins);
-  if (stand_ins->base == 0) return status;
+  GCAP_RETURN_IF_ERROR(stand_ins->is_memory ? take_memory(stand_ins) : take_addresses(stand_ins));
   place(buffers, layout, set,
         stand_ins->is_memory ? stand_ins->base : begin_of(buffers, layout, set, stand_ins->base, bytes));
-  return status;
+  return NULL;
 }
 
 gcap_status_t gcap_stand_ins_create(gcap_moving_buffer_t* buffers, const gcap_layout_t* layout, size_t set,

@@ -24,7 +24,7 @@
 typedef struct touch {
   size_t node, part, offset;
   uintptr_t begin, end;
-  size_t named;  // NOT_NAMED: no memory that has a name
+  size_t named;  // from num_named on: scratch; NOT_NAMED: no memory that is known
   bool is_read, is_written;
   bool counts;  // for the order: whether a write is known, or likely
 } touch_t;
@@ -68,8 +68,15 @@ static gcap_status_t add(void* user, const gcap_contents_word_t* word) {
                    .is_written = word->is_written,
                    .counts = true};
   gcap_memory_t memory = {0};
+  gcap_named_memory_t known;
   if (touch.named != NOT_NAMED) {
-    touch.end = subject->named[touch.named].start + subject->named[touch.named].bytes;
+    known = subject->named[touch.named];
+  } else if (subject->find_scratch != NULL &&
+             !subject->find_scratch(subject->user, touch.node, word->address, &known, &touch.named)) {
+    touch.named = NOT_NAMED;
+  }
+  if (touch.named != NOT_NAMED) {
+    touch.end = known.start + known.bytes;
     if (!word->is_pointer) touch.is_written = may_write(subject, touches->node, touch.named);
   } else {
     GCAP_RETURN_IF_ERROR(gcap_memory_look(&subject->finder, word->address, /*watch=*/false, &memory));
@@ -165,8 +172,10 @@ static bool is_ordered(const past_t* past, size_t earlier) {
 // --- Two nodes without an order -------------------------------------------------------------------------------------
 
 static void write_memory(const gcap_touches_subject_t* subject, const touch_t* touch, char* text, size_t capacity) {
-  if (touch->named != NOT_NAMED) {
+  if (touch->named < subject->num_named) {
     snprintf(text, capacity, "buffer '%s'", subject->named[touch->named].name);
+  } else if (touch->named != NOT_NAMED) {
+    snprintf(text, capacity, "%zu bytes of scratch at %p", (size_t)(touch->end - touch->begin), (void*)touch->begin);
   } else {
     snprintf(text, capacity, "memory at %p", (void*)touch->begin);
   }
@@ -219,10 +228,14 @@ gcap_status_t gcap_contents_find_unordered(const gcap_touches_subject_t* subject
 
 // --- First uses -----------------------------------------------------------------------------------------------------
 
+// Scratch that the work was handed has nothing of before, whoever had its memory.
 static bool is_first_use(const touches_t* touches, const touch_t* use) {
-  if (use->named != NOT_NAMED || !use->is_read) return false;
+  const bool is_scratch = use->named != NOT_NAMED;
+  if (use->named < touches->subject->num_named || !use->is_read || (is_scratch && use->is_written)) return false;
   for (size_t i = 0; i < touches->count && touches->items[i].node < use->node; ++i) {
-    if (overlap(&touches->items[i], use)) return false;
+    const touch_t* earlier = &touches->items[i];
+    if (is_scratch && (earlier->named != use->named || !earlier->is_written)) continue;
+    if (overlap(earlier, use)) return false;
   }
   return true;
 }

@@ -108,7 +108,8 @@ static gcap_status_t check_is_outside(gcap_bisection_t* b, size_t step, gcap_bis
   if (captured->num_nodes != 0) return NULL;
   GCAP_RETURN_IF_ERROR(gcap_bisect_note_writes(b));
   bool changes = false;
-  for (size_t i = 0; i < b->subject.num_buffers; ++i) changes |= b->writes[step * b->subject.num_buffers + i];
+  const size_t row = b->subject.num_buffers + b->steps.eager.num_blocks;
+  for (size_t i = 0; i < row; ++i) changes |= *gcap_bisect_writes(b, step, i);
   if (!changes) return NULL;
   gcap_text_t text;
   begin_text(cause, GCAP_GRAPH_FAULT_OUTSIDE_OF_CAPTURE, SIZE_MAX, &text);
@@ -187,12 +188,25 @@ static void audit_nodes(const gcap_bisection_t* b, node_range_t range, gcap_bise
 
 // --- Memory ---------------------------------------------------------------------------------------------------------
 
-// Whether the step of the node changes the buffer; of a step that the work does not make now nobody knows.
+// Whether the step of the node changes the buffer, or the scratch; of a step that the work does not make now, and of
+// scratch that it does not ask for, nobody knows.
 static bool node_writes(void* user, size_t node, size_t index) {
   const gcap_bisection_t* b = user;
   const size_t captured = step_of_node(b, node);
   const size_t step = captured != GCAP_BISECT_NONE ? eager_of(b, captured) : GCAP_BISECT_NONE;
-  return step == GCAP_BISECT_NONE || b->writes[step * b->subject.num_buffers + index];
+  if (step == GCAP_BISECT_NONE || index >= b->subject.num_buffers + b->steps.eager.num_blocks) return true;
+  return *gcap_bisect_writes(b, step, index);
+}
+
+static bool find_scratch(void* user, size_t node, uintptr_t address, gcap_named_memory_t* out_memory,
+                         size_t* out_index) {
+  const gcap_bisection_t* b = user;
+  const size_t captured = step_of_node(b, node);
+  size_t block = GCAP_BISECT_NONE;
+  if (captured == GCAP_BISECT_NONE) return false;
+  if (!gcap_bisect_find_block(b, captured, address, out_memory, &block)) return false;
+  *out_index = block != GCAP_BISECT_NONE ? b->subject.num_buffers + block : GCAP_BISECT_NONE - 1;
+  return true;
 }
 
 static void free_named(gcap_named_memory_t** named) { free(*named); }
@@ -214,6 +228,7 @@ static gcap_touches_subject_t touches_of(const gcap_bisection_t* b, const gcap_n
                                   .named = named,
                                   .num_named = b->subject.num_buffers,
                                   .writes = node_writes,
+                                  .find_scratch = find_scratch,
                                   .user = (void*)b};
 }
 
@@ -358,6 +373,17 @@ gcap_status_t gcap_bisect_find_change(gcap_bisection_t* b, size_t step, gcap_bis
   return NULL;
 }
 
+// What the function of a hole works on is no argument of a node.
+static void write_hole_before(const gcap_bisection_t* b, size_t captured, gcap_text_t* text) {
+  for (size_t i = captured; i > 0; --i) {
+    const gcap_capture_step_t* step = &b->steps.captured.items[i - 1];
+    if (step->kind != GCAP_CAPTURE_STEP_HOLE) continue;
+    gcap_text_add(text, "; or the function of %s, which comes before, writes there, and not the same each time",
+                  step->operation);
+    return;
+  }
+}
+
 gcap_status_t gcap_bisect_find_first_use(gcap_bisection_t* b, size_t step, gcap_bisect_cause_t* cause) {
   begin_cause(step, cause);
   if (step >= b->steps.eager.count || b->steps.in_graph[step] == GCAP_BISECT_NONE) return NULL;
@@ -375,8 +401,9 @@ gcap_status_t gcap_bisect_find_first_use(gcap_bisection_t* b, size_t step, gcap_
     begin_text(cause, GCAP_GRAPH_FAULT_UNINITIALIZED, i, &text);
     gcap_text_add(&text, "uninitialized: ");
     write_node(b, i, &text);
-    gcap_text_add(&text, ": %s leads to memory that nothing in the run worked on before, and that nobody named: %s",
+    gcap_text_add(&text, ": %s leads to memory that no node of the graph worked on before, and that nobody named: %s",
                   place, memory);
+    write_hole_before(b, b->steps.in_graph[step], &text);
     return NULL;
   }
   return NULL;

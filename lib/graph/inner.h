@@ -292,6 +292,10 @@ static inline void gcap_planned_values_drop(gcap_graph_value_block_t** block) {
   gcap_status_ignore(gcap_graph_value_block_destroy(*block));
 }
 
+// Waits for the whole device: nobody knows all streams of a work.
+//   UNAVAILABLE  other threads go on capturing, which the wait would break
+gcap_status_t gcap_graph_wait_for_device(int device_id) GCAP_NODISCARD;
+
 // Adds what a rehearsed graph would retain now.
 void gcap_graph_plan_add_retained(gcap_graph_plan_t* plan, const gcap_retained_t* retained);
 

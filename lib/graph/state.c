@@ -46,7 +46,8 @@ gcap_graph_state_t gcap_graph_state_after(gcap_graph_state_t state, gcap_graph_s
 // --- Traces ---------------------------------------------------------------------------------------------------------
 
 gcap_run_trace_t gcap_graph_trace_begin(void) {
-  const gcap_run_trace_t begun = {gcap_thread_run_trace.allocations, gcap_thread_run_trace.initializations};
+  const gcap_run_trace_t begun = {.allocations = gcap_thread_run_trace.allocations,
+                                  .initializations = gcap_thread_run_trace.initializations};
   gcap_thread_run_trace.allocations = 0;
   return begun;
 }

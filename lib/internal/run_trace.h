@@ -1,9 +1,11 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
-// run_trace.h: what a thread's runs do besides issuing work, for the graph manager's policy STABLE and for warm-ups.
+// run_trace.h: what a thread's runs do besides issuing work, for the graph manager's policy STABLE and for warm-ups;
+// and who hears of the scratch that they are handed.
 #ifndef GCAP_LIB_INTERNAL_RUN_TRACE_H_
 #define GCAP_LIB_INTERNAL_RUN_TRACE_H_
 
+#include <cuda_runtime_api.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -26,6 +28,9 @@ typedef enum gcap_initialization {
 typedef struct gcap_run_trace {
   uint64_t allocations;      // a hash over sizes and order
   uint64_t initializations;  // of all kinds
+  // Hears that this thread was handed scratch of the stream, with no lock held; NULL: nobody hears. Whoever sets it is
+  // who hears of the thread's calls, too (lib/capture/steps.h).
+  void (*hand_out)(void* address, size_t bytes, cudaStream_t stream);
 } gcap_run_trace_t;
 
 extern GCAP_THREAD_LOCAL gcap_run_trace_t gcap_thread_run_trace;

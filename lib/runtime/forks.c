@@ -214,9 +214,6 @@ static gcap_status_t acquire(gcap_own_runtime_t* runtime, forks_t* forks, size_t
 }
 
 static gcap_status_t fork_streams(gcap_own_runtime_t* runtime, forks_t* forks, gcap_stream_t* stream, size_t count) {
-  if (count > SIZE_MAX - forks->num_forked) {
-    return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "gcap_runtime_fork: count is %zu", count);
-  }
   const size_t wanted = forks->num_forked + count;
   GCAP_RETURN_IF_ERROR(acquire(runtime, forks, wanted));
   for (; forks->num_in_run < wanted; ++forks->num_in_run) {

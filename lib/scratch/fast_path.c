@@ -104,6 +104,9 @@ gcap_status_t gcap_scratch_alloc(gcap_scratch_t* scratch, size_t bytes, gcap_str
     status = gcap_scratch_alloc_slowly(scratch, bytes, stream, out_ptr);
   }
   gcap_trace_allocation(bytes);
+  if (gcap_thread_run_trace.hand_out != NULL && status == NULL) {
+    gcap_thread_run_trace.hand_out(*out_ptr, bytes, gcap_stream_handle(stream));
+  }
   return status;
 }
 

@@ -71,7 +71,6 @@ static gcap_status_t begin_locked(hold_t* hold, gcap_stream_t* stream) {
 }
 
 gcap_status_t gcap_scratch_begin_run(gcap_scratch_t* scratch, gcap_stream_t* stream) {
-  GCAP_RETURN_IF_ERROR(gcap_check_not_forked(__func__));
   hold_t hold = lock(scratch, stream);
   gcap_status_t status = begin_locked(&hold, stream);
   unlock(&hold);
@@ -222,7 +221,6 @@ gcap_status_t gcap_scratch_end_run(gcap_scratch_t* scratch, gcap_stream_t* strea
 }
 
 gcap_status_t gcap_scratch_end_run_of(gcap_scratch_t* scratch, gcap_stream_t* stream, uint64_t work, bool has_failed) {
-  GCAP_RETURN_IF_ERROR(gcap_check_not_forked("gcap_scratch_end_run"));
   const hold_t hold = lock(scratch, stream);
   gcap_scratch_stream_state_t* state = hold.state;
   const uint64_t run = state == NULL ? 0 : state->use.run;

@@ -25,6 +25,20 @@ static gcap_status_t read(const gcap_verify_state_t* state, size_t slot, const c
   return GCAP_CUDA(cudaMemcpyAsync(chunk, place_of(state, slot, address), bytes, cudaMemcpyDefault, stream));
 }
 
+bool gcap_verify_state_has(const gcap_verify_state_t* state, const void* address, size_t bytes) {
+  for (size_t i = 0; i < state->num_areas; ++i) {
+    const size_t at = (uintptr_t)address - (uintptr_t)state->areas[i].begin;
+    if (at < state->areas[i].bytes) return bytes <= state->areas[i].bytes - at;
+  }
+  return false;
+}
+
+gcap_status_t gcap_verify_state_read(const gcap_verify_state_t* state, size_t slot, const void* address, size_t bytes,
+                                     cudaStream_t stream, void* out_bytes) {
+  GCAP_RETURN_IF_ERROR(read(state, slot, address, bytes, stream, out_bytes));
+  return gcap_synchronize_stream(stream);
+}
+
 static void note_nan(gcap_verify_difference_t* difference, size_t block, size_t element) {
   if (difference->nan_block != SIZE_MAX) return;
   difference->nan_block = block;

@@ -68,6 +68,13 @@ gcap_status_t gcap_verify_state_destroy(gcap_verify_state_t* state) GCAP_NODISCA
 gcap_status_t gcap_verify_state_save(gcap_verify_state_t* state, size_t slot, cudaStream_t stream) GCAP_NODISCARD;
 gcap_status_t gcap_verify_state_restore(gcap_verify_state_t* state, size_t slot, cudaStream_t stream) GCAP_NODISCARD;
 
+// Whether the memory is in the blocks as one piece.
+bool gcap_verify_state_has(const gcap_verify_state_t* state, const void* address, size_t bytes);
+// Copies what a saved slot has of such memory to the host. Waits.
+//   CUDA_ERROR  the copy or the wait failed
+gcap_status_t gcap_verify_state_read(const gcap_verify_state_t* state, size_t slot, const void* address, size_t bytes,
+                                     cudaStream_t stream, void* out_bytes) GCAP_NODISCARD;
+
 // What two slots have of the blocks that are compared.
 typedef struct gcap_verify_difference {
   size_t block;             // the first that differs; SIZE_MAX: none

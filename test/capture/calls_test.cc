@@ -139,6 +139,9 @@ TEST_F(CaptureCalls, TextIsCopiedAndCutOff) {
   GCAP_CAPTURE_NOTE(fits.c_str(), nullptr);
   GCAP_CAPTURE_NOTE(cut.c_str(), nullptr);
   EXPECT_EQ(Operations(capture, 2), (Names{fits, std::string(fits.size() - 3, 'z') + "..."}));
+  // No text is a format.
+  GCAP_CAPTURE_NOTE(("100% of " + cut).c_str(), nullptr);
+  EXPECT_EQ(Operations(capture, 1), (Names{"100% of " + std::string(fits.size() - 11, 'z') + "..."}));
   EXPECT_TRUE(End(capture).ok());
 }
 
@@ -172,8 +175,9 @@ TEST_F(CaptureCalls, OfOtherThreadsAndOfNoScopeAreNotNoted) {
 TEST_F(CaptureCalls, ThatBrokeItIsKeptThoughTheRingTurnsOn) {
   const RawStream stream;
   for (const uint32_t ledger_calls : {1u, 2u, 5u}) {
+    const std::string before = ledger_calls == 1 ? "k" : "the one before";
     gcap_capture_t* capture = Begin(stream.get(), ledger_calls);
-    GCAP_CAPTURE_NOTE("the one before", nullptr);
+    GCAP_CAPTURE_NOTE(before.c_str(), nullptr);
     EXPECT_NE(cudaStreamQuery(stream.get()), cudaSuccess);
     (void)cudaGetLastError();
     GCAP_CAPTURE_NOTE("the silent one", nullptr);
@@ -181,7 +185,7 @@ TEST_F(CaptureCalls, ThatBrokeItIsKeptThoughTheRingTurnsOn) {
     const Outcome outcome = End(capture);
     EXPECT_STREQ(gcap_code_name(outcome.code), "CAPTURE_INVALIDATED");
     // Was: "no longer active after the silent one, and still so after the one before", which says the contrary.
-    EXPECT_TRUE(outcome.Names("it was active after the one before at " __FILE__)) << outcome.message;
+    EXPECT_TRUE(outcome.Names("it was active after " + before + " at " __FILE__)) << outcome.message;
     EXPECT_TRUE(outcome.Names(", and no longer after the silent one at " __FILE__)) << outcome.message;
     EXPECT_TRUE(outcome.Names("GCAP_CAPTURE_NOTE")) << outcome.message;
     EXPECT_FALSE(outcome.Names("later")) << outcome.message;

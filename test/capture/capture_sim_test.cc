@@ -8,6 +8,8 @@
 #include "gcap/capture.h"
 #include "gcap/log.h"
 #include "gtest/gtest.h"
+#include "lib/base/capture_hooks.h"
+#include "lib/capture/inner.h"
 #include "lib/internal/capture_gate.h"
 #include "test/base/device_work.h"
 #include "test/base/heap_failure.h"
@@ -303,15 +305,20 @@ TEST_F(CaptureSim, WithoutMemoryABeginIsRefused) {
 
 TEST_F(CaptureSim, WithoutMemoryAStepIsRefusedAndTheCaptureFails) {
   const RawStream stream;
-  for (const bool step : {true, false}) {
-    int called = 0;
-    gcap_capture_t* capture = nullptr;
+  gcap_capture_t* capture = nullptr;
+  int called = 0;
+  // By name, and as modules below the scope ask.
+  const std::function<gcap_status_t()> asks[] = {
+      [&] { return gcap_capture_on_close(capture, CountClose, &called); },
+      [&] { return gcap_capture_retain(capture, CountRelease, /*bytes=*/nullptr, &called); },
+      [&] { return gcap_thread_capture_hooks->on_close(CountClose, &called); },
+      [&] { return gcap_thread_capture_hooks->retain(CountRelease, nullptr, nullptr, &called); },
+  };
+  for (const auto& ask : asks) {
     GCAP_ASSERT_OK(gcap_capture_begin(stream.get(), nullptr, &capture));
     {
       const HeapFailure no_memory;
-      GCAP_EXPECT_FAILS(step ? gcap_capture_on_close(capture, CountClose, &called)
-                             : gcap_capture_retain(capture, CountRelease, /*bytes=*/nullptr, &called),
-                        GCAP_RESOURCE_EXHAUSTED, "memory");
+      GCAP_EXPECT_FAILS(ask(), GCAP_RESOURCE_EXHAUSTED, "memory");
       EXPECT_EQ(no_memory.hits(), 1);
     }
     cudaGraph_t graph = nullptr;
@@ -320,6 +327,68 @@ TEST_F(CaptureSim, WithoutMemoryAStepIsRefusedAndTheCaptureFails) {
     EXPECT_EQ(called, 0) << "refused: neither run nor released";
     ExpectAsBefore(stream);
   }
+}
+
+// As modules below the scope ask.
+TEST_F(CaptureSim, WhetherAStreamIsInTheCaptureIsNotGuessed) {
+  const RawStream origin, forked, idle, elsewhere;
+  const cudaStream_t to_fork = forked.get();
+  const gcap_capture_options_t no_ledger = {sizeof(no_ledger), GCAP_CAPTURE_THREAD_LOCAL, 0};  // asks questions too
+  const struct {
+    const RawStream* stream;
+    bool is_inside;
+    uint64_t calls;
+  } rows[] = {{&origin, true, 0}, {&forked, true, 2}, {&idle, false, 1}, {&elsewhere, false, 2}};
+  for (const auto& row : rows) {
+    SCOPED_TRACE(&row - rows);
+    const Walked walked = WalkFaults([&](Fault& fault) {
+      gcap_capture_t* capture = nullptr;
+      cudaGraph_t graph = nullptr;
+      GCAP_EXPECT_CUDA(cudaStreamBeginCapture(elsewhere.get(), cudaStreamCaptureModeThreadLocal));
+      GCAP_ASSERT_OK(gcap_capture_begin(origin.get(), &no_ledger, &capture));
+      GCAP_EXPECT_OK(gcap_capture_fork(capture, &to_fork, 1));
+      bool is_inside = false;
+      const Outcome outcome =
+          fault.During([&] { return gcap_thread_capture_hooks->captures(row.stream->get(), &is_inside); });
+      EXPECT_EQ(outcome.ok(), !fault.hit());
+      EXPECT_TRUE(outcome.ok() || fault.Explains(outcome)) << outcome.message;
+      EXPECT_EQ(is_inside, row.is_inside && outcome.ok());
+      gcap_capture_abort(capture);
+      GCAP_EXPECT_CUDA(cudaStreamEndCapture(elsewhere.get(), &graph));
+      GCAP_EXPECT_CUDA(cudaGraphDestroy(graph));
+    });
+    EXPECT_EQ(walked.calls, row.calls);
+  }
+}
+
+// What is issued after a begin that failed would run at once.
+TEST_F(CaptureSim, FaultsOfASplitGiveNoGraphAndTellWhetherTheStreamIsLeft) {
+  const RawStream stream;
+  const CopyJob job;
+  const Walked walked = WalkFaults([&](Fault& fault) {
+    gcap_capture_t* capture = nullptr;
+    cudaGraph_t graph = nullptr;
+    GCAP_ASSERT_OK(gcap_capture_begin(stream.get(), nullptr, &capture));
+    GCAP_EXPECT_CUDA(job.Issue(stream.get()));
+    const Outcome outcome = fault.During([&] { return gcap_capture_split(capture, "sort", &graph); });
+    EXPECT_EQ(outcome.ok(), !fault.hit());
+    EXPECT_EQ(graph != nullptr, outcome.ok());
+    EXPECT_TRUE(outcome.ok() || fault.Explains(outcome)) << outcome.message;
+    EXPECT_EQ(gcap_capture_is_left(capture), fault.Is("cudaStreamBeginCapture"));
+    EXPECT_EQ(stream.CaptureStatus() == cudaStreamCaptureStatusNone, gcap_capture_is_left(capture));
+    if (graph != nullptr) {
+      GCAP_EXPECT_CUDA(cudaGraphDestroy(graph));
+    }
+    gcap_retained_t* retained = nullptr;
+    const Outcome ended(gcap_capture_end(capture, &graph, &retained));
+    EXPECT_EQ(ended.ok(), outcome.ok());
+    if (ended.ok()) {
+      GCAP_EXPECT_CUDA(cudaGraphDestroy(graph));
+    }
+    ExpectAsBefore(stream);
+  });
+  EXPECT_EQ(walked.functions.count("cudaStreamBeginCapture"), 1u);
+  EXPECT_EQ(walked.functions.count("cudaStreamEndCapture"), 1u);
 }
 
 TEST_F(CaptureSim, WithoutMemoryForTheRetainedListTheEndFailsAndReleases) {

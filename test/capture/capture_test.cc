@@ -167,6 +167,15 @@ TEST_F(Capture, InAnUnknownModeIsInvalidArgument) {
   ExpectUsable(stream);
 }
 
+TEST_F(Capture, WithOptionsOfNoVersionIsInvalidArgument) {
+  const RawStream stream;
+  const gcap_capture_options_t options = {1, GCAP_CAPTURE_THREAD_LOCAL, 0};
+  auto* capture = reinterpret_cast<gcap_capture_t*>(this);
+  GCAP_EXPECT_FAILS(gcap_capture_begin(stream.get(), &options, &capture), GCAP_INVALID_ARGUMENT, "struct_size is 1");
+  EXPECT_EQ(capture, nullptr);
+  ExpectUsable(stream);
+}
+
 TEST_F(Capture, WithTooLargeALedgerIsInvalidArgument) {
   const RawStream stream;
   const gcap_capture_options_t options = {sizeof(gcap_capture_options_t), GCAP_CAPTURE_THREAD_LOCAL,

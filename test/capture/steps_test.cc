@@ -10,6 +10,7 @@
 
 #include "gtest/gtest.h"
 #include "lib/capture/inner.h"
+#include "lib/internal/run_trace.h"
 #include "test/base/device_work.h"
 #include "test/capture/scope_test.h"
 #include "test/support/expect_status.h"
@@ -174,6 +175,39 @@ TEST_F(CaptureSteps, ACopyIsItsOwn) {
   gcap_capture_steps_free(&of_nothing);
 }
 
+// Hands scratch to the work of this thread, as an arena does.
+void HandOut(void* address, size_t bytes, cudaStream_t stream) {
+  if (gcap_thread_run_trace.hand_out != nullptr) gcap_thread_run_trace.hand_out(address, bytes, stream);
+}
+
+TEST_F(CaptureSteps, HaveTheScratchThatTheWorkWasHanded) {
+  const RawStream stream;
+  HandOut(&steps_, 1, stream.get());
+  gcap_capture_t* capture = BeginWithSteps(stream.get());
+  HandOut(memory_, kBytes, stream.get());
+  GCAP_EXPECT_OK(GCAP_CUDA(Fill(stream.get())));
+  HandOut(&steps_, 2, stream.get());
+  std::thread([&] { HandOut(&steps_, 3, stream.get()); }).join();  // another thread's
+  EXPECT_TRUE(End(capture).ok());
+  HandOut(&steps_, 4, stream.get());
+  gcap_capture_steps_t copy = {};
+  GCAP_ASSERT_OK(gcap_capture_steps_copy(&steps_, &copy));
+  ASSERT_EQ(copy.num_blocks, 2u);
+  EXPECT_EQ(copy.blocks[0].address, memory_);
+  EXPECT_EQ(copy.blocks[0].bytes, kBytes);
+  EXPECT_EQ(copy.blocks[0].step, 0u);
+  EXPECT_EQ(copy.blocks[1].bytes, 2u);
+  EXPECT_EQ(copy.blocks[1].step, 1u);
+  gcap_capture_steps_free(&copy);
+}
+
+TEST_F(CaptureSteps, OfACaptureWithoutStepsNobodyHearsOfScratch) {
+  const RawStream stream;
+  gcap_capture_t* capture = Begin(stream.get());
+  EXPECT_EQ(gcap_thread_run_trace.hand_out, nullptr);
+  EXPECT_TRUE(End(capture).ok());
+}
+
 // --- Eager runs -----------------------------------------------------------------------------------------------------
 
 struct Heard {
@@ -183,14 +217,19 @@ struct Heard {
 };
 
 struct Listener {
-  gcap_step_observer_t observer = {&Listener::Hear, this, 0};
+  gcap_step_observer_t observer = {&Listener::Hear, this, 0, &Listener::HearBlock};
   std::vector<Heard> heard;
+  size_t block_bytes = 0;  // of all blocks that were heard of
 
   static void Hear(void* self, size_t step, const char* operation, const char*, int line, cudaStream_t) {
     static_cast<Listener*>(self)->heard.push_back({step, operation, line});
     cudaStream_t none = nullptr;
     gcap_status_ignore(GCAP_CUDA(cudaStreamQuery(none)));  // a call of its own is no step
     EXPECT_FALSE(gcap_thread_is_capturing());
+  }
+  static void HearBlock(void* self, void*, size_t bytes, cudaStream_t) {
+    static_cast<Listener*>(self)->block_bytes += bytes;
+    EXPECT_EQ(gcap_thread_run_trace.hand_out, nullptr) << "what it asks for itself is not the work's";
   }
   std::vector<std::string> operations() const {
     std::vector<std::string> all;
@@ -219,6 +258,20 @@ TEST_F(CaptureSteps, OfAnEagerRunAreHeardInOrder) {
   EXPECT_EQ(listener.heard[0].line, line);
   EXPECT_EQ(listener.heard[1].line, 5);
   stream.Synchronize();
+}
+
+TEST_F(CaptureSteps, AnObserverHearsOfScratchOutsideOfScopes) {
+  const RawStream stream;
+  Listener listener;
+  gcap_observe_steps(&listener.observer);
+  HandOut(memory_, 5, stream.get());
+  gcap_capture_t* capture = Begin(stream.get());
+  HandOut(memory_, 100, stream.get());
+  EXPECT_TRUE(End(capture).ok());
+  HandOut(memory_, 2, stream.get());
+  gcap_observe_steps(nullptr);
+  HandOut(memory_, 1000, stream.get());
+  EXPECT_EQ(listener.block_bytes, 7u);
 }
 
 TEST_F(CaptureSteps, AnObserverChangesNothingElse) {

@@ -2,7 +2,9 @@
 //
 // The ledger of a scope as a file of events: what gcap-doctor's reader finds in it.
 
+#include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <unistd.h>
 
@@ -85,6 +87,7 @@ TEST_F(CaptureEvents, OfABrokenCaptureHaveTheCulpritAndItsPlace) {
   const Recording recording = Read();
   ASSERT_NE(recording, nullptr);
   EXPECT_STREQ(recording->source, "events");
+  EXPECT_STREQ(recording->program, program_invocation_name);
   EXPECT_EQ(recording->pid, static_cast<uint64_t>(getpid()));
   ASSERT_EQ(recording->num_calls, 4u);
   const gcap_doctor_event_call_t* calls = recording->calls;
@@ -245,6 +248,19 @@ TEST_F(CaptureEvents, AreRefusedWithTheReason) {
   EXPECT_TRUE(full.Names("/dev/full is incomplete")) << full.message;
   EXPECT_EQ(Read(), nullptr);
   EXPECT_TRUE(End(capture).ok()) << "none of these fails the capture";
+}
+
+TEST_F(CaptureEvents, LeaveTheThreadAsCancelableAsItWas) {
+  const RawStream stream;
+  gcap_capture_t* capture = Begin(stream.get());
+  for (const int state : {PTHREAD_CANCEL_ENABLE, PTHREAD_CANCEL_DISABLE}) {
+    int before = -1, after = -1;
+    ASSERT_EQ(pthread_setcancelstate(state, &before), 0);
+    GCAP_EXPECT_OK(gcap_capture_write_events(capture, path_.c_str()));
+    ASSERT_EQ(pthread_setcancelstate(before, &after), 0);
+    EXPECT_EQ(after, state);
+  }
+  EXPECT_TRUE(End(capture).ok());
 }
 
 }  // namespace

@@ -120,7 +120,8 @@ TEST_F(Audit, AWordOfTwoArgumentsIsNoPointer) {
 }
 
 TEST_F(Audit, EachArgumentsPointerIsNoted) {
-  Contents contents({{{Pack(At(0)), Pack(At(1))}}});
+  const uint64_t number = 0x123456789a00;  // no memory is there
+  Contents contents({{{Pack(At(0)), Pack(number), Pack(At(1))}}});
   gcap_audit_subject_t subject = {};
   subject.contents = contents.get();
   gcap_graph_notes_t* notes = nullptr;
@@ -213,7 +214,7 @@ TEST_F(AuditOfAGraph, MemoryThatWasFreedIsAFinding) {
   memory_[2] = nullptr;
   EXPECT_EQ(Told(), "0 the source FOREIGN; 0 the destination FOREIGN; 1 the destination FOREIGN !; ");
   ExpectMemory("256 bytes at 0x");
-  ExpectMemory(" | no memory that the driver knows");
+  ExpectMemory(" | no memory that the driver knows (freed since)");
   GCAP_EXPECT_FAILS(gcap_notes_check(notes_), GCAP_FAILED_PRECONDITION,
                     "1 of the graph's 3 pointers is not the graph's: node 1 of 2, memset: the destination 0x");
   GCAP_EXPECT_CUDA(cudaFree(memory_[1]));
@@ -258,6 +259,7 @@ TEST_F(AuditOfAGraph, AnotherHandOutOfABlockIsAFinding) {
   ExpectMemory("hand-out 5");
   block.number = 6;
   EXPECT_EQ(Told(), "0 the destination ALLOCATOR !; ");
+  ExpectMemory("hand-out 6 (freed and handed out again since)");
   block.number = 5;
   EXPECT_EQ(Told(), "0 the destination ALLOCATOR; ");
   block.number = 0;
@@ -270,11 +272,12 @@ TEST_F(AuditOfAGraph, AnotherHandOutOfABlockIsAFinding) {
 struct Claimed {
   gcap_memory_source_t source;  // first
   gcap_memory_claim_t claim;
-  bool fails;
+  int fails_at;  // the question that finds no host memory; 0: none does
   static gcap_status_t Find(gcap_memory_source_t* source, uintptr_t address, bool, gcap_memory_claim_t* out_claim,
                             bool* out_found) {
-    const auto* self = reinterpret_cast<Claimed*>(source);
-    if (self->fails) return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory to watch it");
+    auto* self = reinterpret_cast<Claimed*>(source);
+    if (self->fails_at > 0 && --self->fails_at == 0)
+      return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory to watch it");
     *out_claim = self->claim;
     *out_found = address - self->claim.start < self->claim.bytes;
     return nullptr;
@@ -308,8 +311,118 @@ TEST_F(AuditOfAGraph, ScratchIsTheGraphsWhileThePieceIsKeptOrNotHandedOutAgain) 
     scratch.claim.keeper = row.later_keeper;
     EXPECT_EQ(Told(), std::string("0 the destination ") + row.later);
   }
-  scratch.fails = true;
+  scratch.fails_at = 1;
   GCAP_EXPECT_FAILS(gcap_graph_audit(notes_, nullptr, nullptr, nullptr), GCAP_RESOURCE_EXHAUSTED, "to watch it");
+  gcap_memory_source_remove(&scratch.source);
+}
+
+// Two pieces were handed out again, and the run names the one.
+TEST_F(Audit, ARunNamesItsMemoryAnewAndNoOther) {
+  Claimed named = {}, other = {};
+  Contents contents({{{Pack(At(0)), Pack(At(0) + 8)}}, {{Pack(At(1))}}});
+  const gcap_owned_t owned = {GCAP_GRAPH_OWNER_BUFFER, "x", At(0), kBytes, /*is_named=*/true};
+  gcap_audit_subject_t subject = {};
+  subject.contents = contents.get();
+  subject.owned = &owned;
+  subject.num_owned = 1;
+  for (Claimed* each : {&named, &other}) {
+    each->source.find = Claimed::Find;
+    each->claim = {};
+    each->claim.start = At(each == &named ? 0 : 1);
+    each->claim.bytes = kBytes;
+    each->claim.source = each == &named ? 1 : 2;
+    each->claim.hand_out = 3;
+    gcap_memory_source_add(&each->source);
+  }
+  gcap_graph_notes_t* notes = nullptr;
+  GCAP_ASSERT_OK(gcap_notes_make(&subject, &notes));
+  const auto findings = [&] {
+    size_t count = 77;
+    GCAP_EXPECT_OK(gcap_graph_audit(notes, nullptr, nullptr, &count));
+    return count;
+  };
+  named.claim.hand_out = other.claim.hand_out = 4;
+  EXPECT_EQ(findings(), 3u);
+  for (const int question : {1, 2}) {
+    named.fails_at = question;
+    GCAP_EXPECT_FAILS(gcap_notes_name(notes), GCAP_RESOURCE_EXHAUSTED, "to watch it");
+  }
+  EXPECT_EQ(findings(), 3u);
+  GCAP_EXPECT_OK(gcap_notes_name(notes));
+  EXPECT_EQ(findings(), 1u);
+  other.claim.hand_out = 3;
+  EXPECT_EQ(findings(), 0u);
+  named.claim.hand_out = 3;
+  EXPECT_EQ(findings(), 2u) << "what was the run's before is another's";
+  named.claim.hand_out = 0;
+  GCAP_EXPECT_OK(gcap_notes_name(notes));
+  EXPECT_EQ(findings(), 2u) << "the run names memory that is nobody's";
+  gcap_graph_notes_destroy(notes);
+  for (Claimed* each : {&named, &other}) gcap_memory_source_remove(&each->source);
+}
+
+// --- Changes --------------------------------------------------------------------------------------------------------
+
+// "KIND place" of what the arguments of a kernel have otherwise.
+class AuditOfChanges : public Audit {
+ protected:
+  gcap_status_t Find(const std::vector<Bytes>& now, const std::vector<Bytes>& fresh) {
+    Contents before({{now}}), after({{fresh}});
+    const gcap_block_finder_t finder = {};
+    return gcap_contents_find_change(before.get(), 0, after.get(), 0, &finder, &change_);
+  }
+  std::string ChangeOf(const std::vector<Bytes>& now, const std::vector<Bytes>& fresh) {
+    GCAP_EXPECT_OK(Find(now, fresh));
+    if (change_.kind == GCAP_CHANGE_NONE) return "";
+    return (change_.kind == GCAP_CHANGE_POINTER ? "POINTER " : "VALUE ") + std::string(change_.place);
+  }
+
+  gcap_node_change_t change_ = {};
+};
+
+// Scratch that a graph keeps is another piece in a fresh capture, which may have gone back by now.
+TEST_F(AuditOfChanges, TheScratchOfTwoCapturesIsAlike) {
+  const uint64_t gone = 0x123456789a00;
+  Claimed scratch = {};
+  scratch.source.find = Claimed::Find;
+  scratch.claim.start = At(0);
+  scratch.claim.bytes = kBytes;
+  gcap_memory_source_add(&scratch.source);
+  for (const uint64_t keeper : {0, 9}) {
+    scratch.claim.keeper = keeper;
+    const char* pointer = keeper != 0 ? "" : "POINTER argument 1";
+    EXPECT_EQ(ChangeOf({Pack(7), Pack(At(0))}, {Pack(7), Pack(At(0) + 16)}), pointer);
+    EXPECT_EQ(ChangeOf({Pack(7), Pack(At(0))}, {Pack(7), Pack(gone)}), pointer);
+    EXPECT_EQ(ChangeOf({Pack(7), Pack(At(0))}, {Pack(7), Pack(At(1))}), "POINTER argument 1");
+    EXPECT_EQ(ChangeOf({Pack(7), Pack(At(1))}, {Pack(7), Pack(At(0))}), "POINTER argument 1");
+    EXPECT_EQ(ChangeOf({Pack(7), Pack(At(1))}, {Pack(7), Pack(gone)}), "POINTER argument 1");
+    EXPECT_EQ(ChangeOf({Pack(7), Pack(gone)}, {Pack(7), Pack(gone + 1)}), "VALUE argument 1");
+  }
+  // An address in halves.
+  const auto halves = [](uint64_t address) {
+    return std::vector<Bytes>{Pack(static_cast<uint32_t>(address)), Pack(static_cast<uint32_t>(address >> 32))};
+  };
+  EXPECT_EQ(ChangeOf(halves(At(0)), halves(At(0) + 16)), "");
+  EXPECT_EQ(ChangeOf(halves(At(0)), halves(At(1))), "VALUE argument 0");
+  gcap_memory_source_remove(&scratch.source);
+}
+
+TEST_F(AuditOfChanges, ALookThatFailsIsNoAnswer) {
+  Claimed scratch = {};
+  scratch.source.find = Claimed::Find;
+  scratch.claim.start = At(0);
+  scratch.claim.bytes = kBytes;
+  scratch.claim.keeper = 9;
+  gcap_memory_source_add(&scratch.source);
+  int question = 0;
+  bool has_failed = true;
+  while (has_failed) {
+    scratch.fails_at = ++question;
+    const Outcome outcome(Find({Pack(At(0))}, {Pack(At(0) + 16)}));
+    has_failed = scratch.fails_at == 0;
+    EXPECT_EQ(outcome.code, has_failed ? GCAP_RESOURCE_EXHAUSTED : GCAP_OK) << question;
+  }
+  EXPECT_GT(question, 5) << "of a word in each graph, of the bytes that differ, and of what is nobody's";
   gcap_memory_source_remove(&scratch.source);
 }
 
@@ -344,6 +457,11 @@ TEST(AuditTexts, TheKeeperOfAnAddressIsNamedByItsWholeLabel) {
     gcap_memory_write_keeper(0x7008, text, sizeof(text));
     EXPECT_EQ(text, ", the address of scratch that " + (name.empty() ? "the graph" : name) + " keeps");
   }
+  gcap_memory_write_keeper(0x7040, text, sizeof(text));
+  EXPECT_STREQ(text, "") << "nobody's address";
+  scratch.claim.keeper = 0;
+  gcap_memory_write_keeper(0x7008, text, sizeof(text));
+  EXPECT_STREQ(text, "") << "nobody keeps it";
   gcap_memory_source_remove(&scratch.source);
 }
 

@@ -345,6 +345,31 @@ TEST(Relocation, AnAddressInABufferThatDoesNotMoveIsNamed) {
   }
 }
 
+// "c" begins within "a", and "b" lies alone.
+TEST(Relocation, ABufferIsUsedByAWordThatPointsIntoIt) {
+  const std::vector<gcap_moving_buffer_t> buffers = {
+      {"a", kA, kBytes, 256, {kA2}}, {"b", kB, kBytes, 256, {kB2}}, {"c", kA + 256, 256, 256, {kA2 + 256}}};
+  gcap_layout_t layout = {};
+  GCAP_ASSERT_OK(gcap_layout_create(buffers.data(), buffers.size(), &layout));
+  const auto used = [&](uint64_t address, uint64_t at_stand_in) {
+    const Relocation found({{{Pack(address)}}}, {{{Pack(at_stand_in)}}}, buffers);
+    EXPECT_TRUE(found.ok) << found.message;
+    std::string names;
+    for (size_t i = 0; found.ok && i < buffers.size(); ++i) {
+      if (gcap_relocation_uses(found.relocation, &layout, i)) names += buffers[i].name;
+    }
+    return names;
+  };
+  EXPECT_EQ(used(7, 7), "");
+  EXPECT_EQ(used(kA, kA2), "a");
+  EXPECT_EQ(used(kA + 256, kA2 + 256), "ac");
+  EXPECT_EQ(used(kA + 300, kA2 + 300), "ac");
+  EXPECT_EQ(used(kA + 512, kA2 + 512), "ac") << "to the end";
+  EXPECT_EQ(used(kA + 513, kA2 + 513), "a");
+  EXPECT_EQ(used(kB + 8, kB2 + 8), "b");
+  gcap_layout_free(&layout);
+}
+
 // Also of as many as fill the list that has them.
 TEST(Relocation, ABufferIsClearOfEachAddressThatStays) {
   constexpr uint64_t kFirst = 0x600000000000, kApart = 0x10000;
@@ -411,6 +436,42 @@ TEST(Relocation, AnAddressInWhatACopyReadsOnTheHostIsNamed) {
   }
   copy.extent.width = 12;  // what is not copied does not count
   EXPECT_EQ(words(cudaMemcpyHostToDevice), "");
+}
+
+// Of each row of each slice, and no others.
+TEST(Relocation, AnAddressInARowOfABlockThatACopyReadsOnTheHostIsNamed) {
+  constexpr size_t kPitch = 3, kRows = 3, kSlice = kPitch * kRows, kDepth = 3;  // words; two of three are copied
+  uint64_t table[kDepth * kSlice] = {};
+  struct cudaMemcpy3DParms copy = {};
+  const auto pitched = [](void* at) { return cudaPitchedPtr{at, 8 * kPitch, 8 * kPitch, kRows}; };
+  copy.srcPtr = pitched(table);
+  copy.srcPos = cudaPos{0, 0, 1};
+  copy.dstPtr = pitched(reinterpret_cast<void*>(kB2));
+  copy.extent = cudaExtent{8 * (kPitch - 1), kRows - 1, kDepth - 1};
+  copy.kind = cudaMemcpyHostToDevice;
+  for (size_t i = 0; i < kDepth * kSlice; ++i) {
+    SCOPED_TRACE(i);
+    const bool is_copied = i / kSlice >= 1 && i % kSlice / kPitch < kRows - 1 && i % kPitch < kPitch - 1;
+    table[i] = kB + 24;
+    const Relocation found({{{Pack(copy)}, cudaGraphNodeTypeMemcpy}}, {{{Pack(copy)}, cudaGraphNodeTypeMemcpy}});
+    EXPECT_EQ(found.ok, !is_copied);
+    table[i] = 0;
+  }
+}
+
+// What an array has is copied over the address.
+TEST(Relocation, AnAddressInWhatACopyOfAnArrayWritesOnTheHostIsNotNamed) {
+  uint64_t table[] = {kB + 24, 2};
+  struct cudaMemcpy3DParms copy = {};
+  copy.srcArray = reinterpret_cast<cudaArray_t>(&copy);
+  copy.dstPtr = cudaPitchedPtr{table, sizeof(table), sizeof(table), 1};
+  copy.extent = cudaExtent{sizeof(table), 1, 1};
+  copy.kind = cudaMemcpyDefault;
+  for (const bool to_array : {false, true}) {
+    if (to_array) copy.dstArray = copy.srcArray;
+    const Relocation found({{{Pack(copy)}, cudaGraphNodeTypeMemcpy}}, {{{Pack(copy)}, cudaGraphNodeTypeMemcpy}});
+    EXPECT_TRUE(found.ok) << found.message;
+  }
 }
 
 // --- Random arguments -----------------------------------------------------------------------------------------------

@@ -3,9 +3,12 @@
 // Second addresses of buffers: where they lie, how they are aligned, and sizes that nobody has.
 #include <cuda_runtime_api.h>
 
+#include <algorithm>
 #include <cstdlib>
+#include <numeric>
 #include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "gtest/gtest.h"
@@ -45,6 +48,126 @@ TEST(Layout, BuffersThatWereApartStayApart) {
     EXPECT_EQ(said({moved, 0x30101, 0}), "");
   }
   gcap_layout_free(&layout);
+}
+
+using Addresses = std::vector<uintptr_t>;
+
+// What the headers say of layouts, buffer by buffer.
+class PlainLayout {
+ public:
+  explicit PlainLayout(std::vector<gcap_moving_buffer_t> buffers) : at_(std::move(buffers)), group_(at_.size()) {
+    std::iota(group_.begin(), group_.end(), 0);
+    for (size_t round = 0; round < at_.size(); ++round) {
+      for (size_t i = 0; i < at_.size(); ++i) {
+        for (size_t j = 0; j < at_.size(); ++j) {
+          if (ShareBytes(i, j)) group_[i] = group_[j] = std::min(group_[i], group_[j]);
+        }
+      }
+    }
+  }
+
+  bool AreTogether(size_t i, size_t j) const { return group_[i] == group_[j]; }
+  // Where the group of the buffer begins and ends, with each at `to`.
+  std::pair<uintptr_t, uintptr_t> Span(size_t buffer, const Addresses& to) const {
+    std::pair<uintptr_t, uintptr_t> span = {UINTPTR_MAX, 0};
+    for (size_t i = 0; i < at_.size(); ++i) {
+      if (!AreTogether(i, buffer)) continue;
+      span = {std::min(span.first, to[i]), std::max(span.second, to[i] + at_[i].bytes)};
+    }
+    return span;
+  }
+  bool Touch(size_t i, size_t j, const Addresses& to) const { return Span(i, to).second == Span(j, to).first; }
+  Addresses Here() const {
+    Addresses here;
+    for (const auto& buffer : at_) here.push_back(buffer.address);
+    return here;
+  }
+
+  // As the header of layouts says, buffer by buffer.
+  bool LieAsHere(const Addresses& to) const {
+    if (to == Here()) return true;
+    for (size_t i = 0; i < at_.size(); ++i) {
+      for (size_t j = 0; j < at_.size(); ++j) {
+        if (AreTogether(i, j)) {
+          if (to[j] - to[i] != at_[j].address - at_[i].address) return false;
+        } else if (Span(i, to).second > Span(j, to).first && Span(j, to).second > Span(i, to).first) {
+          return false;
+        } else if (Touch(i, j, to) && !Touch(i, j, Here())) {
+          return false;
+        }
+      }
+    }
+    return true;
+  }
+  bool TouchAsHere(const Addresses& to) const {
+    for (size_t i = 0; i < at_.size(); ++i) {
+      for (size_t j = 0; j < at_.size(); ++j) {
+        if (!AreTogether(i, j) && Touch(i, j, Here()) && !Touch(i, j, to)) return false;
+      }
+    }
+    return true;
+  }
+  bool HasTheGroupsOf(const PlainLayout& other) const {
+    for (size_t i = 0; i < at_.size(); ++i) {
+      for (size_t j = 0; j < at_.size(); ++j) {
+        if (AreTogether(i, j) != other.AreTogether(i, j)) return false;
+        if (!AreTogether(i, j)) continue;
+        if (at_[j].address - at_[i].address != other.at_[j].address - other.at_[i].address) return false;
+      }
+    }
+    return true;
+  }
+  size_t group(size_t buffer) const { return group_[buffer]; }
+
+ private:
+  bool ShareBytes(size_t i, size_t j) const {
+    return at_[i].address < at_[j].address + at_[j].bytes && at_[j].address < at_[i].address + at_[i].bytes;
+  }
+
+  std::vector<gcap_moving_buffer_t> at_;
+  std::vector<size_t> group_;
+};
+
+// On a small grid, so that buffers overlap and touch often.
+TEST(Layout, OfRandomBuffersIsToldAsTheirBytesLie) {
+  constexpr uintptr_t kStep = 16;
+  std::mt19937 random(4711);
+  const auto draw = [&](size_t end) { return random() % end; };
+  size_t num_held = 0, num_same = 0;
+  for (int trial = 0; trial < 4000; ++trial) {
+    SCOPED_TRACE(trial);
+    std::vector<gcap_moving_buffer_t> buffers(1 + draw(4));
+    for (auto& each : buffers) each = {"x", 0x10000 + kStep * draw(20), kStep * (1 + draw(3)), kStep, {}};
+    const PlainLayout plain(buffers);
+    // Groups move, and now and then one buffer alone. 0 is where it was.
+    Addresses distances(buffers.size()), to = plain.Here();
+    for (uintptr_t& each : distances) each = draw(2) == 0 ? 0 : kStep * draw(24);
+    for (size_t i = 0; i < to.size(); ++i) to[i] += distances[plain.group(i)];
+    if (draw(8) == 0) to[draw(to.size())] += kStep;
+    std::vector<gcap_moving_buffer_t> elsewhere = buffers;
+    for (size_t i = 0; i < to.size(); ++i) elsewhere[i].address = to[i];
+    Addresses given = to;
+    for (size_t i = 0; i < to.size(); ++i) given[i] = to[i] == buffers[i].address && draw(2) == 0 ? 0 : to[i];
+
+    gcap_layout_t layout = {}, other = {};
+    gcap_layout_conflict_t conflict = {};
+    GCAP_ASSERT_OK(gcap_layout_create(buffers.data(), buffers.size(), &layout));
+    GCAP_ASSERT_OK(gcap_layout_create(elsewhere.data(), elsewhere.size(), &other));
+    const bool holds = gcap_layout_holds(&layout, buffers.data(), given.data(), &conflict);
+    EXPECT_EQ(holds, plain.LieAsHere(to));
+    EXPECT_EQ(holds, conflict.what == nullptr);
+    if (holds) {
+      EXPECT_EQ(gcap_layout_still_touches(&layout, buffers.data(), given.data(), &conflict), plain.TouchAsHere(to));
+    }
+    const bool is_same = gcap_layout_is_same(&layout, buffers.data(), &other, elsewhere.data());
+    EXPECT_EQ(is_same, plain.HasTheGroupsOf(PlainLayout(elsewhere)));
+    num_held += holds;
+    num_same += is_same;
+    gcap_layout_free(&layout);
+    gcap_layout_free(&other);
+  }
+  EXPECT_GT(num_held, 500u);
+  EXPECT_GT(num_same, 500u);
 }
 
 // --- Stand-ins ------------------------------------------------------------------------------------------------------
@@ -189,6 +312,32 @@ TEST_F(StandIns, ASecondSetIsNeededUnlessTheFirstShowsAll) {
   EXPECT_TRUE(needs({{"", page, 4096, 256, {}}, {"", page + 8192, 64, 256, {}}})) << "two groups";
   std::vector<gcap_moving_buffer_t> moved = {{"", page, 4096, 256, {page + 8 * kVaried}}};
   EXPECT_TRUE(NeedsSecond(moved)) << "the stand-in is that of another address";
+}
+
+// Those of the same buffers elsewhere, where nothing is another one that a kernel could be chosen by.
+TEST_F(StandIns, OfEarlierAddressesServeWhereTheVariedBitsAreTheSame) {
+  const uintptr_t page = 0x7f0000000000;
+  const std::vector<gcap_moving_buffer_t> earlier = {{"", page, 64, 256, {}}, {"", page + 0x8000, 64, 512, {}}};
+  const auto serve = [&](uintptr_t first, uintptr_t second) {
+    std::vector<gcap_moving_buffer_t> buffers = earlier;
+    buffers[0].address = first;
+    buffers[1].address = second;
+    gcap_layout_t layout = {}, earlier_layout = {};
+    GCAP_EXPECT_OK(gcap_layout_create(buffers.data(), buffers.size(), &layout));
+    GCAP_EXPECT_OK(gcap_layout_create(earlier.data(), earlier.size(), &earlier_layout));
+    const bool served = gcap_stand_ins_serve(buffers.data(), &layout, earlier.data(), &earlier_layout);
+    gcap_layout_free(&layout);
+    gcap_layout_free(&earlier_layout);
+    return served;
+  };
+  EXPECT_TRUE(serve(page, page + 0x8000));
+  EXPECT_TRUE(serve(page + 5 * kVaried, page + 7 * kVaried + 0x8000));
+  EXPECT_FALSE(serve(page + 7 * kVaried, page + 5 * kVaried + 0x8000)) << "in the other order";
+  for (uintptr_t bit = 256; bit < 4 * kVaried; bit *= 2) {
+    EXPECT_EQ(serve(page + bit, page + 5 * kVaried + 0x8000), bit >= kVaried) << bit;
+    if (bit < 512) continue;  // of the second one's alignment
+    EXPECT_EQ(serve(page, page + 8 * kVaried + (0x8000 ^ bit)), bit >= kVaried) << bit;
+  }
 }
 
 TEST_F(StandIns, AreMemoryOnlyIfAsked) {

@@ -172,6 +172,22 @@ TEST_F(Touches, MemoryOfACopyThatNobodyHasIsAChangeWithoutAFreshCapture) {
   EXPECT_STREQ(change.fresh, "");
 }
 
+// A copy from pageable memory is right, although the driver knows nothing of its source.
+TEST_F(Touches, PageableMemoryOfTheHostIsNoChange) {
+  static float source[64];
+  const Graph graph([&](cudaStream_t stream) {
+    GCAP_EXPECT_CUDA(cudaMemcpyAsync(X(1), source, sizeof(source), cudaMemcpyHostToDevice, stream));
+    GCAP_EXPECT_CUDA(cudaMemcpyAsync(source, X(1), sizeof(source), cudaMemcpyDeviceToHost, stream));
+  });
+  const ReadGraph read(graph);
+  const gcap_block_finder_t finder = {};
+  for (size_t node = 0; node < 2; ++node) {
+    gcap_node_change_t change;
+    GCAP_EXPECT_OK(gcap_contents_find_change(&read.contents, node, nullptr, 0, &finder, &change));
+    EXPECT_EQ(change.kind, GCAP_CHANGE_NONE) << change.place << ": " << change.now;
+  }
+}
+
 // --- Order ----------------------------------------------------------------------------------------------------------
 
 TEST_F(Touches, NodesOfOneStreamAreInOrder) {

@@ -176,6 +176,11 @@ TEST(Values, ANumberMayBeWhatItsBoundsAllow) {
     const gcap_value_bytes_t bytes = BytesOf(Pack(number));
     EXPECT_EQ(gcap_value_may_be(&t, &bytes), number >= -0.5 && number <= 2) << number;
   }
+  const gcap_changing_value_t scale = Number<float>("s", -1, -1.5f, 0.5f);
+  for (const float number : {-1e30f, -1.6f, -1.5f, -1e-40f, -0.0f, 0.0f, 0.5f, 0.6f, float{INFINITY}, float{NAN}}) {
+    const gcap_value_bytes_t bytes = BytesOf(Pack(number));
+    EXPECT_EQ(gcap_value_may_be(&scale, &bytes), number >= -1.5f && number <= 0.5f) << number;
+  }
 }
 
 // --- What is captured in its place ----------------------------------------------------------------------------------

@@ -52,6 +52,16 @@ gcap::status use(gcap_graph_manager_t* graphs, gcap_runtime_t* runtime, cudaStre
     *data = gcap::value<float>(resources, 0);
     static_cast<void>(gcap::value_on_device<gcap_graph_info_t>(resources, 1));
   }));
+  gcap_graph_tap_t taps[] = {gcap::tap_into("data", data, 1)};
+  how.taps = taps;
+  how.num_taps = 1;
+  const auto holed = [&](const gcap_run_resources_t& resources) -> gcap::status {
+    GCAP_RETURN_IF_ERROR(gcap::hole(resources, "nothing", [] {}));
+    GCAP_RETURN_IF_ERROR(gcap::hole(
+        resources, "data", [data](cudaStream_t) { *data = 1; }, true));
+    return gcap::tap(stream, "data", data, 1);
+  };
+  GCAP_RETURN_IF_ERROR(gcap::run(graphs, how, holed));
   return gcap::run(runtime, 0,
                    [](const gcap_run_resources_t& resources) { return gcap_stream_synchronize(resources.stream); });
 }

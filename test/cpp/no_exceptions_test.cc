@@ -52,6 +52,22 @@ TEST_F(NoExceptions, RunsCapturesAndReplays) {
   EXPECT_EQ(calls, 2);
 }
 
+TEST_F(NoExceptions, AHoleIsACallable) {
+  auto graphs = MakeManager();
+  ASSERT_TRUE(graphs) << graphs.failure().message();
+  auto on = own<gcap_stream_create>(0);
+  ASSERT_TRUE(on) << on.failure().message();
+  int calls = 0;
+  for (int i = 1; i <= 3; ++i) {
+    const status outcome = run(graphs->get(), {0, gcap_stream_handle(on->get())}, [&](const gcap_run_resources_t& at) {
+      return hole(at, "count", [&calls] { ++calls; });
+    });
+    EXPECT_TRUE(outcome.ok()) << outcome.message();
+    EXPECT_EQ(calls, i);
+  }
+  EXPECT_TRUE(status(gcap_graph_manager_release_all(graphs->get())).ok());  // before its stream ends
+}
+
 TEST_F(NoExceptions, AFailureIsAResult) {
   EXPECT_EQ(own<gcap_stream_create>(-1).failure().code(), GCAP_INVALID_ARGUMENT);
 }

@@ -93,6 +93,8 @@ struct World : StreamScene {
   const gcap_graph_buffers_t no_buffers = {};
   const gcap_model_t no_model = {};
   gcap_graph_plan_t plan;
+  const gcap_check_t check = {};
+  gcap_check_report_t report = {sizeof(report), false, 0, 0, {}, 0, 0, 0, 0, 0, 0, 0};
 };
 
 struct Call {
@@ -182,6 +184,7 @@ const Call kCalls[] = {
     REFUSED(gcap_session_plan(w->rig.session, nullptr, 0, &w->plan)),
     REFUSED(gcap_session_destroy(w->rig.session)),
     REFUSED(gcap_ep_destroy(w->rig.ep->get())),
+    REFUSED(gcap_check_capturable(&w->check, &w->report)),
 };
 
 // In the child. Gives the number of calls that were not refused as they should be.

@@ -53,6 +53,8 @@ struct Objects {
     external.alloc = [](size_t) -> void* { return nullptr; };
     external.free = [](void*) {};
     gcap_run_options_init(&run_options);
+    gcap_check_init(&check);
+    gcap_check_report_init(&report);
     gcap_graph_plan_init(&plan);
     gcap_buckets_choice_init(&choice);
     gcap_graph_guard_init(&guard);
@@ -122,6 +124,8 @@ struct Objects {
   // Of a runtime, and of a manager.
   gcap_run_t run = RunOf(3), moving = RunOf(3), plain = RunOf(0, handle), plain_moving = RunOf(0, handle);
   gcap_warm_up_run_t warm_up = {&run_options, &input, &output};
+  gcap_check_t check;
+  gcap_check_report_t report;
   gcap_graph_plan_t plan;
   gcap_buckets_choice_t choice;
   gcap_graph_key_t key = {"key", 3, nullptr};
@@ -217,6 +221,7 @@ std::vector<Row> KitRows() {
       ROW(gcap_ep_trim, o.ep),
       ROW(gcap_ep_infer_shapes, o.ep, &kModel, &kUnary, &o.input, &o.output),
       ROW(gcap_cpu_ep_create, kOut),
+      ROW(gcap_check_capturable, &o.check, &o.report),
       ROW(gcap_infer_shapes, &kRelu, &o.input, &o.output),
       ROW(gcap_infer_axis, &kRelu, 2, 0, kOut),
       ROW(gcap_infer_reduced_axes, &kRelu, &o.input, kOut),

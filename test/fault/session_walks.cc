@@ -1,11 +1,12 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
-// Walks over gcap/kit/session.h, gcap/kit/io_binding.h, gcap/options.h, gcap/kit/run_options.h, gcap/fields.h and
-// gcap/buckets.h.
+// Walks over gcap/kit/session.h, gcap/kit/io_binding.h, gcap/kit/check.h, gcap/options.h, gcap/kit/run_options.h,
+// gcap/fields.h and gcap/buckets.h.
 
 #include "gcap/buckets.h"
 #include "gcap/fields.h"
 #include "gcap/graph_plan.h"
+#include "gcap/kit/check.h"
 #include "gcap/options.h"
 #include "test/fault/session_scene.h"
 
@@ -58,6 +59,37 @@ gcap_status_t WarmUpBound(S* s) {
   return gcap_session_warm_up_bound(s->rig->session, &options, s->binding);
 }
 
+// A check, which captures on a stream of its own.
+struct CheckScene : SessionScene {
+  cudaStream_t CapturingStream() override { return stream; }
+  cudaStream_t stream = nullptr;
+};
+
+// An operation that copies x to y. What fails in one of its eager runs, or in its capture, is a finding: see
+// test/check:check_sim_test.
+gcap_status_t CopyX(void* scene, const gcap_run_resources_t* resources) {
+  CheckScene* s = static_cast<CheckScene*>(scene);
+  s->stream = resources->cuda_stream;
+  return GCAP_CUDA(
+      cudaMemcpyAsync(s->y.get(), s->x.get(), s->x.Bytes(), cudaMemcpyDeviceToDevice, resources->cuda_stream));
+}
+gcap_status_t Check(CheckScene* s) {
+  gcap_check_buffer_t input = {}, output = {};
+  input.address = s->x.get();
+  output.address = s->y.get();
+  input.bytes = output.bytes = s->x.Bytes();
+  gcap_check_t check;
+  gcap_check_init(&check);
+  check.work = CopyX;
+  check.user = s;
+  check.inputs = &input;
+  check.outputs = &output;
+  check.num_inputs = check.num_outputs = 1;
+  gcap_check_report_t report;
+  gcap_check_report_init(&report);
+  return gcap_check_capturable(&check, &report);
+}
+
 // Options and pairs of texts.
 const char *const kKey = "enable_cuda_graph", *const kKeyOfEp = "ep.mine.enable_cuda_graph", *const kOne = "1";
 const char* const kRunKey = "gpu_graph_id";
@@ -86,6 +118,7 @@ std::vector<Walk> SessionWalks() {
       WalkOf<S>("gcap_session_run_bound", RunBound, BoundWarm, "capture").Recovers(),
       WalkOf<S>("gcap_session_run_bound", RunBound, BoundCaptured, "replay"),
       WalkOf<S>("gcap_session_warm_up_bound", WarmUpBound, Bound).Recovers(),
+      WalkOf<CheckScene>("gcap_check_capturable", Check).Recovers().WithoutALog(),
       WalkOf<S>(CALL(gcap_options_parse, &s->options, &kKey, &kOne, 1), Defaults).MakesNoCall(),
       WalkOf<S>(CALL(gcap_options_parse_for_ep, &s->options, "mine", &kKeyOfEp, &kOne, 1), Defaults).MakesNoCall(),
       WalkOf<S>(CALL(gcap_options_get, &s->options, kKey, s->text, sizeof(s->text)), Defaults).MakesNoCall(),

@@ -10,6 +10,7 @@
 
 #include "gcap_sim.h"
 #include "gtest/gtest.h"
+#include "test/graph/own_scratch.h"
 #include "test/graph/verify_test.h"
 #include "test/support/faults.h"
 #include "test/support/log_catcher.h"
@@ -35,6 +36,16 @@ class GraphBisectFaults : public VerifyTest {
       return Add(r, x_->get(), 2);
     };
   }
+  // The same by way of scratch, of which what is wrong is found first.
+  WorkWith WorkInScratch() {
+    return [this](const gcap_run_resources_t* r) -> gcap_status_t {
+      const OwnScratch::Block block(*scratch_, 2 * kFloatsBytes);
+      if (block.memory == nullptr) return GCAP_STATUS(GCAP_UNAVAILABLE, "no scratch");
+      GCAP_RETURN_IF_ERROR(AddTo(r->cuda_stream, x_->get(), block.memory, 1));
+      GCAP_RETURN_IF_ERROR(AddTo(r->cuda_stream, block.memory, block.memory, addend_));
+      return AddTo(r->cuda_stream, block.memory, x_->get(), 2);
+    };
+  }
   void Capture(const WorkWith& work) {
     addend_ = 3;
     CreateManager();
@@ -57,12 +68,14 @@ class GraphBisectFaults : public VerifyTest {
   void End() {
     DestroyManager();
     x_.reset();
+    scratch_.reset();
   }
-  Walked Walk(bool has_hole, Reach reach) {
+  Walked Walk(bool has_hole, Reach reach, bool has_scratch = false) {
     return WalkFaults(
         [&](Fault& fault) {
           const LogCatcher log;
-          const WorkWith work = Work(has_hole);
+          if (has_scratch) scratch_ = std::make_unique<OwnScratch>(stream_->get());
+          const WorkWith work = has_scratch ? WorkInScratch() : Work(has_hole);
           Capture(work);
           const Outcome outcome = fault.During([&] { return RunRaw(work); });
           EndCaptureThatCouldNotEnd();
@@ -86,6 +99,7 @@ class GraphBisectFaults : public VerifyTest {
   }
 
   std::unique_ptr<Floats> x_;
+  std::unique_ptr<OwnScratch> scratch_;
   uint64_t addend_ = 3;
   Hole hole_;
 };
@@ -98,6 +112,10 @@ TEST_F(GraphBisectFaults, EachCallMayFail) {
   }
 }
 TEST_F(GraphBisectFaults, WithAHoleEachCallMayFail) { Walk(true, Reach::kOneCall); }
+TEST_F(GraphBisectFaults, WithScratchEachCallMayFail) {
+  const Walked walked = Walk(false, Reach::kOneCall, /*has_scratch=*/true);
+  EXPECT_EQ(walked.functions.count("cudaMemsetAsync"), 1u) << "scratch was not filled";
+}
 TEST_F(GraphBisectFaults, AllLaterCallsMayFailToo) { Walk(false, Reach::kAllAfter); }
 
 // The difference is told whatever the search lacks. The simulator stops without memory, so the blocks that fail are

@@ -158,6 +158,40 @@ TEST_F(GraphBisect, AHoleThatForgotABufferIsFound) {
   EXPECT_TRUE(run.Names("hole 'hole'")) << run.message;
 }
 
+// Without a segment before and behind it, and in a graph that has no segment with work at all.
+TEST_F(GraphBisect, AHoleAtTheEdgeOfAGraphIsFound) {
+  for (const size_t segments : {0, 1}) {
+    SCOPED_TRACE(segments);
+    named_ = {Named("x", x_), Named("y", y_)};
+    x_.Fill(1);
+    y_.Fill(0);
+    Hole last;
+    last.name = "last";
+    bool differs_first = false, differs_last = false;
+    hole_.function = [&](const gcap_run_resources_t* r) {
+      return Add(r, x_.get(), static_cast<uint64_t>(differs_first ? hole_.calls : 7));
+    };
+    last.function = [&](const gcap_run_resources_t* r) {
+      return Add(r, y_.get(), static_cast<uint64_t>(differs_last ? last.calls : 9));
+    };
+    const WorkWith work = [&](const gcap_run_resources_t* r) -> gcap_status_t {
+      GCAP_RETURN_IF_ERROR(hole_.Issue(r));
+      for (size_t i = 0; i < segments; ++i) GCAP_RETURN_IF_ERROR(AddTo(r->cuda_stream, x_.get(), y_.get(), 1));
+      return last.Issue(r);
+    };
+    for (const bool is_first : {true, false}) {
+      differs_first = differs_last = false;
+      Capture(work);
+      ExpectSound(work);
+      (is_first ? differs_first : differs_last) = true;
+      const Outcome run = ExpectFound(work, is_first ? 0 : 1 + segments, GCAP_GRAPH_FAULT_HOLE);
+      EXPECT_TRUE(run.Names(is_first ? "hole 'hole'" : "hole 'last'")) << run.message;
+      EXPECT_EQ(report_.step_buffer, is_first ? 0u : 1u);
+      DestroyManager();
+    }
+  }
+}
+
 TEST_F(GraphBisect, AnUninitializedReadIsFound) {
   Name("x", x_);
   Name("y", y_);
@@ -171,6 +205,29 @@ TEST_F(GraphBisect, AnUninitializedReadIsFound) {
   Capture(work);
   const Outcome run = ExpectFound(work, 1, GCAP_GRAPH_FAULT_UNINITIALIZED);
   EXPECT_TRUE(run.Names("argument 0 leads to memory")) << run.message;
+  EXPECT_FALSE(run.Names("the function of")) << "there is no hole: " << run.message;
+}
+
+// The function writes to memory that nobody named, which no node shows, and another thing each time.
+TEST_F(GraphBisect, OfMemoryWithoutANameTheHoleBeforeIsNamed) {
+  Name("x", x_);
+  Name("y", y_);
+  const Floats hidden;
+  Hole other;
+  other.name = "other";
+  hole_.function = [&](const gcap_run_resources_t* r) {
+    return AddTo(r->cuda_stream, x_.get(), hidden.get(), static_cast<uint64_t>(hole_.calls));
+  };
+  const WorkWith work = [&](const gcap_run_resources_t* r) -> gcap_status_t {
+    GCAP_RETURN_IF_ERROR(other.Issue(r));
+    GCAP_RETURN_IF_ERROR(Add(r, x_.get(), 1));
+    GCAP_RETURN_IF_ERROR(hole_.Issue(r));
+    return AddTo(r->cuda_stream, hidden.get(), y_.get(), 1);
+  };
+  Capture(work);
+  const Outcome run = ExpectFound(work, 3, GCAP_GRAPH_FAULT_UNINITIALIZED);
+  EXPECT_EQ(report_.node, 1u);
+  EXPECT_TRUE(run.Names("or the function of hole 'hole', which comes before, writes there")) << run.message;
 }
 
 // What is wrong is in memory that nobody named, and shows steps later.

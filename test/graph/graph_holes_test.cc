@@ -375,6 +375,30 @@ TEST_F(GraphHoles, AHoleIsInTheRunOfItsThread) {
   EXPECT_EQ(hole_.calls, 1);
 }
 
+// An eager run has no segments to end, so its holes are calls, also on forked streams and on other threads.
+TEST_F(GraphHoles, AnEagerRunCallsTheFunctionWhereverTheHoleIsMade) {
+  CreateManager();
+  const RawStream forked;
+  std::vector<cudaStream_t> seen;
+  hole_.function = [&](const gcap_run_resources_t* resources) -> gcap_status_t {
+    seen.push_back(resources->cuda_stream);
+    return nullptr;
+  };
+  const WorkWith work = [&](const gcap_run_resources_t* resources) -> gcap_status_t {
+    gcap_run_resources_t there = *resources;
+    there.cuda_stream = forked.get();
+    GCAP_RETURN_IF_ERROR(hole_.Issue(&there));
+    std::thread([&] { GCAP_EXPECT_OK(hole_.Issue(resources)); }).join();
+    return hole_.Issue(resources);
+  };
+  ExpectRun(work, GCAP_RUN_EAGER, GCAP_GRAPH_ID_NONE);
+  EXPECT_EQ(seen, (std::vector<cudaStream_t>{forked.get(), stream_->get(), stream_->get()}));
+  hole_.function = [](const gcap_run_resources_t*) { return GCAP_STATUS(GCAP_NOT_FOUND, "no page 3"); };
+  const Outcome failed = RunHoled(RunBy(GCAP_GRAPH_ID_NONE), AroundHole());
+  EXPECT_EQ(failed.code, GCAP_NOT_FOUND);
+  EXPECT_TRUE(failed.Names("hole 'hole': no page 3")) << failed.message;
+}
+
 TEST_F(GraphHoles, AHoleWithinAHoleIsRefusedInEveryRun) {
   options_.min_num_runs_before_capture = 1;
   CreateManager();

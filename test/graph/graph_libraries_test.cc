@@ -3,22 +3,16 @@
 // Work of cuBLASLt and cuDNN on buffers that move: every algorithm that the library of the build offers is captured at
 // one place and replayed at another, where its output must be, bit by bit, that of a fresh capture. Each test prints
 // how many algorithms moved.
-#include <cublasLt.h>
-#include <cudnn.h>
-#include <array>
-
 #include <algorithm>
 #include <array>
 #include <cstdint>
 #include <cstdio>
-#include <cstring>
-#include <functional>
-#include <memory>
 #include <string>
 #include <vector>
 
 #include "gcap/graph.h"
 #include "gtest/gtest.h"
+#include "test/graph/libraries_test.h"
 #include "test/graph/manager_test.h"
 #include "test/support/plain_runs.h"
 
@@ -27,38 +21,6 @@ namespace testing {
 namespace {
 
 constexpr size_t kApart = 256;  // so that buffers touch at neither place
-
-using Bytes = std::vector<uint8_t>;
-
-enum class Element { kF32, kF16, kBf16 };
-
-size_t SizeOf(Element element) { return element == Element::kF32 ? 4 : 2; }
-
-// Multiples of 1/8 in [-1, 1], from a fixed sequence.
-Bytes Eighths(Element element, size_t count, uint32_t seed) {
-  Bytes bytes(count * SizeOf(element));
-  uint32_t state = seed;
-  for (size_t i = 0; i < count; ++i) {
-    state = state * 1664525u + 1013904223u;
-    const float value = (static_cast<int>(state >> 24) % 17 - 8) / 8.0f;
-    uint32_t bits = 0;
-    std::memcpy(&bits, &value, sizeof(bits));
-    if (element == Element::kBf16) bits >>= 16;
-    if (element == Element::kF16 && value != 0) bits = (bits >> 16 & 0x8000) | ((bits >> 13 & 0x3ffff) - (112u << 10));
-    std::memcpy(&bytes[i * SizeOf(element)], &bits, SizeOf(element));
-  }
-  return bytes;
-}
-
-// One call of a library. The last buffer is the output, the one before it the workspace.
-struct Call {
-  std::string name;
-  Element element = Element::kF32;
-  std::vector<size_t> counts;  // elements of each buffer
-  std::function<bool(cudaStream_t, void* const*)> issue;
-
-  size_t output() const { return counts.size() - 1; }
-};
 
 gcap_status_t Issue(void* call, cudaStream_t stream, void* const* addresses) {
   const Call* const self = static_cast<const Call*>(call);
@@ -187,74 +149,6 @@ class GraphLibraries : public ManagerTest {
 // --- cuBLASLt -------------------------------------------------------------------------------------------------------
 
 constexpr size_t kWorkspaceBytes = size_t{4} << 20;
-constexpr int kMostAlgorithms = 16;
-
-#define EXPECT_LT_OK(expr) EXPECT_EQ(CUBLAS_STATUS_SUCCESS, (expr)) << #expr
-
-// D = A * B + C of m x k and k x n.
-class Product {
- public:
-  Product(uint64_t m, uint64_t n, uint64_t k, Element element) : m_(m), n_(n), k_(k), element_(element) {
-    const cudaDataType types[] = {CUDA_R_32F, CUDA_R_16F, CUDA_R_16BF};
-    const cudaDataType type = types[static_cast<int>(element)];
-    EXPECT_LT_OK(cublasLtCreate(&handle_));
-    EXPECT_LT_OK(cublasLtMatmulDescCreate(&desc_, CUBLAS_COMPUTE_32F, CUDA_R_32F));
-    EXPECT_LT_OK(cublasLtMatrixLayoutCreate(&a_, type, m, k, static_cast<int64_t>(m)));
-    EXPECT_LT_OK(cublasLtMatrixLayoutCreate(&b_, type, k, n, static_cast<int64_t>(k)));
-    EXPECT_LT_OK(cublasLtMatrixLayoutCreate(&d_, type, m, n, static_cast<int64_t>(m)));
-  }
-  Product(const Product&) = delete;
-  Product& operator=(const Product&) = delete;
-  ~Product() {
-    for (const auto layout : {a_, b_, d_}) EXPECT_LT_OK(cublasLtMatrixLayoutDestroy(layout));
-    EXPECT_LT_OK(cublasLtMatmulDescDestroy(desc_));
-    EXPECT_LT_OK(cublasLtDestroy(handle_));
-  }
-
-  std::vector<cublasLtMatmulHeuristicResult_t> Algorithms(uint64_t max_workspace) const {
-    cublasLtMatmulPreference_t preference = nullptr;
-    EXPECT_LT_OK(cublasLtMatmulPreferenceCreate(&preference));
-    EXPECT_LT_OK(cublasLtMatmulPreferenceSetAttribute(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES,
-                                                      &max_workspace, sizeof(max_workspace)));
-    std::vector<cublasLtMatmulHeuristicResult_t> found(kMostAlgorithms);
-    int count = 0;
-    EXPECT_LT_OK(cublasLtMatmulAlgoGetHeuristic(handle_, desc_, a_, b_, d_, d_, preference, kMostAlgorithms,
-                                                found.data(), &count));
-    EXPECT_LT_OK(cublasLtMatmulPreferenceDestroy(preference));
-    found.resize(static_cast<size_t>(count));
-    return found;
-  }
-
-  Call CallOf(const cublasLtMatmulHeuristicResult_t& algorithm) {
-    Call call;
-    call.element = element_;
-    call.counts = {m_ * k_, k_ * n_, m_ * n_, std::max(algorithm.workspaceSize, size_t{256}) / SizeOf(element_),
-                   m_ * n_};
-    call.issue = [this, algorithm](cudaStream_t stream, void* const* at) {
-      const float one = 1.0f, half = 0.5f;
-      return cublasLtMatmul(handle_, desc_, &one, at[0], a_, at[1], b_, &half, at[2], d_, at[4], d_, &algorithm.algo,
-                            at[3], algorithm.workspaceSize, stream) == CUBLAS_STATUS_SUCCESS;
-    };
-    int32_t id = -1, slices = 0;
-    size_t written = 0;
-    EXPECT_LT_OK(
-        cublasLtMatmulAlgoConfigGetAttribute(&algorithm.algo, CUBLASLT_ALGO_CONFIG_ID, &id, sizeof(id), &written));
-    EXPECT_LT_OK(cublasLtMatmulAlgoConfigGetAttribute(&algorithm.algo, CUBLASLT_ALGO_CONFIG_SPLITK_NUM, &slices,
-                                                      sizeof(slices), &written));
-    call.name = "algorithm " + std::to_string(id) + ", split-K " + std::to_string(slices) + ", workspace " +
-                std::to_string(algorithm.workspaceSize) + ", " + std::to_string(m_) + "x" + std::to_string(n_) + "x" +
-                std::to_string(k_);
-    return call;
-  }
-
- private:
-  const uint64_t m_, n_, k_;
-  const Element element_;
-  cublasLtHandle_t handle_ = nullptr;
-  cublasLtMatmulDesc_t desc_ = nullptr;
-  cublasLtMatrixLayout_t a_ = nullptr, b_ = nullptr, d_ = nullptr;
-};
-
 class GraphProducts : public GraphLibraries {
  protected:
   void ExpectAllMove(const char* what, Element element) {
@@ -281,74 +175,6 @@ TEST_F(GraphProducts, OfHalvesMove) { ExpectAllMove("cuBLASLt f16", Element::kF1
 TEST_F(GraphProducts, OfBrainFloatsMove) { ExpectAllMove("cuBLASLt bf16", Element::kBf16); }
 
 // --- cuDNN ----------------------------------------------------------------------------------------------------------
-
-#define EXPECT_DNN_OK(expr) EXPECT_EQ(CUDNN_STATUS_SUCCESS, (expr)) << #expr
-
-struct ConvolutionShape {
-  int images, channels, side, filters, filter_side;
-};
-
-// A convolution of squares with stride 1, padded so that its output is as large as its input.
-class Convolution {
- public:
-  Convolution(const ConvolutionShape& shape, cudaStream_t stream) : shape_(shape) {
-    EXPECT_DNN_OK(cudnnCreate(&handle_));
-    EXPECT_DNN_OK(cudnnSetStream(handle_, stream));
-    EXPECT_DNN_OK(cudnnCreateTensorDescriptor(&x_));
-    EXPECT_DNN_OK(cudnnCreateTensorDescriptor(&y_));
-    EXPECT_DNN_OK(cudnnCreateFilterDescriptor(&w_));
-    EXPECT_DNN_OK(cudnnCreateConvolutionDescriptor(&conv_));
-    const ConvolutionShape& s = shape;
-    const int pad = s.filter_side / 2;
-    EXPECT_DNN_OK(
-        cudnnSetTensor4dDescriptor(x_, CUDNN_TENSOR_NCHW, CUDNN_DATA_FLOAT, s.images, s.channels, s.side, s.side));
-    EXPECT_DNN_OK(
-        cudnnSetTensor4dDescriptor(y_, CUDNN_TENSOR_NCHW, CUDNN_DATA_FLOAT, s.images, s.filters, s.side, s.side));
-    EXPECT_DNN_OK(cudnnSetFilter4dDescriptor(w_, CUDNN_DATA_FLOAT, CUDNN_TENSOR_NCHW, s.filters, s.channels,
-                                             s.filter_side, s.filter_side));
-    EXPECT_DNN_OK(
-        cudnnSetConvolution2dDescriptor(conv_, pad, pad, 1, 1, 1, 1, CUDNN_CROSS_CORRELATION, CUDNN_DATA_FLOAT));
-  }
-  Convolution(const Convolution&) = delete;
-  Convolution& operator=(const Convolution&) = delete;
-  ~Convolution() {
-    EXPECT_DNN_OK(cudnnDestroyConvolutionDescriptor(conv_));
-    EXPECT_DNN_OK(cudnnDestroyFilterDescriptor(w_));
-    EXPECT_DNN_OK(cudnnDestroyTensorDescriptor(y_));
-    EXPECT_DNN_OK(cudnnDestroyTensorDescriptor(x_));
-    EXPECT_DNN_OK(cudnnDestroy(handle_));
-  }
-
-  // False: the library does not offer the algorithm.
-  bool Find(cudnnConvolutionFwdAlgo_t algorithm, Call* out_call) {
-    size_t workspace = 0;
-    if (cudnnGetConvolutionForwardWorkspaceSize(handle_, x_, w_, conv_, y_, algorithm, &workspace) !=
-        CUDNN_STATUS_SUCCESS) {
-      return false;
-    }
-    const auto count = [](int a, int b, int c, int d) { return static_cast<size_t>(a) * b * c * d; };
-    const ConvolutionShape& s = shape_;
-    out_call->name = "algorithm " + std::to_string(algorithm) + " of " + std::to_string(s.images) + "x" +
-                     std::to_string(s.channels) + "x" + std::to_string(s.side) + ", filters of " +
-                     std::to_string(s.filter_side) + ", workspace " + std::to_string(workspace);
-    out_call->counts = {count(s.images, s.channels, s.side, s.side),
-                        count(s.filters, s.channels, s.filter_side, s.filter_side),
-                        (std::max(workspace, size_t{256}) + 3) / 4, count(s.images, s.filters, s.side, s.side)};
-    out_call->issue = [this, algorithm, workspace](cudaStream_t, void* const* at) {
-      const float one = 1.0f, zero = 0.0f;
-      return cudnnConvolutionForward(handle_, &one, x_, at[0], w_, at[1], conv_, algorithm, at[2], workspace, &zero, y_,
-                                     at[3]) == CUDNN_STATUS_SUCCESS;
-    };
-    return true;
-  }
-
- private:
-  const ConvolutionShape shape_;
-  cudnnHandle_t handle_ = nullptr;
-  cudnnTensorDescriptor_t x_ = nullptr, y_ = nullptr;
-  cudnnFilterDescriptor_t w_ = nullptr;
-  cudnnConvolutionDescriptor_t conv_ = nullptr;
-};
 
 TEST_F(GraphLibraries, ConvolutionsOfEveryAlgorithmMove) {
   const ConvolutionShape shapes[] = {{2, 4, 8, 4, 3}, {1, 16, 32, 32, 3}, {2, 32, 14, 64, 1}, {1, 8, 32, 8, 5}};

@@ -153,6 +153,58 @@ TEST_F(GraphVerify, BuffersOfTheRunNeedNoList) {
       << wrong.message;
 }
 
+// The second half of the one buffer is the first half of the other, and the work adds to both, in place.
+TEST_F(GraphVerify, AnOutputOfTheRunMayOverlapAnInput) {
+  CreateManager();
+  verify_.bisect = true;
+  float* memory = nullptr;
+  GCAP_EXPECT_CUDA(cudaMalloc(reinterpret_cast<void**>(&memory), 2 * kFloatsBytes));
+  GCAP_EXPECT_CUDA(cudaMemsetAsync(memory, 0, 2 * kFloatsBytes, stream_->get()));
+  const std::vector<gcap_graph_buffer_t> items = {{"input", memory, kFloatsBytes, 0},
+                                                  {"output", memory + kFloats / 2, kFloatsBytes, 0}};
+  const gcap_graph_buffers_t buffers = BuffersOf(items);
+  for (const gcap_graph_buffer_t& item : items) {
+    named_.push_back({item.name, item.address, item.bytes, GCAP_DTYPE_F32, 0, 0, false});
+  }
+  const WorkWith work = [this](const gcap_run_resources_t* r) -> gcap_status_t {
+    GCAP_RETURN_IF_ERROR(Add(r, r->addresses[0], 1));
+    return Add(r, r->addresses[1], addend_);
+  };
+  const auto run = [&] {
+    gcap_run_t overlapping = VerifiedRun();
+    overlapping.buffers = &buffers;
+    return RunHoled(overlapping, work);
+  };
+  const auto expect_thirds = [&](float first, float both, float last) {
+    float values[3] = {};
+    for (size_t i = 0; i < 3; ++i) {
+      GCAP_EXPECT_CUDA(cudaMemcpy(&values[i], memory + i * kFloats / 2, sizeof(float), cudaMemcpyDeviceToHost));
+    }
+    EXPECT_EQ(values[0], first);
+    EXPECT_EQ(values[1], both);
+    EXPECT_EQ(values[2], last);
+  };
+  for (int i = 1; i <= 3; ++i) {
+    const Outcome sound = run();
+    EXPECT_TRUE(sound.ok()) << sound.message;
+    EXPECT_EQ(report_.is_verified, i > 1);
+    EXPECT_EQ(report_.different, 0u);
+    expect_thirds(1.0f * i, 2.0f * i, 1.0f * i);
+  }
+  EXPECT_EQ(report_.compared_bytes, 2 * kFloatsBytes) << "each as a buffer of its own";
+  addend_ = 5;
+  const Outcome wrong = run();
+  EXPECT_STREQ(gcap_code_name(wrong.code), "REPLAY_DIFFERS") << wrong.message;
+  EXPECT_EQ(report_.buffer, 0u) << "the half that both have";
+  EXPECT_EQ(report_.element, kFloats / 2);
+  EXPECT_EQ(report_.different, kFloats + kFloats / 2);
+  EXPECT_EQ(report_.step, 1u) << wrong.message;
+  EXPECT_EQ(report_.fault, GCAP_GRAPH_FAULT_FROZEN_VALUE) << wrong.message;
+  expect_thirds(4, 3 * 2 + 1 + 5, 3 + 5);
+  DestroyManager();
+  GCAP_EXPECT_CUDA(cudaFree(memory));
+}
+
 TEST_F(GraphVerify, AListedBufferSaysHowThatOfTheRunIsCompared) {
   CreateManager();
   const std::vector<gcap_graph_buffer_t> items = {{"x", x_.get(), kFloatsBytes, 0}, {"y", y_.get(), kFloatsBytes, 0}};

@@ -62,7 +62,7 @@ class PrefixTest : public HolesTest {
   // Issues the work eagerly on resources like those of the run, and looks behind each step.
   std::vector<Seen> RunEagerly(const gcap_run_resources_t& resources, const float* x, const WorkWith& work) {
     Watch watch = {resources.cuda_stream, x, {}};
-    gcap_step_observer_t observer = {Watch::Look, &watch, 0};
+    gcap_step_observer_t observer = {Watch::Look, &watch, 0, nullptr};
     gcap_observe_steps(&observer);
     GCAP_EXPECT_OK(work(&resources));
     gcap_observe_steps(nullptr);

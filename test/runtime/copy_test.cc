@@ -197,7 +197,7 @@ TEST_F(RuntimeCopy, RefusesTensorsThatAreNotAlikeAndCopiesNothing) {
   Floats host = {7, 7, 7, 7};
   DeviceFloats x({1, 2, 3, 4});
   const gcap_tensor_t good_src = Tensor(host.data(), 4), good_dst = Tensor(x.get(), 4);
-  const int64_t huge = int64_t{1} << 62;
+  const int64_t huge = int64_t{1} << 62, most = huge - 1;  // f32 in a size_t's bytes
   gcap_tensor_t no_type = good_src, no_rank = good_src, high_rank = good_src, integers = good_src;
   no_type.dtype = static_cast<gcap_dtype_t>(99);
   no_rank.rank = -1;
@@ -217,6 +217,7 @@ TEST_F(RuntimeCopy, RefusesTensorsThatAreNotAlikeAndCopiesNothing) {
       {"copies[1]: dimension 1 of src", gcap::testing::Tensor(host.data(), {huge, huge, huge}), good_dst},
       {"copies[1]: src has 4611686018427387904 elements of f32, which no memory holds", Tensor(host.data(), huge),
        good_dst},
+      {"copies[1]: src has 4611686018427387903 elements of f32, dst has 4", Tensor(host.data(), most), good_dst},
       {"copies[1]: the data of src is NULL", Tensor(nullptr, 4), good_dst},
       {"copies[1]: the data of dst is NULL", good_src, Tensor(nullptr, 4)},
       {"does not copy from host memory to pinned memory", good_src, good_dst, kPinned},

@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <functional>
 #include <memory>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -29,6 +30,7 @@
 
 namespace {
 
+using gcap::testing::DeviceFloats;
 using gcap::testing::Fault;
 using gcap::testing::GraphOptions;
 using gcap::testing::HeapFailure;
@@ -100,7 +102,24 @@ TEST_F(RuntimeSim, ARunThatIsLeftByAnExceptionDoesNotWait) {
 // A thread's first call makes the thread's stream, whichever call that is.
 TEST_F(RuntimeSim, EachCallOfAThreadThatCanHaveNoStreamFails) {
   Create(GraphOptions());
+  gcap_run_resources_t resources;
+  gcap_graph_manager_t* graphs = nullptr;
+  gcap_stream_t* forked = nullptr;
+  float host = 0;
+  const DeviceFloats device({1});
+  const gcap_tensor_t src = {&host, GCAP_DTYPE_F32, 0, {}}, dst = {device.get(), GCAP_DTYPE_F32, 0, {}};
+  const gcap_copy_t copy = {&src, {GCAP_MEMORY_HOST, 0}, &dst, {GCAP_MEMORY_DEVICE, 0}, nullptr};
+  const gcap_work_t work = [](void*, const gcap_run_resources_t*) { return gcap_status_t(nullptr); };
+  const PlannedWork planned = {0, work, nullptr};
+  gcap_graph_plan_t plan;
+  gcap_graph_plan_init(&plan);
   const std::function<gcap_status_t()> calls[] = {
+      [&] { return gcap_runtime_get_resources(runtime_, &resources); },
+      [&] { return gcap_runtime_graphs(runtime_, &graphs); },
+      [&] { return gcap_runtime_fork(runtime_, 1, &forked); },
+      [&] { return gcap_runtime_copy_tensors(runtime_, &copy, 1); },
+      [&] { return PlanOnRuntime(runtime_, &planned, 1, &plan); },
+      [&] { return RunOnRuntime(runtime_, 0, work, nullptr, /*synchronize=*/false); },
       [&] { return BeginRun(runtime_, 0); },
       [&] { return EndRun(runtime_, nullptr, /*synchronize=*/false); },
       [&] { return TryReplay(runtime_, 0, /*synchronize=*/false, nullptr); },
@@ -123,6 +142,14 @@ TEST_F(RuntimeSim, EachCallOfAThreadThatCanHaveNoStreamFails) {
     gcap_sim_clear_faults();
     GCAP_EXPECT_OK(TouchScratch(256));
   }).join();
+  gcap_options_t options = GraphOptions();
+  options.use_unified_stream = true;
+  Create(options);
+  gcap_sim_fail_nth("cudaStreamCreateWithFlags", 1, cudaErrorUnknown);
+  GCAP_EXPECT_FAILS(gcap_runtime_create_stream(runtime_, &forked), GCAP_CUDA_ERROR, "cudaStreamCreateWithFlags");
+  EXPECT_EQ(forked, nullptr);
+  GCAP_EXPECT_OK(gcap_runtime_create_stream(runtime_, &forked));
+  GCAP_EXPECT_OK(gcap_stream_destroy(forked));
 }
 
 // --- Walks ----------------------------------------------------------------------------------------------------------
@@ -307,12 +334,33 @@ TEST_F(RuntimeSim, RunsForksPlansAndPinnedMemorySurviveAShortHeap) {
   }
 }
 
-// What a capture asks for once it has begun, up to its reservation.
+// Each of them is gcap's own: a create needs no memory of the simulator's.
+TEST_F(RuntimeSim, CreateReportsEachLackOfHostMemoryAndLeavesNothing) {
+  const gcap_options_t options = GraphOptions();
+  Create(options);  // what is made once is there
+  bool was_hit = true;
+  for (int skip = 0; was_hit; ++skip) {
+    SCOPED_TRACE("allocation " + std::to_string(skip));
+    const long blocks = gcap::testing::LiveBlocks();
+    gcap_runtime_t* runtime = runtime_;
+    HeapFailure failure(1, skip);
+    const Outcome outcome(gcap_runtime_create(&options, &runtime));
+    was_hit = failure.hits() != 0;
+    EXPECT_EQ(outcome.code, was_hit ? GCAP_RESOURCE_EXHAUSTED : GCAP_OK) << outcome.message;
+    EXPECT_EQ(runtime == nullptr, was_hit);
+    GCAP_EXPECT_OK(gcap_runtime_destroy(runtime));
+    EXPECT_EQ(gcap::testing::LiveBlocks(), blocks);
+    EXPECT_TRUE(was_hit || skip > 4) << "the runtime, its allocator, scratch, pool, forks and contexts";
+  }
+}
+
+// What a capture asks for once it has begun, up to its reservation and its steps at the capture's end.
 TEST_F(RuntimeSim, WithoutHostMemoryForAGraphsReservationTheCaptureFails) {
   Create(GraphOptions(1));
-  bool was_for_reservation = false;
-  for (int skip = 0; !was_for_reservation; ++skip) {
-    ASSERT_LT(skip, 5);
+  // In their order; before them come the manager's, which has close steps too.
+  std::vector<std::string> lacks = {"to note a graph's reservation", "a retained entry", "a close step"};
+  for (int skip = 0; !lacks.empty(); ++skip) {
+    ASSERT_LT(skip, 9);
     GCAP_EXPECT_OK(TouchScratch(1000, /*id=*/skip));
     std::unique_ptr<HeapFailure> failure;
     std::function<void()> begin_failing = [&] { failure = std::make_unique<HeapFailure>(1, skip); };
@@ -325,7 +373,7 @@ TEST_F(RuntimeSim, WithoutHostMemoryForAGraphsReservationTheCaptureFails) {
     const Outcome outcome = begun.ok() ? Outcome(EndRun(runtime_, nullptr, /*synchronize=*/true)) : begun;
     EXPECT_EQ(outcome.code, begun.ok() ? GCAP_CAPTURE_INVALIDATED : GCAP_RESOURCE_EXHAUSTED);
     EXPECT_TRUE(outcome.Names("no host memory")) << outcome.message;
-    was_for_reservation = outcome.Names("to note a graph's reservation");
+    if (outcome.Names(lacks.front())) lacks.erase(lacks.begin());
     GCAP_EXPECT_OK(gcap_scratch_validate(gcap_runtime_scratch(runtime_)));
   }
 }

@@ -23,6 +23,7 @@ class TableRuns : public DeviceTest {
     ops.struct_size = sizeof(ops);
     ops.self = this;
     ops.get_resources = [](void* self, gcap_run_resources_t* out) -> gcap_status_t {
+      if (!Of(self)->gives_stream_) return nullptr;
       out->stream = Of(self)->stream_;
       out->cuda_stream = gcap_stream_handle(out->stream);
       return nullptr;
@@ -57,6 +58,7 @@ class TableRuns : public DeviceTest {
   }
 
   gcap_stream_t* stream_ = nullptr;
+  bool gives_stream_ = true;
   gcap_runtime_t* runtime_ = nullptr;
   // What the table answers to a run with an id, and what becomes of it.
   struct Row {
@@ -96,7 +98,18 @@ TEST_F(TableRuns, TheKindAndTheStatusSayWhatBecameOfARun) {
   }
 }
 
-// Was a hole: nothing asked whether a run that is over still counts as one inside.
+TEST_F(TableRuns, ATableThatGivesNoStreamIsRefusedBeforeTheWork) {
+  gcap_run_t run = RunOf(3);
+  run.user = this;
+  run.work = [](void*, const gcap_run_resources_t*) -> gcap_status_t {
+    ADD_FAILURE() << "there is no stream to work on";
+    return nullptr;
+  };
+  gives_stream_ = false;
+  GCAP_EXPECT_FAILS(gcap_runtime_run(runtime_, &run), GCAP_INVALID_ARGUMENT, "`stream` NULL");
+}
+
+// Was a hole: nothing asked whether a run, or a warm-up, that is over still counts as one inside.
 TEST_F(TableRuns, TheRuntimeEndsAfterItsRunsAndNotInside) {
   gcap_run_t run = RunOf(3);
   run.user = runtime_;
@@ -104,6 +117,10 @@ TEST_F(TableRuns, TheRuntimeEndsAfterItsRunsAndNotInside) {
     GCAP_EXPECT_FAILS(gcap_runtime_destroy(static_cast<gcap_runtime_t*>(runtime)), GCAP_FAILED_PRECONDITION, "run");
     return nullptr;
   };
+  GCAP_EXPECT_OK(gcap_runtime_run(runtime_, &run));
+  row_.replays = true;
+  GCAP_EXPECT_OK(gcap_runtime_warm_up(runtime_, &run, 1, nullptr, nullptr));
+  row_.replays = false;
   GCAP_EXPECT_OK(gcap_runtime_run(runtime_, &run));  // and its end is TearDown's
 }
 

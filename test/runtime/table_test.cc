@@ -219,6 +219,10 @@ TEST_F(RuntimeOfTable, AnAllocatorThatIsNotThereIsNamedByItsMember) {
   GCAP_EXPECT_FAILS(gcap_runtime_get_allocator(runtime_, GCAP_MEMORY_DEVICE, &allocator), GCAP_UNIMPLEMENTED,
                     "gcap_runtime_get_allocator: the table of the runtime has no get_allocator");
   EXPECT_EQ(allocator, nullptr);
+  recorder_.fails = true;
+  GCAP_EXPECT_FAILS(gcap_runtime_get_allocator(runtime_, GCAP_MEMORY_DEVICE, &allocator), GCAP_INTERNAL,
+                    "get_resources was told to fail");
+  EXPECT_EQ(allocator, nullptr);
 }
 
 // What gcap's own runtime alone has.

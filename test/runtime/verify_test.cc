@@ -7,6 +7,8 @@
 #include <thread>
 #include <vector>
 
+#include "gcap/graph_holes.h"
+#include "gcap/graph_taps.h"
 #include "gcap/graph_verify.h"
 #include "gtest/gtest.h"
 #include "test/base/device_work.h"
@@ -189,6 +191,80 @@ TEST_F(RuntimeVerify, AnotherRuntimeThanGcapsOwnRefuses) {
   EXPECT_FALSE(run.result.was_issued);
   GCAP_EXPECT_OK(run.Run(table, 0, /*verifies=*/false));
   GCAP_EXPECT_OK(gcap_runtime_destroy(table));
+}
+
+// x comes to y by way of a tap, a hole that copies y aside, and another tap.
+struct TappedJob {
+  DeviceFloats x{Floats(kCount, 1)}, y{Floats(kCount)}, aside{Floats(kCount)}, other{Floats(kCount, 8)};
+  const DeviceFloats* before = &x;  // what is read before the hole, and behind it: a graph keeps those of its capture
+  const DeviceFloats* behind = &x;
+  int calls = 0;
+
+  static gcap_status_t Call(void* user, const gcap_run_resources_t* run) {
+    TappedJob* job = static_cast<TappedJob*>(user);
+    ++job->calls;
+    return Job::Move(job->aside.get(), job->y.get(), run->cuda_stream);
+  }
+  static gcap_status_t TapOf(const gcap_run_resources_t& run, const char* label, const DeviceFloats& from) {
+    void* block = nullptr;
+    GCAP_RETURN_IF_ERROR(gcap_scratch_alloc(run.scratch, kBytes, run.stream, &block));
+    gcap_status_t status = Job::Move(block, from.get(), run.cuda_stream);
+    if (status == nullptr) status = gcap_graph_tap_issue(run.cuda_stream, label, block, kBytes);
+    return gcap_status_join(status, gcap_scratch_free(run.scratch, block));
+  }
+  gcap_status_t Issue(const gcap_run_resources_t& run) {
+    GCAP_RETURN_IF_ERROR(TapOf(run, "before", *before));
+    GCAP_RETURN_IF_ERROR(Job::Move(y.get(), before->get(), run.cuda_stream));
+    gcap_graph_hole_t hole;
+    gcap_graph_hole_init(&hole);
+    hole.name = "aside";
+    hole.work = Call;
+    hole.user = this;
+    GCAP_RETURN_IF_ERROR(gcap_graph_hole_issue(&run, &hole));
+    GCAP_RETURN_IF_ERROR(TapOf(run, "behind", *behind));
+    return Job::Move(y.get(), behind->get(), run.cuda_stream);
+  }
+};
+
+TEST_F(RuntimeVerify, ATapThatDiffersIsToldFirstAndItsCauseIsFoundOnItsSideOfAHole) {
+  for (const bool is_behind : {false, true}) {
+    SCOPED_TRACE(is_behind ? "behind the hole" : "before the hole");
+    Create(GraphOptions(1));
+    TappedJob job;
+    const gcap_graph_verify_buffer_t named[] = {{"y", job.y.get(), kBytes, GCAP_DTYPE_F32, 0, 0, false},
+                                                {"aside", job.aside.get(), kBytes, GCAP_DTYPE_F32, 0, 0, false}};
+    gcap_graph_verify_report_t report;
+    gcap_graph_verify_report_init(&report);
+    gcap_graph_verify_t verify;
+    gcap_graph_verify_init(&verify);
+    verify.buffers = named;
+    verify.num_buffers = 2;
+    verify.each = 1;
+    verify.bisect = true;
+    verify.report = &report;
+    gcap_run_t run = RunOf(0, /*synchronize=*/true);
+    run.work = [](void* job, const gcap_run_resources_t* resources) {
+      return static_cast<TappedJob*>(job)->Issue(*resources);
+    };
+    run.user = &job;
+    run.verify = &verify;
+    for (int i = 0; i < 3; ++i) GCAP_EXPECT_OK(gcap_runtime_run(runtime_, &run));
+    EXPECT_TRUE(report.is_verified);
+    EXPECT_EQ(job.calls, 4) << "an eager run, a capture, a replay and its work";
+    (is_behind ? job.behind : job.before) = &job.other;
+    const LogCatcher log;
+    const Outcome found(gcap_runtime_run(runtime_, &run));
+    EXPECT_STREQ(gcap_code_name(found.code), "REPLAY_DIFFERS") << found.message;
+    EXPECT_EQ(report.tap, is_behind ? 1u : 0u) << found.message;
+    EXPECT_EQ(report.buffer, SIZE_MAX) << "taps come before the buffers";
+    EXPECT_EQ(report.fault, GCAP_GRAPH_FAULT_STALE_POINTER) << found.message;
+    // A segment has three nodes: the copy to scratch, the tap, and the copy to y.
+    EXPECT_EQ(report.node, is_behind ? 3u : 0u) << found.message;
+    EXPECT_EQ(report.step_buffer, SIZE_MAX) << "a tap: " << found.message;
+    EXPECT_EQ(job.y.Get(), Floats(kCount, is_behind ? 8 : 1)) << "what the work left";
+    EXPECT_EQ(job.aside.Get(), Floats(kCount, is_behind ? 1 : 8));
+    Destroy();
+  }
 }
 
 // Threads have graphs of their own, or take turns at those of all.

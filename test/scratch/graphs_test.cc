@@ -110,16 +110,45 @@ TEST_F(Graphs, PreparedCapturesFindWhatTheirWarmUpHadAtTheFirstTry) {
 // And not for the largest one of the stream.
 TEST_F(Graphs, PreparationIsForTheWorkThatItNames) {
   CreateTight();
-  for (const uint64_t work : {10, 2}) {
+  for (const uint64_t work : {4, 10, 2}) {
     GCAP_EXPECT_OK(gcap_scratch_begin_run(scratch_, a_));
     Run(a_, {work});  // as many granules as its name says
     GCAP_EXPECT_OK(gcap_scratch_end_run_of(scratch_, a_, work, /*has_failed=*/false));
   }
+  for (const uint64_t work : {2, 4, 10}) {
+    Synchronize(a_);
+    Trim();
+    GCAP_EXPECT_OK(gcap_scratch_prepare_for(scratch_, a_, work));
+    Validate();
+    EXPECT_EQ(upstream_.requests().back(), work * kGranule);
+  }
+}
+
+// Of what two other streams had side by side. The first one takes its surplus, and the piece stays one.
+TEST_F(Graphs, PreparationClaimsOnePieceBesideItsSurplus) {
+  CreateTight();
+  Run(a_, {12});
   Synchronize(a_);
   Trim();
-  GCAP_EXPECT_OK(gcap_scratch_prepare_for(scratch_, a_, 2));
-  Validate();
-  EXPECT_EQ(upstream_.requests().back(), 2 * kGranule);
+  char* whole = Alloc(16 * kGranule, b_);  // a region
+  Free(whole);
+  char *first = Alloc(8 * kGranule, b_), *second = Alloc(8 * kGranule, b_);
+  ASSERT_EQ(first + 8 * kGranule, second);
+  Free(second);
+  Synchronize(b_);
+  second = Alloc(8 * kGranule, c_);
+  Free(first);
+  Free(second);
+  for (gcap_stream_t* stream : {b_, c_}) Synchronize(stream);
+  const size_t requests = NumRequests();
+  Prepare(a_);
+  EXPECT_EQ(NumRequests(), requests);
+  char* surplus = Alloc(4 * kGranule, b_);
+  EXPECT_EQ(NumRequests(), requests);
+  gcap_scratch_reservation_t* graph = Capture(a_, {12});
+  EXPECT_EQ(gcap_scratch_reservation_bytes(graph), 12 * kGranule);
+  Free(surplus);
+  Release(graph);
 }
 
 TEST_F(Graphs, PreparationGrowsOnceAndOnlyWhenSomethingLacks) {

@@ -3,12 +3,14 @@
 // Captures of the same work, one after the other: what a rehearsal reserved is kept for the capture that follows, which
 // gets its blocks at the same addresses; and who else may have that memory, and when.
 
+#include <random>
 #include <vector>
 
 #include "gcap/capture.h"
 #include "gtest/gtest.h"
 #include "lib/capture/inner.h"
 #include "lib/scratch/inner.h"
+#include "lib/scratch/script.h"
 #include "test/base/heap_failure.h"
 #include "test/scratch/scratch_test_support.h"
 
@@ -92,6 +94,23 @@ TEST_F(Rehearsal, ACaptureGetsEachBlockWhereTheRehearsalsHadIt) {
   EXPECT_EQ(Capture(a_, kWork, /*is_rehearsal=*/false, granules_), rehearsed);
 }
 
+// Whatever the work asks for: blocks of one size, of which a search would find another one first, too.
+TEST_F(Rehearsal, RandomBlocksLieWhereTheRehearsalsHadThem) {
+  std::mt19937 random(4711);
+  for (int trial = 0; trial < 30; ++trial) {
+    SCOPED_TRACE(trial);
+    std::vector<size_t> granules(2 + random() % 7);
+    for (size_t& each : granules) each = 1 + random() % (trial % 2 == 0 ? 2 : 6);
+    MakeHoles();
+    const std::vector<char*> rehearsed = Rehearse(granules);
+    EXPECT_EQ(Rehearse(granules), rehearsed);
+    FreeLive();
+    EXPECT_EQ(Capture(a_, kWork, /*is_rehearsal=*/false, granules), rehearsed);
+    gcap_retained_release(retained_);
+    retained_ = nullptr;
+  }
+}
+
 // The work that asks for something else is followed as far as it asks for the same.
 TEST_F(Rehearsal, AnotherSequenceOfBlocksIsFollowedAsFarAsItIsTheSame) {
   MakeHoles();
@@ -133,6 +152,44 @@ TEST_F(Rehearsal, APreparationFindsWhatWasRehearsed) {
   GCAP_EXPECT_OK(gcap_scratch_reservation_prepare(scratch_, a_));
   Capture(a_, kWork, /*is_rehearsal=*/false, {8, 8});
   EXPECT_EQ(upstream_.requests().size(), requests);
+}
+
+// --- The script alone -----------------------------------------------------------------------------------------------
+
+TEST(Script, ACaptureOfOtherWorkLeavesItAsItIsAndARehearsalDropsIt) {
+  char memory[4];
+  const gcap_scratch_place_t first = {&memory[0], 1, 1}, second = {&memory[1], 2, 2}, other = {&memory[2], 1, 1};
+  gcap_scratch_script_t script = {};
+  gcap_scratch_script_open(&script, kWork, /*is_rehearsal=*/true);
+  for (const gcap_scratch_place_t* place : {&first, &second}) gcap_scratch_script_note(&script, place);
+  gcap_scratch_script_close(&script, /*committed=*/true);
+  EXPECT_TRUE(script.is_complete);
+  const auto bases = [&script] {
+    std::vector<const char*> found;
+    for (const size_t bytes : {1, 2}) {
+      const gcap_scratch_place_t* place = gcap_scratch_script_find(&script, bytes);
+      found.push_back(place != nullptr ? place->base : nullptr);
+      if (place != nullptr) gcap_scratch_script_note(&script, place);
+    }
+    return found;
+  };
+  for (const uint64_t work : {kOtherWork, uint64_t{0}}) {
+    gcap_scratch_script_open(&script, work, /*is_rehearsal=*/false);
+    EXPECT_EQ(bases(), (std::vector<const char*>{nullptr, nullptr}));
+    gcap_scratch_script_note(&script, &other);
+    gcap_scratch_script_close(&script, /*committed=*/true);
+    EXPECT_TRUE(script.is_complete);
+  }
+  gcap_scratch_script_open(&script, kWork, /*is_rehearsal=*/true);
+  EXPECT_FALSE(script.is_complete);
+  EXPECT_EQ(bases(), (std::vector<const char*>{first.base, second.base}));
+  gcap_scratch_script_close(&script, /*committed=*/true);
+  gcap_scratch_script_open(&script, kOtherWork, /*is_rehearsal=*/true);
+  EXPECT_EQ(bases(), (std::vector<const char*>{nullptr, nullptr}));
+  gcap_scratch_script_note(&script, &other);
+  gcap_scratch_script_close(&script, /*committed=*/false);
+  EXPECT_FALSE(script.is_complete);
+  gcap_scratch_script_deinit(&script);
 }
 
 // --- Who gives it back ----------------------------------------------------------------------------------------------

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "gtest/gtest.h"
+#include "lib/internal/memory_source.h"
 #include "lib/scratch/inner.h"
 #include "test/base/heap_failure.h"
 #include "test/scratch/scratch_test_support.h"
@@ -75,6 +76,25 @@ TEST_F(ScratchHeap, IsGivenBackWithTheArena) {
   const long before = LiveBlocks();
   whole_life();
   EXPECT_EQ(LiveBlocks(), before);
+}
+
+TEST_F(ScratchHeap, OfTheTableOfWatchedBlocks) {
+  char* block = Alloc(kGranule, a_);
+  gcap_memory_claim_t claim = {};
+  bool found = false;
+  {
+    const HeapFailure failure;
+    GCAP_EXPECT_FAILS(gcap_memory_find_claim(reinterpret_cast<uintptr_t>(block), /*watch=*/true, &claim, &found),
+                      GCAP_RESOURCE_EXHAUSTED, "to watch a block");
+  }
+  GCAP_EXPECT_OK(gcap_memory_find_claim(reinterpret_cast<uintptr_t>(block), /*watch=*/true, &claim, &found));
+  EXPECT_TRUE(found);
+  const uint64_t hand_out = claim.hand_out;
+  Free(block);
+  block = Alloc(kGranule, a_);
+  GCAP_EXPECT_OK(gcap_memory_find_claim(reinterpret_cast<uintptr_t>(block), /*watch=*/true, &claim, &found));
+  EXPECT_NE(claim.hand_out, hand_out) << "another hand-out of a block that was watched";
+  Free(block);
 }
 
 TEST_F(ScratchHeap, OfANewStream) {

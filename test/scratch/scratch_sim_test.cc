@@ -4,6 +4,7 @@
 // their own, so they are made before, and every step is one that reaches the driver through the allocator alone.
 
 #include <chrono>
+#include <functional>
 #include <string>
 #include <thread>
 
@@ -78,6 +79,31 @@ class ScratchFaults : public ::testing::Test {
   gcap_allocator_t* device_ = nullptr;
   gcap_scratch_t* scratch_ = nullptr;
 };
+
+// The arena is of device 1, and the thread's device is another one, as it stays.
+TEST_F(ScratchFaults, NoOptionLeavesTheThreadOnTheArenasDevice) {
+  ASSERT_EQ(cudaSetDevice(0), cudaSuccess);
+  for (const bool debugs : {false, true}) {
+    GCAP_ASSERT_OK(gcap_scratch_destroy(scratch_));
+    gcap_scratch_options_t options;
+    gcap_scratch_options_init(&options);
+    options.red_zones = options.poison_on_free = debugs;
+    GCAP_ASSERT_OK(gcap_scratch_create(device_, &options, &scratch_));
+    const std::function<gcap_status_t(void**)> steps[] = {
+        [&](void** ptr) { return gcap_scratch_alloc(scratch_, 1000, stream_, ptr); },
+        [&](void**) { return gcap_scratch_validate(scratch_); },
+        [&](void** ptr) { return gcap_scratch_free(scratch_, *ptr); },
+        [&](void**) { return gcap_stream_synchronize(stream_); },
+        [&](void**) { return gcap_scratch_trim(scratch_); },
+    };
+    void* ptr = nullptr;
+    for (const auto& step : steps) {
+      SCOPED_TRACE(&step - steps);
+      GCAP_EXPECT_OK(step(&ptr));
+      EXPECT_EQ(CurrentDevice(), 0);
+    }
+  }
+}
 
 TEST_F(ScratchFaults, OfAllocLeaveNothing) {
   const Walked walked = WalkFaults([this](Fault& fault) {

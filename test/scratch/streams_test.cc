@@ -7,6 +7,8 @@
 
 #include <pthread.h>
 
+#include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -125,6 +127,22 @@ TEST_F(Streams, TheThreadOfAStreamLocksByItsBias) {
 }
 
 // Two threads lock the stream, one of them with the bias, and a third the arena: the counter loses nothing.
+// A free of an address that is none may look at a stream while the stream joins the lock of the arena.
+TEST_F(Streams, OneThatIsLookedAtJoinsTheArenasLockOnceThatIsOver) {
+  gcap_scratch_stream_state_t* state = Get(1);
+  state->locked = true;
+  std::atomic<bool> has_joined{false};
+  std::thread adder([&] {
+    gcap_scratch_add_to_lock(state);
+    has_joined = true;
+  });
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  EXPECT_FALSE(has_joined);
+  state->locked = false;
+  adder.join();
+  EXPECT_TRUE(state->locked) << "by the arena";
+}
+
 TEST_F(Streams, LocksExclude) {
   constexpr int kRounds = 20000;
   gcap_scratch_stream_state_t* state = Get(1);

@@ -173,6 +173,84 @@ TEST_F(SessionCreate, ResourceThatAnEpLeavesOutIsNamed) {
   }
 }
 
+// A runtime whose table has no resources at the nth question.
+struct Miser {
+  gcap_runtime_t* runtime;
+  int refuses_at;  // counted down; 0: it has refused
+
+  static gcap_status_t Get(void* self, gcap_run_resources_t* out) {
+    auto* miser = static_cast<Miser*>(self);
+    if (miser->refuses_at > 0 && --miser->refuses_at == 0) return GCAP_STATUS(GCAP_UNAVAILABLE, "no resources now");
+    return gcap_runtime_get_resources(miser->runtime, out);
+  }
+  static gcap_status_t Synchronize(void* self) { return gcap_runtime_synchronize(static_cast<Miser*>(self)->runtime); }
+};
+
+// Whoever asks: a creation, which copies constants; a run; one in order with its caller's stream, or in a capture.
+TEST_F(SessionCreate, EachCallThatGetsNoResourcesFails) {
+  ModelBuilder m;
+  const int read = m.Value("x", {4}), a = m.Value("a", {4}), c = m.Constant("c", {4}, {1, 2, 3, 4});
+  const int made = m.Value("y", {4});
+  m.inputs = {read};
+  m.outputs = {made};
+  m.Node("Rotate", "first", {read}, {a});
+  m.Node("Join", "second", {a, c}, {made});
+  const gcap_model_t model = m.Model();
+  const DeviceFloats x(Floats(4)), y(Floats(4));
+  const gcap_tensor_t input = Tensor(x.get(), {4}), output = Tensor(y.get(), {4});
+  cudaStream_t stream = nullptr;
+  ASSERT_EQ(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), cudaSuccess);
+  gcap_run_options_t options, on_stream;
+  gcap_run_options_init(&options);
+  gcap_run_options_init(&on_stream);
+  on_stream.user_stream = stream;
+  Miser miser = {Ep()->runtime(), 0};
+  gcap_ep_ops_t ops = SparseOps();
+  ops.create_kernel = [](void*, const gcap_model_t*, const gcap_node_t*, gcap_kernel_t* out_kernel) {
+    out_kernel->compute = [](void*, const gcap_kernel_context_t*) { return gcap_status_t{}; };
+    return gcap_status_t{};
+  };
+  gcap_runtime_ops_t table = {};
+  table.struct_size = sizeof(table);
+  table.self = &miser;
+  table.get_resources = Miser::Get;
+  table.synchronize = Miser::Synchronize;
+  bool has_refused = true;
+  int question = 0;
+  while (has_refused) {
+    SCOPED_TRACE(++question);
+    GCAP_ASSERT_OK(gcap_runtime_create_from(&table, &ops.runtime));
+    gcap_ep_t* ep = nullptr;
+    GCAP_ASSERT_OK(gcap_ep_create(&ops, &ep));
+    miser.refuses_at = question;
+    Outcome outcome(gcap_session_create(&model, &ep, 1, nullptr, &session_));
+    EXPECT_EQ(session_ != nullptr, outcome.ok());
+    if (outcome.ok()) outcome = Outcome(gcap_session_run(session_, &options, &input, &output));
+    if (outcome.ok()) outcome = Outcome(gcap_session_run(session_, &on_stream, &input, &output));
+    if (outcome.ok()) {
+      gcap_capture_t* capture = nullptr;
+      cudaGraph_t graph = nullptr;
+      gcap_retained_t* retained = nullptr;
+      GCAP_ASSERT_OK(gcap_capture_begin(stream, nullptr, &capture));
+      outcome = Outcome(gcap_session_run(session_, &options, &input, &output));
+      EXPECT_EQ(Outcome(gcap_capture_end(capture, &graph, &retained)).ok(), outcome.ok());
+      if (graph != nullptr) {
+        EXPECT_EQ(cudaGraphDestroy(graph), cudaSuccess);
+      }
+      gcap_retained_release(retained);
+    }
+    has_refused = miser.refuses_at == 0;
+    EXPECT_EQ(outcome.ok(), !has_refused);
+    EXPECT_EQ(outcome.Names("no resources now"), has_refused) << outcome.message;
+    miser.refuses_at = 0;
+    GCAP_EXPECT_OK(gcap_session_destroy(session_));
+    session_ = nullptr;
+    GCAP_EXPECT_OK(gcap_ep_destroy(ep));  // and the runtime of the table
+  }
+  EXPECT_GT(question, 6) << "a creation asks twice, and each run";
+  EXPECT_EQ(cudaStreamDestroy(stream), cudaSuccess);
+}
+
 TEST_F(SessionCreate, KernelThatCannotBeMadeNamesItsNodeAndLeavesNothing) {
   TestEp* ep = Ep({"broken", {"Rotate", "Bounce"}, "Bounce", true});
   ModelBuilder m = TwoNodes();

@@ -8,6 +8,7 @@
 
 #include "gcap/kit/session.h"
 #include "gtest/gtest.h"
+#include "test/base/device_work.h"
 #include "test/session/holes_rig.h"
 #include "test/session/session_test.h"
 #include "test/support/device_test.h"
@@ -151,18 +152,78 @@ TEST_F(SessionDevices, ValuesCrossFromDeviceToDevice) {
 }
 
 // Nobody waits between the runs: the streams are ordered at each crossing, and the memory of one run may be the next's.
+// Whichever device is held up.
 TEST_F(SessionDevices, RunsWithoutSynchronizeKeepTheirOrder) {
   constexpr int kRuns = 8;
-  TwoDevices two;
+  for (const int held : {-1, 0, 1}) {
+    SCOPED_TRACE(held);
+    TwoDevices two;
+    std::vector<std::unique_ptr<DeviceFloats>> x, y;
+    for (int run = 0; run < kRuns; ++run) {
+      x.push_back(std::make_unique<DeviceFloats>(Content(static_cast<float>(run))));
+      y.push_back(std::make_unique<DeviceFloats>(Floats(6)));
+    }
+    GCAP_ASSERT_OK(two.Run(*x[0], *y[0]));
+    Gate gate;
+    if (held >= 0) {
+      const OnDevice device(held);
+      gcap_run_resources_t resources;
+      GCAP_ASSERT_OK(gcap_runtime_get_resources(gcap_ep_runtime(two.ep(held)), &resources));
+      gate.Hold(resources.cuda_stream);
+    }
+    for (int run = 0; run < kRuns; ++run) GCAP_ASSERT_OK(two.Run(*x[run], *y[run], /*synchronize=*/false));
+    gate.Open();
+    GCAP_ASSERT_OK(gcap_runtime_synchronize(gcap_ep_runtime(two.ep(0))));
+    GCAP_ASSERT_OK(gcap_runtime_synchronize(gcap_ep_runtime(two.ep(1))));
+    for (int run = 0; run < kRuns; ++run) EXPECT_EQ(y[run]->Get(), Expected(static_cast<float>(run)));
+  }
+}
+
+// x on device 0 -> Rotate there -> a -> Bounce on device 1 -> y there. Nothing comes back, so the first device may run
+// ahead, and what it is to write next is what the second one has yet to copy.
+TEST_F(SessionDevices, TheFirstDeviceDoesNotOverwriteWhatTheSecondHasYetToCopy) {
+  constexpr int kRuns = 4;
+  NodeControl bounce;
+  ModelBuilder m;
+  const int read = m.Value("x", {6}), a = m.Value("a", {6}), made = m.Value("y", {6});
+  m.inputs = {read};
+  m.outputs = {made};
+  m.Node("Rotate", "there", {read}, {a});
+  m.Node("Bounce", "bounce", {a}, {made}, &bounce);
+  const std::unique_ptr<TestEp> first = Ep(0, {"Rotate"}, false), second = Ep(1, {"Bounce"}, false);
+  gcap_ep_t* const eps[] = {first->get(), second->get()};
+  const gcap_model_t model = m.Model();
+  gcap_session_t* session = nullptr;
+  GCAP_ASSERT_OK(gcap_session_create(&model, eps, 2, nullptr, &session));
   std::vector<std::unique_ptr<DeviceFloats>> x, y;
   for (int run = 0; run < kRuns; ++run) {
     x.push_back(std::make_unique<DeviceFloats>(Content(static_cast<float>(run))));
+    const OnDevice device(1);
     y.push_back(std::make_unique<DeviceFloats>(Floats(6)));
   }
-  for (int run = 0; run < kRuns; ++run) GCAP_ASSERT_OK(two.Run(*x[run], *y[run], /*synchronize=*/false));
-  GCAP_ASSERT_OK(gcap_runtime_synchronize(gcap_ep_runtime(two.ep(0))));
-  GCAP_ASSERT_OK(gcap_runtime_synchronize(gcap_ep_runtime(two.ep(1))));
-  for (int run = 0; run < kRuns; ++run) EXPECT_EQ(y[run]->Get(), Expected(static_cast<float>(run)));
+  const auto run = [&](int i) {
+    const gcap_tensor_t input = Tensor(x[i]->get(), {6}), output = Tensor(y[i]->get(), {6});
+    const gcap_run_options_t options = RunOptions(0, /*synchronize=*/false);
+    return gcap_session_run(session, &options, &input, &output);
+  };
+  GCAP_ASSERT_OK(run(0));
+  GCAP_ASSERT_OK(gcap_runtime_synchronize(second->runtime()));
+  Gate gate;
+  {
+    const OnDevice device(1);
+    gcap_run_resources_t resources;
+    GCAP_ASSERT_OK(gcap_runtime_get_resources(second->runtime(), &resources));
+    gate.Hold(resources.cuda_stream);
+  }
+  for (int i = 0; i < kRuns; ++i) GCAP_EXPECT_OK(run(i));
+  std::this_thread::sleep_for(kPatience);
+  gate.Open();
+  GCAP_EXPECT_OK(gcap_runtime_synchronize(second->runtime()));
+  for (int i = 0; i < kRuns; ++i) {
+    const float f = static_cast<float>(i);
+    EXPECT_EQ(y[i]->Get(), Floats({f + 1, f + 2, f + 3, f + 4, f + 5, f}));
+  }
+  GCAP_EXPECT_OK(gcap_session_destroy(session));
 }
 
 // --- Callbacks that do not return -----------------------------------------------------------------------------------

@@ -411,6 +411,8 @@ TEST_F(SessionEps, ModelOfTheHostAloneRuns) {
   GCAP_ASSERT_OK(Run(in.data(), {3}, out.data(), {3}));
   EXPECT_EQ(out, in);
   EXPECT_EQ(host->computes, 2);
+  GCAP_EXPECT_FAILS(gcap_session_release_captured_graph(session_, 3), GCAP_FAILED_PRECONDITION,
+                    "EP 'host' cannot release graph id 3");
 }
 
 }  // namespace

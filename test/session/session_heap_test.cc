@@ -146,6 +146,27 @@ TEST(SessionHeap, NothingIsLeftOfASession) {
   EXPECT_EQ(LiveBlocks(), blocks);
 }
 
+// Also of the refusals under other policies, which only decide what the message proposes.
+TEST(SessionHeap, NothingIsLeftOfASessionThatAPolicyRefuses) {
+  TestEpConfig config;
+  config.ops = {"Negate"};
+  config.policy = GCAP_GRAPH_ALL_NODES_ON_EP;
+  std::unique_ptr<TestEp> device;
+  GCAP_ASSERT_OK(TestEp::Create(GraphOptions(1), config, &device));
+  HostEp host;
+  gcap_ep_t* const eps[] = {device->get(), host.get()};
+  const ModelBuilder m = RowsModel();
+  const gcap_model_t model = m.Model();
+  gcap_session_t* session = nullptr;
+  long blocks = 0;
+  for (const bool is_first : {true, false}) {  // the first one makes the stream of the thread
+    GCAP_EXPECT_FAILS(gcap_session_create(&model, eps, 2, nullptr, &session), GCAP_FAILED_PRECONDITION,
+                      "set allow_holes");
+    if (is_first) blocks = LiveBlocks();
+  }
+  EXPECT_EQ(LiveBlocks(), blocks);
+}
+
 }  // namespace
 }  // namespace testing
 }  // namespace gcap

@@ -493,6 +493,16 @@ TEST_F(SessionHoles, ATensorOnTheHostCannotBeElsewhere) {
   Floats out(6);
   GCAP_EXPECT_FAILS(rig.Run(in.get(), out.data(), Moving(GCAP_BINDINGS_RELOCATE)), GCAP_FAILED_PRECONDITION,
                     "output 'y' is not in the memory of EP 'test'");
+  ModelBuilder other;
+  const int hx = other.Value("x", {6}), b = other.Value("a", {6}), dy = other.Value("y", {6});
+  other.inputs = {hx};
+  other.outputs = {dy};
+  other.Node("Negate", "negate", {hx}, {b});
+  other.Node("Rotate", "rotate", {b}, {dy});
+  HolesRig from_host(other);
+  GCAP_ASSERT_OK(from_host.Create());
+  GCAP_EXPECT_FAILS(from_host.Run(out.data(), in.get(), Moving(GCAP_BINDINGS_RELOCATE)), GCAP_FAILED_PRECONDITION,
+                    "input 'x' is not in the memory of EP 'test'");
 }
 
 TEST_F(SessionHoles, AUsersStreamIsOrderedWithTheHoles) {

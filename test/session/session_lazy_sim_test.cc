@@ -3,6 +3,7 @@
 // Sessions where nothing runs on the device before somebody waits for it: what was waited for is seen exactly.
 
 #include <cstdlib>
+#include <string>
 #include <thread>
 
 #include "gcap/kit/session.h"
@@ -42,6 +43,27 @@ TEST(SessionLazy, RunReturnsAtOnceOrWithItsResultAsAsked) {
     GCAP_ASSERT_OK(rig.Run(x, y, 1, /*synchronize=*/true));
     EXPECT_EQ(rig.count.executions, executions + 2);
   }
+}
+
+// An exception tells that the run failed; the device goes on.
+TEST(SessionLazy, ARunThatIsLeftByAnExceptionDoesNotWait) {
+  ChainRig rig;
+  GCAP_ASSERT_OK(rig.Create(GraphOptions(1)));
+  DeviceFloats x({1, 2, 3, 4, 5, 6}), y(Floats(6));
+  const auto waits = [] {
+    return gcap_sim_calls("cudaStreamSynchronize") + gcap_sim_calls("cudaEventSynchronize") +
+           gcap_sim_calls("cudaDeviceSynchronize");
+  };
+  const uint64_t at_first = waits();
+  GCAP_ASSERT_OK(rig.Run(x, y, GCAP_GRAPH_ID_NONE, /*synchronize=*/true));
+  const uint64_t before = waits();
+  EXPECT_GT(before, at_first) << "what is counted is what waits";
+  rig.ep->on_compute = [](const char* op, const gcap_kernel_context_t*) {
+    if (std::string(op) == "Count") throw 7;
+  };
+  EXPECT_THROW(gcap_status_free(rig.Run(x, y, GCAP_GRAPH_ID_NONE, /*synchronize=*/true)), int);
+  EXPECT_EQ(waits(), before);
+  rig.ep->on_compute = nullptr;
 }
 
 // A wait of the host for that stream runs the work, and nothing did before.

@@ -127,6 +127,9 @@ TEST(SessionSetDevice, ADeviceThatCannotBeSetFailsTheRun) {
     const gcap_tensor_t input = Tensor(from.get(), {6}), output = Tensor(to.get(), {6});
     const auto run = [&] { return gcap_session_run(session, nullptr, &input, &output); };
     for (int warm_up = 0; warm_up < 2; ++warm_up) GCAP_EXPECT_OK(run());
+    const size_t events = gcap_sim_live("event");
+    GCAP_EXPECT_OK(run());
+    EXPECT_EQ(gcap_sim_live("event"), events) << "those that order the devices";
     int failed = 0;
     for (bool hit = true; hit; failed += hit) {
       const uint64_t before = SetDeviceCalls();

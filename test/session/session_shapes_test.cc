@@ -2,6 +2,7 @@
 //
 // Sessions of models with symbols: a plan for each set of shapes, an id for each of them, and what is kept.
 
+#include <future>
 #include <memory>
 #include <string>
 #include <thread>
@@ -139,6 +140,9 @@ TEST_F(SessionShapes, IdMeansItsFirstShapesUntilItIsReleased) {
     ExpectRightRun(2, 1, &x, &y, static_cast<float>(run));
   }
   GCAP_EXPECT_OK(gcap_session_release_captured_graph(session_, 1));
+  ExpectRightRun(2, 1, &x, &y, 5);
+  GCAP_EXPECT_FAILS(Run(x2, y2, 4, 1), GCAP_FAILED_PRECONDITION, "graph id 1 means the shapes 'x' [2,3]");
+  GCAP_EXPECT_OK(gcap_session_release_captured_graph(session_, 1));
   for (int run = 0; run < 4; ++run) ExpectRightRun(4, 1, &x2, &y2, static_cast<float>(run));
   EXPECT_EQ(ep_->Info(1).captures, 1u);
 }
@@ -157,6 +161,27 @@ TEST_F(SessionShapes, IdStaysBoundWhileAnotherThreadHasItsGraph) {
   ExpectRightRun(2, 1, &x, &y, 9);
   GCAP_EXPECT_OK(gcap_session_release_captured_graph(session_, 1));
   ExpectRightRun(4, 1, &x2, &y2, 1);
+}
+
+// The id was released, but it was run again before the last graph of it went.
+TEST_F(SessionShapes, IdThatIsRunAfterItsReleaseMeansItsShapesAgain) {
+  ASSERT_TRUE(Create(rows_).ok());
+  DeviceFloats x(Floats(6)), y(Floats(6)), x2(Floats(12)), y2(Floats(12));
+  std::promise<void> captured, may_end;
+  std::thread other([&] {
+    DeviceFloats own_x(Floats(6)), own_y(Floats(6));
+    for (int run = 0; run < 3; ++run) ExpectRightRun(2, 1, &own_x, &own_y, static_cast<float>(run));
+    captured.set_value();
+    may_end.get_future().wait();
+  });
+  captured.get_future().wait();
+  GCAP_EXPECT_FAILS(gcap_session_release_captured_graph(session_, 1), GCAP_NOT_FOUND, "graph id 1");
+  ExpectRightRun(2, 1, &x, &y, 7);
+  may_end.set_value();
+  other.join();
+  GCAP_EXPECT_FAILS(Run(x2, y2, 4, 1), GCAP_FAILED_PRECONDITION, "graph id 1 means the shapes 'x' [2,3]");
+  GCAP_EXPECT_OK(gcap_session_release_captured_graph(session_, 1));
+  ExpectRightRun(4, 1, &x2, &y2, 8);
 }
 
 TEST_F(SessionShapes, GraphsOfAThreadThatIsGoneHoldNoId) {

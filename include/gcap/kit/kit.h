@@ -16,6 +16,7 @@
 #define GCAP_KIT_KIT_H_
 
 #include "gcap/gcap.h"
+#include "gcap/kit/check.h"
 #include "gcap/kit/cpu_ep.h"
 #include "gcap/kit/ep.h"
 #include "gcap/kit/ep_ops.h"

@@ -64,6 +64,8 @@ TEST(Diagnosis, EachKindHasAWord) {
   EXPECT_STREQ(gcap_doctor_finding_kind_name(GCAP_DOCTOR_FINDING_MODE_KEPT), "mode_kept");
   EXPECT_STREQ(gcap_doctor_finding_kind_name(GCAP_DOCTOR_FINDING_DIFFERS), "differs");
   EXPECT_STREQ(gcap_doctor_finding_kind_name(GCAP_DOCTOR_FINDING_STALE), "stale_memory");
+  EXPECT_STREQ(gcap_doctor_finding_kind_name(GCAP_DOCTOR_FINDING_SHARED), "shared_launch");
+  EXPECT_STREQ(gcap_doctor_finding_kind_name(GCAP_DOCTOR_FINDING_GROWTH), "growth");
 }
 
 TEST(Diagnosis, BeginWhoseEndIsMissingLeavesTheStreamToTheNextOne) {

@@ -100,4 +100,50 @@ TEST(Stale, WithoutItsExecutableOrItsSizeItIsDamage) {
   EXPECT_EQ(d.recording()->damage.lines, 2u);
 }
 
+TEST(Stale, MemoryOfTheHostHasItsWords) {
+  for (const char* what : {"stack", "pageable"}) {
+    Script s = Program();
+    s.Run(std::string("! stale call=9 exec=5 node=0x1 use=copy_from address=0x7f00 bytes=0 what=") + what);
+    Diagnosis d = s.Diagnose();
+    ASSERT_EQ(d->num_findings, 1u) << d.All();
+    EXPECT_EQ(d->findings[0].num_places, 1u);  // where the node was captured
+  }
+}
+
+TEST(Shared, TwoThreadsAtOnceAreAnError) {
+  Script s = Program();
+  s.Run({"other cuGraphLaunch exec=5", "! shared call=10 exec=5 thread=1"});
+  Diagnosis d = s.Diagnose();
+  ASSERT_EQ(d->num_findings, 1u) << d.All();
+  EXPECT_EQ(d->findings[0].kind, GCAP_DOCTOR_FINDING_SHARED);
+  EXPECT_EQ(d->findings[0].severity, GCAP_DOCTOR_SEVERITY_ERROR);
+  EXPECT_EQ(d->findings[0].capture, 0u);
+  EXPECT_EQ(d.Call(&d->findings[0]), 10u);
+}
+
+TEST(Shared, NeedsNeitherTheCallNorTheThread) {
+  Diagnosis d = Diagnose({"main cuGraphLaunch", "! shared call=70 exec=5 thread=70", "! shared call=1"});
+  EXPECT_EQ(d->num_findings, 1u) << d.All();
+  EXPECT_EQ(d.recording()->damage.lines, 1u);
+}
+
+TEST(Growth, ManyExecutablesThatAreHardlyLaunchedAreAWarning) {
+  Script s = Program();
+  s.Run("! execs call=6 made=900 live=800 idle=790 bytes=4096");
+  Diagnosis d = s.Diagnose();
+  ASSERT_EQ(d->num_findings, 1u) << d.All();
+  EXPECT_EQ(d->findings[0].kind, GCAP_DOCTOR_FINDING_GROWTH);
+  EXPECT_EQ(d->findings[0].severity, GCAP_DOCTOR_SEVERITY_WARNING);
+  EXPECT_EQ(d.Call(&d->findings[0]), 6u);
+}
+
+// A graph for each shape, and what is replaced in time.
+TEST(Growth, FewOrLaunchedOnesAreNoFinding) {
+  for (const char* counts : {"made=900 live=63 idle=63", "made=67 live=67 idle=50", "made=900 live=0 idle=0"}) {
+    Script s = Program();
+    s.Run(std::string("! execs call=6 ") + counts);
+    EXPECT_EQ(s.Diagnose()->num_findings, 0u) << counts;
+  }
+}
+
 }  // namespace

@@ -32,7 +32,7 @@ wrong() {
   silent out
 }
 
-wrong "'rnu' is no command: expected run, audit, explain, report" rnu
+wrong "'rnu' is no command: expected run, audit, explain, report, diff, vet" rnu
 wrong "run: no program: expected gcap-doctor run" run
 wrong "run: no program: expected gcap-doctor run" run --
 wrong "run: '--jsno' is no option of it: expected one of --time, --events, --json" run --jsno x
@@ -54,4 +54,11 @@ wrong "report: no file: expected files of events" report --text
 wrong "report: no report is asked for: expected --html FILE" report "$events"
 wrong "diff: 1 files: expected two files of events" diff "$events"
 wrong "diff: 3 files: expected two files of events" diff "$events" "$events" "$events"
+# vet is Python's: without one, and without the wheel's package, there is a sentence.
+ends 3 env PATH="$TEST_TMPDIR/none" "$doctor" vet tests
+has err "gcap-doctor: vet: cannot start python3, which it needs: "
+if command -v python3 >/dev/null; then
+  ends 3 env -u PYTHONPATH "$doctor" vet tests
+  has err "has no package gcap_doctor with vet ("
+fi
 finish

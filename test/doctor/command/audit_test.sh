@@ -11,6 +11,7 @@ program=$PWD/$3
 source=$PWD/$4
 cupti=$PWD/$5
 driver=$PWD/$6
+export GCAP_DOCTOR_PYTHON=$PWD/doctor/python
 cd "$TEST_TMPDIR"
 unset GCAP_DOCTOR_SYMBOLIZER GCAP_DOCTOR_EVENTS CUDA_INJECTION64_PATH GCAP_DOCTOR_AUDIT
 
@@ -36,7 +37,14 @@ ends 1 "$doctor" explain --json kept.*.events
 cmp out out.json || fail "explain of the events is not what audit reported"
 
 ends 0 "$doctor" audit --cupti "$cupti" --exit-code -- "$program" "$driver" healthy
-lacks err "audit: " "memory that was freed"
+lacks err "audit: "
+lacks err "memory that was freed"
+# Interpreters find what follows frameworks' allocators first, and the program's own folders behind it.
+PYTHONPATH=/theirs ends 0 "$doctor" audit --quiet -- sh -c 'echo "$PYTHONPATH"'
+[ "$(cat out)" = "$GCAP_DOCTOR_PYTHON:/theirs" ] || fail "PYTHONPATH is $(cat out)"
+GCAP_DOCTOR_PYTHON= PYTHONPATH=/theirs ends 0 "$doctor" audit --quiet -- sh -c 'echo "$PYTHONPATH"'
+has err "audit: share/gcap/doctor/python is not installed"
+[ "$(cat out)" = /theirs ] || fail "PYTHONPATH is $(cat out)"
 # run follows no memory.
 ends 0 "$doctor" run --cupti "$cupti" --exit-code -- "$program" "$driver"
 lacks err "memory that was freed"

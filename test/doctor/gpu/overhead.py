@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 # Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
-"""Prints what a replay, an eager launch and a capture cost the host: `name replay_us eager_us capture_us`.
+"""Prints what a replay, an eager launch and captures cost the host: `name replay_us eager_us capture_us apart_us`.
 
-Run it plain and under `gcap-doctor run`; the difference is the recorder's. Medians of 50 rounds of 200 calls.
+Run it plain and under `gcap-doctor run`; the difference is the recorder's. Medians of 50 rounds of 200 calls. Captures
+are of 200 nodes, from one place of the program, and from 200 places, each of which is new: `apart`.
 """
 import sys
 import time
@@ -30,12 +31,23 @@ def median_us(call, calls=200, rounds=50):
     return sorted(times)[rounds // 2]
 
 
-def capture(x):
+def chain(x):
+    for _ in range(NODES):
+        x = x + 1
+
+
+def chain_apart(number):
+    lines = [f"def apart_{number}(x):"] + ["    x = x + 1"] * NODES
+    space = {}
+    exec(compile("\n".join(lines), f"apart_{number}.py", "exec"), space)
+    return space[f"apart_{number}"]
+
+
+def capture(x, work):
     graph = torch.cuda.CUDAGraph()
     begin = time.perf_counter_ns()
     with torch.cuda.graph(graph):
-        for _ in range(NODES):
-            x = x + 1
+        work(x)
     return (time.perf_counter_ns() - begin) / 1000
 
 
@@ -46,9 +58,11 @@ def main():
     with torch.cuda.graph(graph):
         add_five(x)
     graph.replay()
-    captures = sorted(capture(x) for _ in range(7))
+    captures = sorted(capture(x, chain) for _ in range(7))
+    apart = sorted(capture(x, chain_apart(number)) for number in range(7))
     name = sys.argv[1] if len(sys.argv) > 1 else "plain"
-    print(f"overhead {name} {median_us(graph.replay):.2f} {median_us(lambda: add_five(x)) / 5:.2f} {captures[3]:.0f}")
+    print(f"overhead {name} {median_us(graph.replay):.2f} {median_us(lambda: add_five(x)) / 5:.2f} "
+          f"{captures[3]:.0f} {apart[3]:.0f}")
 
 
 main()

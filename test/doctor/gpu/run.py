@@ -203,7 +203,7 @@ def overhead(arguments, name, extra=(), environment=None, plain=False):
         text = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, check=True).stdout
     else:
         _, text, _ = doctor(arguments, f"overhead_{name}", command, extra, environment)
-    found = re.search(r"^overhead \S+ (\S+) (\S+) (\S+)$", text, re.MULTILINE)
+    found = re.search(r"^overhead \S+ (\S+) (\S+) (\S+) (\S+)$", text, re.MULTILINE)
     return [float(number) for number in found.groups()] if found else None
 
 
@@ -217,12 +217,12 @@ def run_overhead(arguments, outcomes):
             outcomes.append(figures is not None)
             if figures:
                 found[name].append(figures)
-    print("\n### Overhead\n\n| | replay, outside of captures | eager launch, outside of captures | capture of 200 nodes |"
-          "\n|---|---|---|---|")
+    print("\n### Overhead\n\n| | replay, outside of captures | eager launch, outside of captures | capture of 200 nodes "
+          "| of 200 places |\n|---|---|---|---|---|")
     for name, figures in found.items():
         if figures:
-            replay, eager, capture = (sorted(column)[len(column) // 2] for column in zip(*figures))
-            print(f"| {name} | {replay:.2f} us | {eager:.2f} us | {capture / 1000:.1f} ms |")
+            replay, eager, capture, apart = (sorted(column)[len(column) // 2] for column in zip(*figures))
+            print(f"| {name} | {replay:.2f} us | {eager:.2f} us | {capture / 1000:.1f} ms | {apart / 1000:.1f} ms |")
 
 
 def run_thousand(arguments, outcomes):

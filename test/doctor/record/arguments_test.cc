@@ -1,11 +1,15 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
 // What is written of the arguments of calls: streams, events, modes, copies and the memory in them; and of stacks.
+#include <alloca.h>
 #include <gtest/gtest.h>
 #include <string.h>
 
+#include <map>
+#include <random>
 #include <set>
 #include <thread>
+#include <utility>
 
 #include "test/doctor/record/program.h"
 
@@ -290,6 +294,50 @@ TEST(RecordedStack, IsWrittenOnceForEachPlace) {
   bool has_program = false;
   for (const std::string& module : modules) has_program |= module.find("arguments_test") != std::string::npos;
   EXPECT_TRUE(has_program);
+}
+
+// Which functions are between the test and the driver: the digits of a number to the base of three, innermost last.
+template <int kFunction>
+__attribute__((noinline)) void Through(int path, int left, size_t bytes);
+
+void Deeper(int path, int left, size_t bytes) {
+  if (left == 0) return Synchronize(kStream);
+  switch (path % 3) {
+    case 0: return Through<0>(path / 3, left - 1, bytes);
+    case 1: return Through<1>(path / 3, left - 1, bytes);
+    default: return Through<2>(path / 3, left - 1, bytes);
+  }
+}
+
+// Frames have another size each time, so that old return addresses stay behind in others.
+template <int kFunction>
+void Through(int path, int left, size_t bytes) {
+  auto* room = static_cast<volatile char*>(alloca(16 + bytes % 3 * 64 + kFunction));
+  room[0] = static_cast<char>(path);
+  Deeper(path, left, bytes / 3);
+  room[1] = room[0];
+}
+
+TEST(RecordedStack, IsThatOfItsPathWhateverTheStackWasBefore) {
+  constexpr int kDepth = 4, kPaths = 81, kCalls = 3000;
+  std::mt19937 random(11);
+  std::vector<std::pair<int, size_t>> calls;
+  for (int i = 0; i < kCalls; ++i) calls.emplace_back(random() % kPaths, random() % kPaths);
+  Recorded recorded = Record([&calls] {
+    InCapture([&calls] {
+      for (const auto& [path, bytes] : calls) Deeper(path, kDepth, bytes);
+    });
+  });
+  const auto made = recorded.Calls("cuStreamSynchronize");
+  ASSERT_EQ(made.size(), calls.size());
+  std::map<int, uint32_t> stacks;
+  std::set<uint32_t> different;
+  for (size_t i = 0; i < made.size(); ++i) {
+    const uint32_t stack = stacks.emplace(calls[i].first, made[i]->stack).first->second;
+    ASSERT_EQ(made[i]->stack, stack) << "call " << i << ", path " << calls[i].first;
+    different.insert(stack);
+  }
+  EXPECT_EQ(different.size(), stacks.size());
 }
 
 TEST(RecordedStack, OfManyThreadsIsDefinedBeforeItIsUsed) {

@@ -4,6 +4,9 @@
 #include <gtest/gtest.h>
 #include <stdint.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <deque>
 #include <functional>
@@ -126,6 +129,12 @@ class Graph {
   fake_driver_node_t* Memset(uint64_t address) {
     fake_driver_node_t* node = Add(2);
     memcpy(node->about, &address, 8);
+    return node;
+  }
+
+  fake_driver_node_t* Allocation(uint64_t bytes) {
+    fake_driver_node_t* node = Add(10);
+    memcpy(node->about + 104, &bytes, 8);
     return node;
   }
 
@@ -425,6 +434,296 @@ TEST(Audit, ARefusedUpdateChangesNothing) {
     Replay(kExec, kStream);
   });
   EXPECT_EQ(OnlyStale(recorded).address, kMemory);
+}
+
+// --- Nodes of executables --------------------------------------------------------------------------------------------
+
+void SetKernel(void* exec, fake_driver_node_t* node, const fake_driver_node_t* about, int result = 0) {
+  const struct {
+    void *exec, *node;
+    const void* about;
+  } arguments = {exec, node, about->about};
+  fake.call(692, "cuGraphExecKernelNodeSetParams_v2", &arguments, result);
+}
+
+void SetNode(uint32_t callback, const char* function, fake_driver_node_t* node, const void* about) {
+  const struct {
+    void *exec, *node;
+    const void* about;
+  } arguments = {kExec, node, about};
+  fake.call(callback, function, &arguments, 0);
+}
+
+void Enable(fake_driver_node_t* node, unsigned is_enabled) {
+  const struct {
+    void *exec, *node;
+    unsigned is_enabled;
+  } arguments = {kExec, node, is_enabled};
+  fake.call(650, "cuGraphNodeSetEnabled", &arguments, 0);
+}
+
+TEST(Audit, ANodeThatIsGivenOtherArgumentsHasThose) {
+  Recorded recorded = Audit([] {
+    Graph graph, other;
+    fake_driver_node_t *first = graph.Kernel({kMemory}), *second = graph.Kernel({kMemory}, "second");
+    const fake_driver_node_t* about = other.Kernel({kOther}, "moved");
+    Alloc(kMemory, 4096);
+    Alloc(kOther, 4096);
+    Instantiate(kExec, graph.handle(), {});
+    SetKernel(kExec, first, about);
+    SetKernel(kExec, second, about, 1);  // refused
+    Free(kMemory);
+    Replay(kExec, kStream);
+    Free(kOther);
+    Replay(kExec, kStream);
+  });
+  ASSERT_EQ(recorded.events->num_stales, 2u) << recorded.text;
+  EXPECT_STREQ(recorded.events->stales[0].kernel, "second");
+  EXPECT_EQ(recorded.events->stales[0].pointers, 1u);
+  EXPECT_STREQ(recorded.events->stales[1].kernel, "moved");
+  EXPECT_EQ(recorded.events->stales[1].address, kOther);
+}
+
+// A pointer keeps the memory that it was taken of, whatever other nodes are given.
+TEST(Audit, OtherNodesKeepTheirMemory) {
+  Recorded recorded = Audit([] {
+    Graph graph;
+    graph.Kernel({kMemory});
+    fake_driver_node_t* second = graph.Memset(kOther);
+    Alloc(kMemory, 4096);
+    Alloc(kOther, 4096);
+    Instantiate(kExec, graph.handle(), {});
+    Free(kMemory);
+    Alloc(kMemory, 4096);
+    SetNode(563, "cuGraphExecMemsetNodeSetParams", second, second->about);
+    Replay(kExec, kStream);
+  });
+  EXPECT_EQ(OnlyStale(recorded).address, kMemory);
+}
+
+TEST(Audit, CopiesAndMemsetsAreGivenOtherMemoryToo) {
+  Recorded recorded = Audit([] {
+    Graph graph, other;
+    fake_driver_node_t *copy = graph.Copy(2, kOther, 2, kOther), *memset_node = graph.Memset(kOther);
+    Alloc(kMemory, 4096);
+    Alloc(kOther, 4096);
+    Instantiate(kExec, graph.handle(), {});
+    SetNode(562, "cuGraphExecMemcpyNodeSetParams", copy, other.Copy(2, kOther, 2, kMemory)->about);
+    SetNode(563, "cuGraphExecMemsetNodeSetParams", memset_node, other.Memset(kMemory)->about);
+    Free(kMemory);
+    Replay(kExec, kStream);
+  });
+  EXPECT_EQ(OnlyStale(recorded).pointers, 2u);
+}
+
+// What the description of another kind says is not read: nothing is known of the node then.
+TEST(Audit, ANodeOfWhichNothingIsToldHasNoPointers) {
+  ExpectSilent(Audit([] {
+    Graph graph;
+    fake_driver_node_t* node = graph.Kernel({kMemory});
+    Alloc(kMemory, 4096);
+    Instantiate(kExec, graph.handle(), {});
+    SetNode(714, "cuGraphExecNodeSetParams", node, nullptr);
+    Free(kMemory);
+    Replay(kExec, kStream);
+  }));
+}
+
+TEST(Audit, ANodeThatIsSwitchedOffIsNoFindingUntilItIsSwitchedOn) {
+  Recorded recorded = Audit([] {
+    Graph graph;
+    fake_driver_node_t* node = graph.Kernel({kMemory});
+    Alloc(kMemory, 4096);
+    Instantiate(kExec, graph.handle(), {});
+    Enable(node, 0);
+    Free(kMemory);
+    Replay(kExec, kStream);
+    IN_PROGRAM(lseek(STDERR_FILENO, 0, SEEK_CUR) == 0);
+    Enable(node, 1);
+    Replay(kExec, kStream);
+  });
+  EXPECT_EQ(OnlyStale(recorded).address, kMemory);
+}
+
+// --- Memory of the host ----------------------------------------------------------------------------------------------
+
+// Deeper on the stack than what comes after.
+__attribute__((noinline)) void InstantiateACopyOfAVariable(Graph* graph) {
+  volatile uint64_t room[512];
+  for (size_t i = 0; i < 512; ++i) room[i] = i;
+  graph->Copy(1, reinterpret_cast<uint64_t>(&room[8]), 2, kMemory);
+  Instantiate(kExec, graph->handle(), {});
+  Replay(kExec, kStream);  // the variable is there
+  IN_PROGRAM(lseek(STDERR_FILENO, 0, SEEK_CUR) == 0);
+}
+
+TEST(Audit, ACopyOfAVariableOfAFunctionThatReturnedIsTold) {
+  Recorded recorded = Audit([] {
+    Graph graph;
+    Alloc(kMemory, 4096);
+    InstantiateACopyOfAVariable(&graph);
+    Replay(kExec, kStream);
+    Replay(kExec, kStream);
+  });
+  EXPECT_STREQ(OnlyStale(recorded).what, "stack");
+  EXPECT_STREQ(OnlyStale(recorded).use, "copy_from");
+}
+
+TEST(Audit, ACopyOfHostMemoryThatIsNotMappedAnyMoreIsTold) {
+  Recorded recorded = Audit([] {
+    Graph graph;
+    const size_t bytes = 1 << 16;
+    void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    graph.Copy(1, reinterpret_cast<uint64_t>(memory) + 4096, 2, kMemory);
+    Alloc(kMemory, 4096);
+    Instantiate(kExec, graph.handle(), {});
+    Replay(kExec, kStream);
+    IN_PROGRAM(lseek(STDERR_FILENO, 0, SEEK_CUR) == 0);
+    munmap(memory, bytes);
+    Replay(kExec, kStream);
+  });
+  EXPECT_STREQ(OnlyStale(recorded).what, "pageable");
+}
+
+TEST(Audit, PinnedMemoryThatIsFreedIsFollowed) {
+  Recorded recorded = Audit([] {
+    Graph graph;
+    void* pinned = Handle(0x7f1400000000);
+    const struct {
+      void** address;
+      uint64_t bytes;
+      unsigned flags;
+    } arguments = {&pinned, 4096, 0};
+    fake.call(39, "cuMemHostAlloc", &arguments, 0);
+    graph.Copy(1, 0x7f1400000000, 2, kMemory);
+    Alloc(kMemory, 4096);
+    Instantiate(kExec, graph.handle(), {});
+    Replay(kExec, kStream);
+    fake.call(38, "cuMemFreeHost", &pinned, 0);
+    Replay(kExec, kStream);
+  });
+  EXPECT_STREQ(OnlyStale(recorded).what, "host");
+}
+
+// The program's memory is there when it is no longer pinned, but a kernel cannot use it.
+TEST(Audit, MemoryThatIsNoLongerRegisteredIsGoneForKernelsAlone) {
+  for (const bool is_kernel : {false, true}) {
+    Recorded recorded = Audit([is_kernel] {
+      static char page[8192];
+      Graph graph;
+      const uint64_t address = reinterpret_cast<uint64_t>(page);
+      const struct {
+        uint64_t address, bytes;
+        unsigned flags;
+      } arguments = {address, sizeof(page), 0};
+      fake.call(379, "cuMemHostRegister_v2", &arguments, 0);
+      Alloc(kMemory, 4096);
+      if (is_kernel) {
+        graph.Kernel({address + 64});
+      } else {
+        graph.Copy(1, address + 64, 2, kMemory);
+      }
+      Instantiate(kExec, graph.handle(), {});
+      fake.call(302, "cuMemHostUnregister", &address, 0);
+      Replay(kExec, kStream);
+    });
+    EXPECT_EQ(recorded.events->num_stales, is_kernel ? 1u : 0u) << recorded.text;
+  }
+}
+
+// --- Threads, and executables that stay ------------------------------------------------------------------------------
+
+TEST(Audit, TwoThreadsInALaunchOfOneExecutableAreTold) {
+  Recorded recorded = Audit([] {
+    Graph graph;
+    graph.Kernel({1});
+    Instantiate(kExec, graph.handle(), {});
+    const struct { void *exec, *stream; } arguments = {kExec, kStream};
+    Within(514, "cuGraphLaunch", &arguments, 0, [] { std::thread([] { Replay(kExec, kStream); }).join(); });
+    std::thread([] { Replay(kExec, kStream); }).join();
+  });
+  ASSERT_EQ(recorded.events->num_shared, 1u) << recorded.text;
+  EXPECT_STREQ(FunctionOf(recorded, recorded.events->shared[0].call), "cuGraphLaunch");
+  EXPECT_NE(recorded.events->shared[0].thread, GCAP_DOCTOR_NONE);
+  EXPECT_NE(recorded.events->calls[recorded.events->shared[0].call].thread, recorded.events->shared[0].thread);
+  EXPECT_NE(recorded.said.find("at the same time"), std::string::npos);
+}
+
+TEST(Audit, ThreadsThatLaunchOneAfterTheOtherHearNothing) {
+  ExpectSilent(Audit([] {
+    Graph graph;
+    graph.Kernel({1});
+    Instantiate(kExec, graph.handle(), {});
+    for (int i = 0; i < 4; ++i) std::thread([i] { Replay(kExec, kStream, i % 2); }).join();
+  }));
+}
+
+TEST(Audit, ExecutablesOfOnePlaceAreCountedAtTheEnd) {
+  Recorded recorded = Audit([] {
+    Graph graph;
+    graph.Allocation(4096);
+    for (uintptr_t i = 0; i < 20; ++i) {
+      Instantiate(Handle(0x4000 + i), graph.handle(), {});
+      if (i < 5) Destroy(Handle(0x4000 + i));
+      for (int k = 0; i >= 17 && k < 2; ++k) Replay(Handle(0x4000 + i), kStream);
+    }
+    Instantiate(Handle(0x9000), graph.handle(), {});  // of another place
+  });
+  ASSERT_EQ(recorded.events->num_groups, 1u) << recorded.text;
+  const gcap_doctor_event_group_t& group = recorded.events->groups[0];
+  EXPECT_EQ(group.made, 20u);
+  EXPECT_EQ(group.live, 15u);
+  EXPECT_EQ(group.idle, 12u);
+  EXPECT_EQ(group.bytes, 15u * 4096);
+  EXPECT_STREQ(FunctionOf(recorded, group.call), "cuGraphInstantiateWithFlags");
+}
+
+// --- Many, and processes ---------------------------------------------------------------------------------------------
+
+TEST(Audit, AThousandGraphsAndThreadsThatEnd) {
+  Recorded recorded = Audit([] {
+    std::deque<Graph> graphs(1000);
+    std::thread([&graphs] {
+      for (uint64_t i = 0; i < graphs.size(); ++i) {
+        Alloc(kMemory + i * 0x1000, 0x1000);
+        graphs[i].Kernel({kMemory + i * 0x1000});
+        Instantiate(Handle(0x100000 + i), graphs[i].handle(), {});
+      }
+    }).join();
+    for (uint64_t i = 0; i < graphs.size(); i += 100) {
+      std::thread([i] { Free(kMemory + i * 0x1000); }).join();
+    }
+    for (uint64_t i = 0; i < graphs.size(); ++i) Replay(Handle(0x100000 + i), kStream);
+  });
+  EXPECT_EQ(recorded.events->num_stales, 10u) << recorded.said;
+  for (size_t i = 0; i < recorded.events->num_stales; ++i)
+    EXPECT_TRUE(HasStack(recorded, recorded.events->stales[i].freed));
+}
+
+TEST(Audit, AChildOfForkIsNotAudited) {
+  Recorded recorded = Audit([] {
+    Graph graph;
+    graph.Kernel({kMemory});
+    Alloc(kMemory, 4096);
+    Instantiate(kExec, graph.handle(), {});
+    const pid_t child = fork();
+    if (child == 0) {
+      Free(kMemory);
+      Replay(kExec, kStream);
+      _exit(0);
+    }
+    int status = -1;
+    waitpid(child, &status, 0);
+    IN_PROGRAM(status == 0);
+    Replay(kExec, kStream);
+  });
+  ExpectSilent(recorded);
+}
+
+TEST(Audit, WithoutCuptiTheProgramRunsOn) {
+  Recorded recorded = Record([] { Alloc(kMemory, 4096); },
+                             {{"GCAP_DOCTOR_AUDIT", "1"}, {"FAKE_DRIVER", "1"}, {"FAKE_CUPTI_SUBSCRIBE", "39"}});
+  EXPECT_NE(recorded.said.find("another tool uses CUPTI"), std::string::npos) << recorded.said;
 }
 
 TEST(Audit, WithoutItNothingIsFollowed) {

@@ -599,6 +599,38 @@ TEST(Recorder, CrashLeavesWholeLines) {
   EXPECT_EQ(recorded.events->execs[0].replays, 4u);  // told at 1, 2 and 4
 }
 
+// A question whose answer is that all is well needs no write of its own; what says more goes out at once.
+TEST(Recorder, CrashLeavesWhatBreaksACapture) {
+  int status = 1;
+  const void* arguments[] = {kStream, &status};
+  Recorded recorded = Record([&] {
+    Begin(kStream);
+    for (int i = 0; i < 3; ++i) fake.call(499, "cuStreamIsCapturing", arguments, 0);
+    Synchronize(kStream);
+    for (int i = 0; i < 200; ++i) fake.call(499, "cuStreamIsCapturing", arguments, 0);
+    status = 2;
+    fake.call(499, "cuStreamIsCapturing", arguments, 0);
+    raise(SIGKILL);
+  });
+  EXPECT_TRUE(WIFSIGNALED(recorded.status));
+  const auto questions = recorded.Calls("cuStreamIsCapturing");
+  ASSERT_EQ(questions.size(), 204u);
+  EXPECT_STREQ(questions.back()->status, "invalidated");
+  recorded.Call("cuStreamSynchronize");
+}
+
+TEST(Recorder, QuestionsOfAThreadThatEndsAreThere) {
+  Recorded recorded = Record([] {
+    Begin(kStream);
+    std::thread([] {
+      int status = 1;
+      const void* arguments[] = {kStream, &status};
+      fake.call(499, "cuStreamIsCapturing", arguments, 0);
+    }).join();
+  });
+  EXPECT_STREQ(recorded.Call("cuStreamIsCapturing").status, "active");
+}
+
 TEST(Recorder, ProgramThatClosesAllFilesKeepsItsOwn) {
   const std::string own = Prefix() + ".own";
   Recorded recorded = Record([&own] {

@@ -1,8 +1,8 @@
 #!/bin/sh
 # Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 #
-# The recorder goes into any program, so it needs the C library alone, exports what the driver and NVTX call alone, and is
-# never unloaded. Usage: links_test.sh LIBRARY
+# The recorder goes into any program, so it needs the C library alone, exports what the driver, NVTX and doctor/python
+# call alone, and is never unloaded. Usage: links_test.sh LIBRARY
 set -eu
 
 for needed in $(readelf -d "$1" | sed -n 's/.*(NEEDED).*\[\(.*\)\]$/\1/p'); do
@@ -14,9 +14,11 @@ for needed in $(readelf -d "$1" | sed -n 's/.*(NEEDED).*\[\(.*\)\]$/\1/p'); do
         ;;
     esac
 done
-exported=$(nm -D --defined-only "$1" | sed 's/.* //' | sort | tr '\n' ' ')
-if [ "$exported" != "InitializeInjection InitializeInjectionNvtx2 " ]; then
-    echo "$1 exports: $exported; expected InitializeInjection and InitializeInjectionNvtx2 alone"
+exported=$(nm -D --defined-only "$1" | sed 's/.* //' | LC_ALL=C sort | tr '\n' ' ')
+expected="InitializeInjection InitializeInjectionNvtx2 gcap_doctor_block_freed gcap_doctor_block_made"
+expected="$expected gcap_doctor_block_seen gcap_doctor_blocks_follow gcap_doctor_blocks_note "
+if [ "$exported" != "$expected" ]; then
+    echo "$1 exports: $exported; expected $expected"
     exit 1
 fi
 readelf -d "$1" | grep -q NODELETE || {

@@ -1,7 +1,9 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
 // The recorder's map, lines, lists and pinned ranges, each against a plain one.
+#include <dlfcn.h>
 #include <gtest/gtest.h>
+#include <link.h>
 
 #include <cstdint>
 #include <map>
@@ -12,6 +14,7 @@
 #include "test/rules/event_texts.h"
 
 extern "C" {
+#include "doctor/record/elf_symbol.h"
 #include "doctor/record/line.h"
 #include "doctor/record/map.h"
 #include "doctor/record/pinned.h"
@@ -130,6 +133,40 @@ TEST(RecordPinned, RangesEndWhereTheyEnd) {
   gcap_doctor_pinned_remove(memory + 100);
   gcap_doctor_pinned_remove(memory + 500);
   EXPECT_FALSE(gcap_doctor_pinned_has(memory + 105) || gcap_doctor_pinned_has(memory + 550));
+}
+
+// The loader's own answer is the plain one.
+TEST(RecordElf, NamesAreThoseOfTheLoader) {
+  gcap_doctor_elf_start();
+  std::mt19937 random(3);
+  uint32_t id = 0;
+  for (const char* inside : {"malloc", "_ZSt9terminatev", "cos"}) {
+    void* library = dlopen(inside[0] == 'c'   ? "libm.so.6"
+                           : inside[0] == 'm' ? "libc.so.6"
+                                              : "libstdc++.so.6",
+                           RTLD_NOW);
+    ASSERT_NE(library, nullptr);
+    const char* function = static_cast<const char*>(dlsym(library, inside));
+    const struct link_map* module = gcap_doctor_elf_module(function);
+    ASSERT_NE(module, nullptr);
+    int num_named = 0;
+    ++id;
+    for (int i = 0; i < 20000; ++i) {
+      const char* address = i == 0 ? function : function + static_cast<int>(random() % 400000) - 200000;
+      Dl_info info = {};
+      if (gcap_doctor_elf_module(address) != module || dladdr(address, &info) == 0) continue;
+      const char* name = gcap_doctor_elf_name(module, id, address);
+      ASSERT_EQ(name != nullptr, info.dli_sname != nullptr) << (name != nullptr ? name : info.dli_sname);
+      if (name == nullptr) continue;
+      ++num_named;
+      // A function may have several names.
+      if (std::string(name) != info.dli_sname) {
+        ASSERT_EQ(gcap_doctor_elf_exported(module, name), info.dli_saddr) << name << " for " << info.dli_sname;
+      }
+    }
+    EXPECT_GT(num_named, 5000) << inside;
+  }
+  EXPECT_EQ(gcap_doctor_elf_name(gcap_doctor_elf_module(reinterpret_cast<void*>(&malloc)), 0, nullptr), nullptr);
 }
 
 }  // namespace

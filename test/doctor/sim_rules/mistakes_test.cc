@@ -66,6 +66,49 @@ class Mistakes : public ::testing::Test {
   void* memory_ = nullptr;
 };
 
+// The simulator's report of a replay on memory that was freed is the finding of an audit, with the calls of the log.
+TEST_F(Mistakes, GraphThatIsLaunchedOnFreedMemory) {
+  void* freed = nullptr;
+  std::string log;
+  gcap_sim_set_action(GCAP_SIM_CHECK_BAKED_POINTER, GCAP_SIM_ACTION_RECORD);
+  const auto append = [](void* user, const char* line) {
+    *static_cast<std::string*>(user) += std::string(line) + "\n";
+  };
+  gcap_sim_set_log("*", append, &log);
+  GCAP_EXPECT_CUDA(cudaMalloc(&freed, 4096));
+  Begin();
+  GCAP_EXPECT_CUDA(cudaMemsetAsync(freed, 1, 4096, stream_));
+  cudaGraph_t graph = nullptr;
+  cudaGraphExec_t exec = nullptr;
+  GCAP_EXPECT_CUDA(cudaStreamEndCapture(stream_, &graph));
+  GCAP_EXPECT_CUDA(cudaGraphInstantiate(&exec, graph, 0));
+  GCAP_EXPECT_CUDA(cudaGraphLaunch(exec, stream_));
+  GCAP_EXPECT_CUDA(cudaStreamSynchronize(stream_));
+  GCAP_EXPECT_CUDA(cudaFree(freed));
+  GCAP_EXPECT_CUDA(cudaGraphLaunch(exec, stream_));
+  (void)cudaStreamSynchronize(stream_);
+  gcap_sim_set_log(nullptr, nullptr, nullptr);
+  GCAP_EXPECT_CUDA(cudaGraphExecDestroy(exec));
+  GCAP_EXPECT_CUDA(cudaGraphDestroy(graph));
+  gcap_sim_set_action(GCAP_SIM_CHECK_LEAK, GCAP_SIM_ACTION_OFF);  // of the fixture's
+  ASSERT_EQ(gcap_sim_check(), 1u);
+  gcap_sim_set_action(GCAP_SIM_CHECK_LEAK, GCAP_SIM_ACTION_DEFAULT);
+  gcap_sim_set_action(GCAP_SIM_CHECK_BAKED_POINTER, GCAP_SIM_ACTION_DEFAULT);
+  const Logged logged(log + gcap_sim_report(0) + "gcap sim: the program ends\n");
+  const gcap_doctor_finding_t* finding = logged.Find(GCAP_DOCTOR_FINDING_STALE, "cudaGraphLaunch");
+  ASSERT_NE(finding, nullptr) << logged.Findings() << gcap_sim_report(0);
+  EXPECT_EQ(logged.diagnosis().num_findings, 1u) << logged.Findings();
+  EXPECT_EQ(finding->capture, 0u);
+  ASSERT_EQ(finding->num_places, 3u);
+  const char* const functions[][2] = {
+      {"allocated", "cudaMalloc"}, {"freed", "cudaFree"}, {"captured", "cudaMemsetAsync"}};
+  for (size_t i = 0; i < 3; ++i) {
+    EXPECT_STREQ(finding->places[i].what, functions[i][0]);
+    EXPECT_EQ(logged.FunctionOf(finding->places[i].call), functions[i][1]);
+  }
+  EXPECT_NE(std::string(finding->sentence).find("4096 bytes of device memory"), std::string::npos) << finding->sentence;
+}
+
 // It answers success, and only the state of the capture tells.
 TEST_F(Mistakes, LibrarysHandleDestroyedInACapture) {
   cublasLtHandle_t handle = nullptr;

@@ -24,8 +24,10 @@ done
 cmp "$TEST_TMPDIR"/made/*.whl "$TEST_TMPDIR"/again/*.whl || fail "the same files gave another wheel"
 wheel=$(echo "$TEST_TMPDIR"/made/*.whl)
 # What it refuses.
-ends 1 python3 -I -B "$maker" --version-of "$module" --out "$TEST_TMPDIR/none" "$maker" "$module"
-has err "make_wheel: no place for $module"
+for stray in "$maker" "$module"; do
+  ends 1 python3 -I -B "$maker" --version-of "$module" --out "$TEST_TMPDIR/none" "$stray"
+  has err "make_wheel: no place for $stray"
+done
 cd "$TEST_TMPDIR"
 export HOME=$PWD PIP_CONFIG_FILE=/dev/null PIP_DISABLE_PIP_VERSION_CHECK=1 PYTHONDONTWRITEBYTECODE=1
 unset PYTHONPATH PYTHONHOME GCAP_DOCTOR_LIBRARY CUDA_INJECTION64_PATH
@@ -96,6 +98,20 @@ has err "no_cupti.so', which cannot be loaded"
 ends 6 "$doctor" run -- python -c 'raise SystemExit(6)'
 ends 1 "$doctor" explain "$events"
 has out StreamSynchronize
+# vet, through the script and through the command that the script becomes for the rest.
+printf 'import torch\n\n\ndef test_x():\n    g = torch.cuda.CUDAGraph()\n    with torch.cuda.graph(g):\n        op()\n' >test_x.py
+for each in "$doctor" environment/lib/python3*/site-packages/gcap_doctor/bin/gcap-doctor; do
+  ends 1 "$each" vet test_x.py --sarif x.sarif --junit x.xml
+  has out "test_x.py:6: error never_replayed: "
+  ends 2 "$each" vet --html x
+  has err "gcap-doctor: vet: '--html' is no option of it"
+done
+ends 0 python -c 'from importlib.metadata import distribution
+print([(each.group, each.name, each.value) for each in distribution("gcap-doctor").entry_points])'
+has out "('console_scripts', 'gcap-doctor', 'gcap_doctor:main')" "('pytest11', 'gcap-doctor', 'gcap_doctor.pytest_plugin')"
+# Without PyTorch, check() says so in a sentence.
+ends 1 python -c 'import gcap_doctor; gcap_doctor.check(len)'
+has err "CannotCheck: PyTorch cannot be imported"
 ends 0 "$doctor" explain --rule R11
 has out '# R11' '```python'
 

@@ -1,0 +1,78 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// What is compared behind a run, and becomes a finding: outputs with a slot, by lib/verify; inputs, which no run
+// changes; the pointers of a graph, by the manager's audit. Locking: none.
+
+#include "kit/check/checking.h"
+
+// --- Differences ------------------------------------------------------------------------------------------------------
+
+// What differs from the slot, in words; an empty text: nothing does. An input is never another one.
+static gcap_status_t find_difference(gcap_checking_t* checking, int fill, size_t slot, gcap_text_t* text) {
+  const cudaStream_t stream = checking->places[GCAP_CHECK_HOME].stream;
+  gcap_verify_difference_t difference;
+  GCAP_RETURN_IF_ERROR(gcap_verify_state_compare(checking->outputs, slot, GCAP_VERIFY_NOW, stream, &difference));
+  if (difference.block != SIZE_MAX) {
+    gcap_text_add(text, "output ");
+    gcap_verify_write_difference(checking->outputs, &difference, text);
+    return NULL;
+  }
+  const size_t before = GCAP_CHECK_BEFORE + (size_t)fill;
+  GCAP_RETURN_IF_ERROR(gcap_verify_state_compare(checking->inputs, before, GCAP_VERIFY_NOW, stream, &difference));
+  if (difference.block == SIZE_MAX) return NULL;
+  gcap_text_add(text, "input ");
+  gcap_verify_write_difference(checking->inputs, &difference, text);
+  return NULL;
+}
+
+gcap_status_t gcap_checking_compare(gcap_checking_t* checking, int fill, size_t slot, gcap_check_kind_t kind,
+                                    const char* situation, bool* out_differs) {
+  char chars[GCAP_CHECK_SENTENCE_BYTES];
+  gcap_text_t text;
+  gcap_text_init(&text, chars, sizeof(chars));
+  GCAP_RETURN_IF_ERROR(find_difference(checking, fill, slot, &text));
+  if (out_differs != NULL) *out_differs = text.length != 0;
+  if (text.length != 0) gcap_checking_add(checking, kind, "%s: %s", situation, chars);
+  return NULL;
+}
+
+gcap_status_t gcap_checking_compare_replay(gcap_checking_t* checking, gcap_check_place_t* place, int fill, size_t slot,
+                                           gcap_check_kind_t kind, const char* situation) {
+  char chars[GCAP_CHECK_SENTENCE_BYTES];
+  gcap_text_t text;
+  gcap_text_init(&text, chars, sizeof(chars));
+  GCAP_RETURN_IF_ERROR(find_difference(checking, fill, slot, &text));
+  if (text.length == 0) return NULL;
+  gcap_status_t explained = NULL;
+  GCAP_RETURN_IF_ERROR(gcap_checking_explain(checking, place, fill, &explained));
+  gcap_checking_add(checking, kind, "%s: %s", situation, explained != NULL ? gcap_status_message(explained) : chars);
+  gcap_status_free(explained);
+  return NULL;
+}
+
+// --- Pointers ---------------------------------------------------------------------------------------------------------
+
+typedef struct audit {
+  gcap_checking_t* checking;
+  bool is_new;
+  bool has_found;
+} audit_t;
+
+static void look(void* user, const gcap_graph_pointer_t* pointer) {
+  audit_t* audit = user;
+  if (!pointer->is_finding || audit->has_found) return;
+  audit->has_found = true;
+  const bool is_pageable = audit->is_new && pointer->owner == GCAP_GRAPH_OWNER_UNKNOWN;
+  gcap_checking_add(audit->checking, is_pageable ? GCAP_CHECK_PAGEABLE : GCAP_CHECK_STALE_POINTER,
+                    "%s of %s is %p, which was %s, and is %s", pointer->place, pointer->node_text, pointer->address,
+                    pointer->memory, pointer->now != NULL ? pointer->now : "the same");
+}
+
+gcap_status_t gcap_checking_audit(gcap_checking_t* checking, gcap_check_place_t* place, bool is_new, bool* out_sound) {
+  gcap_graph_manager_t* graphs = NULL;
+  audit_t audit = {.checking = checking, .is_new = is_new};
+  GCAP_RETURN_IF_ERROR(gcap_runtime_graphs(place->runtime, &graphs));
+  GCAP_RETURN_IF_ERROR(gcap_graph_manager_audit(graphs, place->id, look, &audit, /*out_findings=*/NULL));
+  *out_sound = !audit.has_found;
+  return NULL;
+}
