@@ -544,6 +544,15 @@ static void read_stale(reader_t* reader, gcap_doctor_fields_t* fields) {
   recording->stales[recording->num_stales++] = stale;
 }
 
+static void read_log_of_driver(reader_t* reader, gcap_doctor_fields_t* fields) {
+  gcap_doctor_recording_t* recording = reader->recording;
+  const uint32_t call = gcap_doctor_fields_needed_id(fields, "call");
+  const char* text = gcap_doctor_fields_needed_text(fields, "text");
+  if (fields->reason != NULL) return;
+  GCAP_DOCTOR_GROW(recording, logs, num_logs, log_capacity);
+  recording->logs[recording->num_logs++] = (gcap_doctor_event_log_t){.call = call, .text = keep(reader, text)};
+}
+
 static void read_shared(reader_t* reader, gcap_doctor_fields_t* fields) {
   gcap_doctor_recording_t* recording = reader->recording;
   const gcap_doctor_event_shared_t shared = {
@@ -630,6 +639,7 @@ static const struct {
     {"execs", read_execs},
     {"raise", read_raise},
     {"range", read_range},
+    {"log", read_log_of_driver},
     {"ring", read_ring},
     {"segment", read_segment},
 };

@@ -30,6 +30,7 @@ void gcap_doctor_recording_destroy(gcap_doctor_recording_t* recording) {
   free(recording->stacks);
   free(recording->streams);
   free(recording->ranges);
+  free(recording->logs);
   free(recording->calls);
   free(recording->nodes);
   free(recording->edges);
@@ -93,6 +94,18 @@ static uint32_t find_call(const gcap_doctor_recording_t* recording, uint64_t num
   return low < recording->num_calls && recording->calls[low].number == number ? (uint32_t)low : GCAP_DOCTOR_NONE;
 }
 
+static void tie_logs(gcap_doctor_recording_t* recording) {
+  enum { kMaxLogs = 8 };  // of a call
+  uint8_t* counts = gcap_doctor_heap_alloc(&recording->heap, recording->num_calls + 1);
+  for (size_t i = 0; i < recording->num_logs; ++i) {
+    gcap_doctor_event_log_t* log = &recording->logs[i];
+    log->call = find_call(recording, log->call);
+    if (log->call == GCAP_DOCTOR_NONE || counts[log->call]++ >= kMaxLogs) continue;
+    const char** all = &recording->calls[log->call].log;
+    *all = *all == NULL ? log->text : gcap_doctor_heap_print(&recording->heap, "%s\n%s", *all, log->text);
+  }
+}
+
 void gcap_doctor_recording_finish(gcap_doctor_recording_t* recording) {
   if (recording->num_calls != 0) qsort(recording->calls, recording->num_calls, sizeof(*recording->calls), by_number);
   // Until here `call` is a number, which fits: readers refuse larger ones.
@@ -128,6 +141,7 @@ void gcap_doctor_recording_finish(gcap_doctor_recording_t* recording) {
       if (*calls[k] != GCAP_DOCTOR_NONE) *calls[k] = find_call(recording, *calls[k]);
     }
   }
+  tie_logs(recording);
   gcap_doctor_recording_find_program(recording);
 }
 

@@ -82,6 +82,7 @@ typedef struct gcap_doctor_event_call {
   const char* update;     // why an update was refused: "topology"; NULL if it was not, or the source does not say
   const char* says;       // what the source says of captures beside the result: "invalidates capture 1"; NULL for none
   const char* label;      // of a begin: what the program calls the work; NULL if it does not
+  const char* log;        // what the driver's own log says of the call, a line a message; NULL for nothing
   const char* raised;     // an exception's type: this is no call, but an exception, whose message is in `arguments`
   uint32_t raised_at;  // of an exception: index of the call after which the program was handling it; GCAP_DOCTOR_NONE
   uint64_t bytes;      // GCAP_DOCTOR_NO_NUMBER if not told
@@ -153,6 +154,12 @@ typedef struct gcap_doctor_event_stale {
   uint32_t captured;            // the call that made the node, where `node` does not tell
 } gcap_doctor_event_stale_t;
 
+// What the driver's own log of errors says of a call.
+typedef struct gcap_doctor_event_log {
+  uint32_t call;  // index into `calls`; GCAP_DOCTOR_NONE
+  const char* text;
+} gcap_doctor_event_log_t;
+
 // Two threads in a launch of one executable at the same time.
 typedef struct gcap_doctor_event_shared {
   uint32_t call;    // index into `calls` of the later launch; GCAP_DOCTOR_NONE
@@ -207,12 +214,13 @@ typedef struct gcap_doctor_recording {
   gcap_doctor_event_stale_t* stales;
   gcap_doctor_event_shared_t* shared;
   gcap_doctor_event_group_t* groups;
+  gcap_doctor_event_log_t* logs;
   const char** notes;
   size_t num_threads, num_frames, num_stacks, num_streams, num_calls, num_nodes, num_edges, num_execs, num_clones;
-  size_t num_times, num_differences, num_stales, num_shared, num_groups, num_notes, num_ranges;
+  size_t num_times, num_differences, num_stales, num_shared, num_groups, num_notes, num_ranges, num_logs;
   size_t thread_capacity, frame_capacity, stack_capacity, stream_capacity, call_capacity, node_capacity, edge_capacity;
   size_t exec_capacity, clone_capacity, time_capacity, difference_capacity, stale_capacity, shared_capacity,
-      group_capacity, note_capacity, range_capacity;
+      group_capacity, note_capacity, range_capacity, log_capacity;
   gcap_doctor_event_damage_t damage;
 } gcap_doctor_recording_t;
 

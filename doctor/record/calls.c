@@ -19,6 +19,7 @@
 
 #include "doctor/record/copies.h"
 #include "doctor/record/driver_calls.h"
+#include "doctor/record/driver_log.h"
 #include "doctor/record/graphs.h"
 #include "doctor/record/handles.h"
 #include "doctor/record/intern.h"
@@ -318,6 +319,7 @@ static bool is_written_always(uint8_t role) {
 }
 
 void gcap_doctor_call_entered(gcap_doctor_thread_t* thread, uint32_t callback, const gcap_doctor_cupti_call_t* data) {
+  thread->last_failed = 0;
   const uint8_t role = gcap_doctor_driver_call(callback)->role;
   if (!gcap_doctor_switch_is_capturing() && !is_written_always(role)) return;
   if (gcap_doctor_driver_call_is_noise(callback, data->function)) return;
@@ -423,17 +425,20 @@ void gcap_doctor_call_left(gcap_doctor_thread_t* thread, uint32_t callback, cons
   const int result = data->result != NULL ? *(const int*)data->result : 0;
   gcap_doctor_open_call_t call;
   const bool has_begun = take(thread, callback, data->correlation, &call);
+  const bool is_written = has_begun || is_worth_writing(thread, role, result);
   if (role == GCAP_DOCTOR_ROLE_LAUNCH) note_launch(thread, callback, has_begun ? &call : NULL, data, result);
   if (result == 0) note_success(thread, callback, has_begun ? &call : NULL, data);
   if (has_begun) {
     if (result == 0) read_outputs(data, &call);
     write_call(thread, &call, data, result, role != GCAP_DOCTOR_ROLE_EXCHANGE || gcap_doctor_switch_is_capturing());
-  } else if (is_worth_writing(thread, role, result)) {
+  } else if (is_written) {
     write_unseen(thread, callback, data, result, &call);
   }
+  thread->last_failed = is_written && is_failure(result) ? call.number : 0;
   thread->unseen = 0;
   if (role == GCAP_DOCTOR_ROLE_INSTANTIATE) thread->num_clones = 0;
   if (is_written_always(role)) note_end(role, &call, result);
-  if (has_begun || is_written_always(role)) gcap_doctor_raised_ask(thread, role, result, call.number);
+  if (role == GCAP_DOCTOR_ROLE_BEGIN) gcap_doctor_driver_log_listen();
+  if (is_written) gcap_doctor_raised_ask(thread, role, result, call.number);
   if (thread->out.size > thread->can_wait && thread->depth == 0) gcap_doctor_thread_flush(thread);
 }

@@ -22,6 +22,7 @@
 #include "doctor/record/calls.h"
 #include "doctor/record/cupti_find.h"
 #include "doctor/record/driver_calls.h"
+#include "doctor/record/driver_log.h"
 #include "doctor/record/elf_symbol.h"
 #include "doctor/record/graphs.h"
 #include "doctor/record/handles.h"
@@ -172,6 +173,7 @@ static void start(const gcap_doctor_settings_t* settings) {
   gcap_doctor_elf_start();
   gcap_doctor_stacks_start();
   gcap_doctor_python_start();
+  gcap_doctor_driver_log_start();
   gcap_doctor_graphs_start(&cupti);
   int result = cupti.Subscribe(&subscriber, on_callback, NULL);
   if (result == GCAP_DOCTOR_CUPTI_SUCCESS) {

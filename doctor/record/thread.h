@@ -52,6 +52,7 @@ typedef struct gcap_doctor_thread {
   gcap_doctor_defined_t defined;
   gcap_doctor_open_call_t calls[GCAP_DOCTOR_MAX_DEPTH];
   uint32_t depth;                // of `calls`
+  uint64_t last_failed;          // the number of its last call of the program, if that was recorded and failed; else 0
   uint64_t unseen;               // the number of a call that made nodes, and whose beginning was not seen; 0 for none
   const void* new_node;          // that is about to be made
   int32_t new_type;              // and its type

@@ -119,6 +119,7 @@ static void put_call_items(gcap_doctor_html_t* page, uint32_t index) {
   put_item(page, "Call", "",
            gcap_doctor_heap_print(page->heap, "%s%s answered %s", function, driver,
                                   gcap_doctor_name_result(page->heap, call->result)));
+  if (call->log != NULL) put_item(page, "Driver's log", "prose", call->log);
   uint32_t python = gcap_doctor_recording_user_frame(recording, call->stack);
   uint32_t c = gcap_doctor_recording_c_frame(recording, call->stack);
   if (python != GCAP_DOCTOR_NONE) put_item(page, "Python", "", gcap_doctor_name_frame(page->heap, recording, python));

@@ -128,6 +128,7 @@ static void put_call(writer_t* writer, const char* key, uint32_t index) {
   if (call->bytes != GCAP_DOCTOR_NO_NUMBER) gcap_doctor_json_number(json, "bytes", call->bytes);
   if (call->host != GCAP_DOCTOR_HOST_UNKNOWN) gcap_doctor_json_text(json, "host", gcap_doctor_name_host(call->host));
   if (call->says != NULL) gcap_doctor_json_text(json, "says", call->says);
+  if (call->log != NULL) gcap_doctor_json_text(json, "driver_log", call->log);
   if (call->range != GCAP_DOCTOR_NONE) {
     gcap_doctor_json_text(json, "label", gcap_doctor_name_label(writer->heap, writer->recording, call->range));
   }

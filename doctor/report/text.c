@@ -120,6 +120,13 @@ static void put_head(page_t* page, const gcap_doctor_finding_t* finding) {
   put(page, kDim, "what", "%s", finding->sentence);
 }
 
+// What the driver's own log says of the call: its first line.
+static void put_log(page_t* page, uint32_t index) {
+  const gcap_doctor_event_call_t* call = call_of(page, index);
+  if (call == NULL || call->log == NULL) return;
+  put(page, kDim, "driver", "%.*s", (int)strcspn(call->log, "\n"), call->log);
+}
+
 static void put_stack(page_t* page, uint32_t call) {
   const gcap_doctor_recording_t* recording = page->recording;
   if (call_of(page, call) == NULL) return;
@@ -168,6 +175,7 @@ static void put_places(page_t* page, const gcap_doctor_finding_t* finding) {
 
 static void put_worst(page_t* page, const gcap_doctor_finding_t* finding) {
   put_head(page, finding);
+  put_log(page, finding->call);
   put_stack(page, finding->call);
   put_thread(page, finding);
   put_places(page, finding);

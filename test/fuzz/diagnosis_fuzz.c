@@ -22,6 +22,7 @@ static void check_recording(const gcap_doctor_recording_t* recording) {
     check_index(call->raised_at, recording->num_calls, "call of an exception");
     FUZZ_CHECK(i == 0 || recording->calls[i - 1].number <= call->number, "call %zu is out of order", i);
   }
+  for (size_t i = 0; i < recording->num_logs; ++i) check_index(recording->logs[i].call, recording->num_calls, "log");
   for (size_t i = 0; i < recording->num_ranges; ++i) {
     FUZZ_CHECK(recording->ranges[i].outer == GCAP_DOCTOR_NONE || recording->ranges[i].outer < i, "range %zu", i);
   }

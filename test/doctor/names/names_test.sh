@@ -2,7 +2,8 @@
 # Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 #
 # What gcap-doctor defines starts with gcap_doctor_, macros and enumerators with GCAP_DOCTOR_, so that no name of its own is
-# one of the library's or of the simulator's. InitializeInjection is CUDA's name, InitializeInjectionNvtx2 NVTX's, and main the system's.
+# one of the library's or of the simulator's. InitializeInjection is CUDA's name, InitializeInjectionNvtx2
+# is NVTX's, and main the system's.
 #   names_test.sh OBJECT... -- SOURCE...
 # The sources are those of gcap-doctor and of all that it includes.
 set -eu

@@ -16,7 +16,13 @@
 #endif
 #endif
 
+#if __has_include(<nvtx3/nvToolsExt.h>)
+#include <nvtx3/nvToolsExt.h>
+#define GCAP_HAS_NVTX
+#endif
+
 #include "doctor/record/cupti_abi.h"
+#include "doctor/record/nvtx_abi.h"
 
 namespace {
 
@@ -223,6 +229,42 @@ TEST(CuptiAbi, WordsAreInTheOrderOfTheEnums) {
   EXPECT_EQ(CU_GRAPH_EXEC_UPDATE_ERROR_ATTRIBUTES_CHANGED, 8);
   EXPECT_EQ(CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD, 908);
   EXPECT_EQ(CUDA_ERROR_NOT_READY, 600);
+}
+
+#endif
+
+#if defined(GCAP_HAS_CUPTI) && defined(GCAP_HAS_NVTX)
+
+TEST(NvtxAbi, EqualsTheToolkits) {
+  const Number numbers[] = {
+      {"CALLBACKS", GCAP_DOCTOR_NVTX_CALLBACKS, NVTX_ETID_CALLBACKS},
+      {"CORE", GCAP_DOCTOR_NVTX_CORE, NVTX_CB_MODULE_CORE},
+      {"CORE2", GCAP_DOCTOR_NVTX_CORE2, NVTX_CB_MODULE_CORE2},
+      {"PUSH_EX", GCAP_DOCTOR_NVTX_PUSH_EX, NVTX_CBID_CORE_RangePushEx},
+      {"PUSH_A", GCAP_DOCTOR_NVTX_PUSH_A, NVTX_CBID_CORE_RangePushA},
+      {"PUSH_W", GCAP_DOCTOR_NVTX_PUSH_W, NVTX_CBID_CORE_RangePushW},
+      {"POP", GCAP_DOCTOR_NVTX_POP, NVTX_CBID_CORE_RangePop},
+      {"DOMAIN_PUSH_EX", GCAP_DOCTOR_NVTX_DOMAIN_PUSH_EX, NVTX_CBID_CORE2_DomainRangePushEx},
+      {"DOMAIN_POP", GCAP_DOCTOR_NVTX_DOMAIN_POP, NVTX_CBID_CORE2_DomainRangePop},
+      {"REGISTER_A", GCAP_DOCTOR_NVTX_REGISTER_A, NVTX_CBID_CORE2_DomainRegisterStringA},
+      {"REGISTER_W", GCAP_DOCTOR_NVTX_REGISTER_W, NVTX_CBID_CORE2_DomainRegisterStringW},
+      {"MESSAGE_A", GCAP_DOCTOR_NVTX_MESSAGE_A, NVTX_MESSAGE_TYPE_ASCII},
+      {"MESSAGE_W", GCAP_DOCTOR_NVTX_MESSAGE_W, NVTX_MESSAGE_TYPE_UNICODE},
+      {"MESSAGE_REGISTERED", GCAP_DOCTOR_NVTX_MESSAGE_REGISTERED, NVTX_MESSAGE_TYPE_REGISTERED},
+      FIELD(gcap_doctor_nvtx_attributes_t, message_type, nvtxEventAttributes_t, messageType),
+      FIELD(gcap_doctor_nvtx_attributes_t, message, nvtxEventAttributes_t, message),
+      FIELD(gcap_doctor_nvtx_callbacks_t, struct_size, NvtxExportTableCallbacks, struct_size),
+      FIELD(gcap_doctor_nvtx_callbacks_t, GetModuleFunctionTable, NvtxExportTableCallbacks, GetModuleFunctionTable),
+  };
+  ExpectEqual(numbers);
+}
+
+// The recorder's declaration, of which driver_log.c has no header's.
+TEST(DriverLogAbi, IsThatOfTheToolkit) {
+  static_assert(sizeof(CUlogLevel) == sizeof(int) && sizeof(CUlogsCallbackHandle) == sizeof(void*), "");
+  using Callback = void (*)(void*, CUlogLevel, char*, size_t);
+  const CUlogsCallback callback = static_cast<Callback>(nullptr);
+  EXPECT_EQ(callback, nullptr);
 }
 
 #endif

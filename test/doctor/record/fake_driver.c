@@ -63,3 +63,26 @@ EXPORT int cuFuncGetName(const char** name, void* function) {
   *name = ((const fake_driver_function_t*)function)->name;
   return kSuccess;
 }
+
+// --- The log ---------------------------------------------------------------------------------------------------------
+
+static void (*log_callback)(void* user, int level, char* message, size_t length);
+static void* log_user;
+
+EXPORT int cuLogsRegisterCallback(void (*callback)(void*, int, char*, size_t), void* user, void** out_handle);
+EXPORT int cuLogsRegisterCallback(void (*callback)(void*, int, char*, size_t), void* user, void** out_handle) {
+  if (callback == NULL || log_callback != NULL) return kInvalidValue;
+  log_callback = callback;
+  log_user = user;
+  if (out_handle != NULL) *out_handle = &log_callback;
+  return kSuccess;
+}
+
+EXPORT int fake_driver_log(int level, const char* message) {
+  char text[2048];
+  if (log_callback == NULL) return 0;
+  strncpy(text, message, sizeof(text) - 1);
+  text[sizeof(text) - 1] = '\0';
+  log_callback(log_user, level, text, strlen(text));
+  return 1;
+}

@@ -28,4 +28,13 @@ typedef struct fake_driver_graph {
   size_t count;
 } fake_driver_graph_t;
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+// A message of the driver's log of errors, given to who listens, on the calling thread. 0 if nobody does.
+int fake_driver_log(int level, const char* message);
+#ifdef __cplusplus
+}  // extern "C"
+#endif
+
 #endif  // GCAP_TEST_DOCTOR_RECORD_FAKE_DRIVER_H_

@@ -46,6 +46,12 @@ TEST(TextReport, AnotherThreadIsNamedBesideTheCapturingOne) {
   EXPECT_TRUE(Has(text, "thread   'loader', while 'python3' captures, capture begun at serve.py:41 in main\n")) << text;
 }
 
+TEST(TextReport, DriversWordsStandBelowTheCall) {
+  std::unique_ptr<Sample> sample(gcap_test::MakeBroken());
+  sample->recording()->calls[sample->Call(4)].log = "the stream captures\nmore";
+  EXPECT_TRUE(Has(Text(*sample), "broke the capture.\n  driver   the stream captures\n  Python   ")) << Text(*sample);
+}
+
 TEST(TextReport, CallThatSucceededIsNamedWithTheAnswerOfTheEnd) {
   std::unique_ptr<Sample> sample(gcap_test::MakeBroken());
   const_cast<gcap_doctor_finding_t*>(sample->diagnosis()->findings)[0].call = sample->Call(3);
