@@ -96,6 +96,10 @@ class Vetted(unittest.TestCase):
         head = "import torch\ndef again(n):\n    return again(n - 1)\ndef test_it():\n    x = torch.randn(4)\n"
         self.assertEqual(self.kinds([*self.CAPTURE, "again(3)", "g.replay()"], head), ["no_assert"])
 
+    def test_loops_within_loops_end(self):
+        loops = ["    " * depth + f"for i{depth} in x:" for depth in range(14)]
+        self.assertEqual(self.kinds([*self.CAPTURE, *loops, "    " * 14 + "g.replay()"]), ["no_assert"])
+
     def test_allowed_at_the_line_and_by_kind(self):
         body = [*self.CAPTURE, "g.replay()  # gcap-vet: allow {}"]
         self.assertEqual(self.kinds([each.format("no_assert") for each in body]), [])
