@@ -2,8 +2,8 @@
 """The hooks and the fixture of pytest 7 and later: a fixture and a marker that check operations, and with --gcap-doctor the vetting of test files.
 
 The idea: without the option the plugin only offers, and a check that is not possible skips its test; with the option the
-run is there to prove captures, so the same is a failure. Findings of all tests are kept in the session's Findings, for the
-SARIF file and the summary. Under pytest-xdist each worker has findings of its own; the file is then of the last worker, and
+run is there to prove captures, so the same is a failure. Findings of all tests are kept for the run, for the SARIF
+file and the summary. Under pytest-xdist each worker has findings of its own; the file is then of the last worker, and
 --junitxml has all.
 """
 

@@ -206,6 +206,13 @@ class Faulty(Case):
 
         self.assert_found(self.check(stale), "frozen", "gives the result of the captured ones")
 
+    def test_a_number_that_the_host_draws(self):
+        def drawn(x):
+            factor = random.random()
+            return self.device.map(lambda a: a * factor, x)
+
+        self.assert_found(self.check(drawn), "frozen", "other inputs")
+
     def test_a_number_that_depends_on_the_inputs(self):
         self.assert_found(self.check(lambda x: (self.device.map(lambda a: a, x), x.values[0])), "frozen",
                           "output[1] is the Python value 1.0 and in the eager run 0.5")
@@ -282,6 +289,21 @@ class Faulty(Case):
         operation = Operation()
         self.backend.state = lambda fn: [("workspace", fn.workspace)]
         self.assert_found(self.check(operation), "overwrites", "32 bytes")
+
+    def test_state_that_is_replaced_after_the_capture(self):
+        class Operation:
+            def __init__(op):
+                op.workspace, op.is_captured = self.device.tensor([0.0] * 4), False
+
+            def __call__(op, x):
+                if self.device.capturing is None and op.is_captured:
+                    op.workspace = self.device.tensor([0.0] * 4)
+                op.is_captured = self.device.capturing is not None or op.is_captured
+                self.device.map(lambda a: a * 3, x, out=op.workspace)
+                return self.device.map(lambda a: a + 1, op.workspace)
+
+        self.backend.state = lambda fn: [("workspace", fn.workspace)]
+        self.assert_found(self.check(Operation()), "overwrites", "32 bytes")
 
     def test_a_workspace_that_nobody_clears(self):
         def dirty(x):
