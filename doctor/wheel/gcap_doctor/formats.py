@@ -92,7 +92,7 @@ def _case(finding):
             "</failure>\n    </testcase>\n")
 
 
-def _suite(name, findings, judged):
+def _suite(name, findings):
     cases = "".join(_case(finding) for finding in findings)
     if not findings:
         cases = '    <testcase classname="gcap-doctor" name="no finding" time="0"/>\n'
@@ -103,7 +103,7 @@ def _suite(name, findings, judged):
 
 
 def junit(suites, name="gcap-doctor"):
-    """`suites`: (name, findings, whether it was judged)."""
+    """`suites`: (name, findings)."""
     made = [_suite(*each) for each in suites]
     tests, failures = sum(each[0] for each in made), sum(each[1] for each in made)
     return ('<?xml version="1.0" encoding="UTF-8"?>\n'

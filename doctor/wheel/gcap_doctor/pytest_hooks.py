@@ -1,16 +1,16 @@
 # Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
-"""The hooks and the fixture of pytest 7 and later: a fixture and a marker that check operations, and with --gcap-doctor the vetting of test files.
+"""The hooks of pytest 7 and later: a fixture and a marker that check operations, and, with --gcap-doctor, the vetting of
+test files.
 
 The idea: without the option the plugin only offers, and a check that is not possible skips its test; with the option the
-run is there to prove captures, so the same is a failure. Findings of all tests are kept in the session's Findings, for the
-SARIF file and the summary. Under pytest-xdist each worker has findings of its own; the file is then of the last worker, and
---junitxml has all.
+run is there to prove captures, so the same is a failure. Findings of all tests are kept for the run, for the SARIF file and
+the summary. Under pytest-xdist the workers hand theirs to the process that has the summary.
 """
 
 import pytest
 
 from gcap_doctor import formats
-from gcap_doctor.capturable import CannotCheck, check
+from gcap_doctor.capturable import CannotCheck, Finding, check
 from gcap_doctor.capturable.kinds import KINDS
 from gcap_doctor.vet import TEST_FILE, vet_file
 from gcap_doctor.vet_rules import KINDS as VET_KINDS
@@ -19,12 +19,24 @@ MARKER = "gcap_capturable"
 
 
 class Findings:
-    def __init__(self):
-        self.reports, self.vetted = [], []
+    """`checks`: (seconds, bytes that the graph holds) of each check."""
 
-    def all(self):
-        return [finding for report in self.reports for finding in report.findings] + [
-            finding for result in self.vetted for finding in result.findings]
+    def __init__(self):
+        self.found, self.checks = [], []
+
+    def packed(self):
+        """As what a worker can hand over."""
+        return [[getattr(finding, member) for member in MEMBERS] for finding in self.found], [list(each) for each in
+                                                                                              self.checks]
+
+    def unpack(self, packed):
+        for values in packed[0]:
+            self.found.append(Finding(**dict(zip(MEMBERS, values))))
+        self.checks += [tuple(each) for each in packed[1]]
+
+
+MEMBERS = ("kind", "sentence", "file", "line", "rule", "remedy", "function", "severity")  # of a Finding
+HANDED = "gcap_doctor"  # the name of what a worker hands over
 
 
 FINDINGS = pytest.StashKey()
@@ -57,7 +69,8 @@ def run_check(config, fn, *inputs, **options):
     if reason is not None:
         give_up = pytest.skip if _is_missing(reason) and not config.getoption("--gcap-doctor") else _fail
         give_up(f"gcap_doctor.check: {reason}")
-    config.stash[FINDINGS].reports.append(report)
+    config.stash[FINDINGS].found += report.findings
+    config.stash[FINDINGS].checks.append((report.seconds, report.held_bytes))
     if report.is_faulty:
         _fail(str(report))
     return report
@@ -142,7 +155,7 @@ class VetItem(pytest.Item):
 
     def runtest(self):
         result = vet_file(str(self.path))
-        self.config.stash[FINDINGS].vetted.append(result)
+        self.config.stash[FINDINGS].found += result.findings
         if any(finding.severity == "error" for finding in result.findings):
             raise VetFailure("\n".join(str(finding) for finding in result.findings))
 
@@ -158,20 +171,32 @@ class VetItem(pytest.Item):
 # --- The end ----------------------------------------------------------------------------------------------------------
 
 
+def pytest_sessionfinish(session):
+    if hasattr(session.config, "workeroutput"):
+        session.config.workeroutput[HANDED] = session.config.stash[FINDINGS].packed()
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node, error):
+    """Of pytest-xdist: a worker ended. One that died handed nothing over."""
+    packed = getattr(node, "workeroutput", {}).get(HANDED)
+    if packed is not None:
+        node.config.stash[FINDINGS].unpack(packed)
+
+
 def pytest_terminal_summary(terminalreporter, config):
     findings = config.stash[FINDINGS]
     path = config.getoption("--gcap-doctor-sarif")
-    problem = _write_sarif(path, findings.all()) if path else None
-    mild = [finding for finding in findings.all() if finding.severity != "error"]
-    if not mild and not findings.reports and problem is None:
+    problem = _write_sarif(path, findings.found) if path else None
+    mild = [finding for finding in findings.found if finding.severity != "error"]
+    if not mild and not findings.checks and problem is None:
         return
     terminalreporter.section("gcap-doctor")
     for finding in mild:
         terminalreporter.write_line(str(finding))
-    if findings.reports:
-        seconds = sum(report.seconds for report in findings.reports)
-        held = max(report.held_bytes for report in findings.reports)
-        terminalreporter.write_line(f"{len(findings.reports)} operations checked in {seconds:.1f} s; the largest graph holds "
+    if findings.checks:
+        seconds, held = sum(each[0] for each in findings.checks), max(each[1] for each in findings.checks)
+        terminalreporter.write_line(f"{len(findings.checks)} operations checked in {seconds:.1f} s; the largest graph holds "
                                     f"{held} bytes")
     if problem is not None:
         terminalreporter.write_line(problem)

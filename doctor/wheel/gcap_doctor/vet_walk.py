@@ -11,6 +11,7 @@ import ast
 import re
 
 MOST_CALLS = 400  # of functions of the file, in a test
+MOST_STATEMENTS = 20_000  # walked of a test; what comes after is not known
 DEPTH = 6
 VIEWS = {"view", "detach", "data", "reshape", "T", "mT", "squeeze", "unsqueeze", "flatten", "transpose", "permute", "narrow",
          "expand", "view_as", "expand_as", "requires_grad_", "select", "chunk", "split", "unbind", "ravel", "real", "imag"}
@@ -21,7 +22,7 @@ CAPTURE_BEGIN = {"capture_begin", "begin_capture"}
 CAPTURE_END = {"capture_end", "end_capture"}
 GRAPHED = {"make_graphed_callables"}
 REPLAYS = {"replay", "capture_launch"}
-UNKNOWN_CAPTURE = re.compile(r"captur|cuda_?graph|graphed|graph_?runner", re.IGNORECASE)
+UNKNOWN_CAPTURE = re.compile(r"cuda_?graph|graphed|graph_?runner|graph_?captur|captur\w*_?graph", re.IGNORECASE)
 RAISES = re.compile(r"(^|\.)(raises|assertRaises|assertRaisesRegex|warns)$")
 COMPARES = re.compile(r"(^|_)(all_?close|equal|close|isclose|array_equal|almost_equal|allequal|same|match|eq)s?$|^assert"
                       r"|assert_|^(check|verify|compare|expect|validate|ensure)(_|$|[A-Z])|(_|^)(diff|error)$",
@@ -34,6 +35,10 @@ SHAPES = {"shape", "dtype", "device", "ndim", "is_cuda", "requires_grad", "layou
 SHAPE_CALLS = {"len", "size", "dim", "numel", "isinstance", "type", "isfinite", "isnan", "isinf", "is_contiguous", "hasattr",
                "callable", "stride", "data_ptr", "id"}
 SKIPS = {"skip", "skipTest", "SkipTest", "importorskip"}
+
+
+class TooLong(Exception):
+    """A test with more statements than are walked."""
 
 
 class Memory:
@@ -115,10 +120,15 @@ class Walk:
         self.statement = self.num_calls = 0
         self.memo = {}
         self.returns = [None]
-        self._enter(function)
+        try:
+            self._enter(function)
+        except TooLong:
+            self.graph_escapes = True
         self._decorators(function.decorator_list + (owner.decorator_list if owner else []))
         self.says_graph = self._says_graph()
-        self.is_of_capture = bool(self.captures or self.replays) or self.says_graph
+        # A replay without any capture is not of graphs, as that of a buffer.
+        self.is_of_capture = any(capture.certain for capture in self.captures) or self.says_graph or (
+            bool(self.replays) and self.unknown_graph_call)
 
     def _enter(self, function):
         for argument in _arguments(function.args):
@@ -150,6 +160,8 @@ class Walk:
     def _block(self, statements):
         for statement in statements:
             self.statement += 1
+            if self.statement > MOST_STATEMENTS:
+                raise TooLong
             self.memo = {}
             method = getattr(self, f"_on_{type(statement).__name__}", None)
             if method is not None:
@@ -234,7 +246,7 @@ class Walk:
             captured, raised = self._with_item(item)
             captures, raises = captures + captured, raises + raised
             suppressing |= last_name(getattr(item.context_expr, "func", item.context_expr)) == "suppress"
-        before = len(self.captures)
+        before = self._num_certain()
         self.raising += raises
         for _ in range(captures):
             self._begin_capture(node.lineno)
@@ -242,7 +254,7 @@ class Walk:
         for _ in range(captures):
             self._end_capture()
         self.raising -= raises
-        if suppressing and len(self.captures) > before:
+        if suppressing and self._num_certain() > before:
             self.swallowed.append((node.lineno, "swallowed"))
 
     _on_AsyncWith = _on_With
@@ -263,9 +275,9 @@ class Walk:
         return 0, int(RAISES.search(name) is not None)
 
     def _on_Try(self, node):
-        before = len(self.captures)
+        before = self._num_certain()
         self._block(node.body)
-        if len(self.captures) > before:
+        if self._num_certain() > before:
             self._handlers(node.handlers)
         self.conditional += 1
         for handler in node.handlers:
@@ -275,6 +287,9 @@ class Walk:
         self._block(node.finalbody)
 
     _on_TryStar = _on_Try
+
+    def _num_certain(self):
+        return sum(capture.certain for capture in self.captures)
 
     def _handlers(self, handlers):
         for handler in handlers:

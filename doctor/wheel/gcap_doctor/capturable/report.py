@@ -3,6 +3,7 @@
 
 import os
 
+from gcap_doctor import formats
 from gcap_doctor.capturable.kinds import ERROR, KINDS, NOTE, SEVERITIES
 
 
@@ -104,6 +105,14 @@ class Report:
         if self.is_faulty:
             raise NotCapturable(self)
         return self
+
+    def write_sarif(self, path):
+        """The findings as SARIF 2.1.0, for code hosts."""
+        formats.write_sarif(path, self.findings, KINDS, f"gcap_doctor.check {self.name}")
+
+    def write_junit(self, path):
+        """The findings as JUnit's XML, for CI systems."""
+        formats.write_junit(path, [(self.name, self.findings)], "gcap_doctor.check")
 
     def _outcome(self):
         if not self.is_faulty:

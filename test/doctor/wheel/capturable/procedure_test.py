@@ -2,11 +2,14 @@
 """The procedure of check() on the device of fake_device.py: sound operations pass all steps, and each planted fault is
 found by the step that is for it, with a sentence that names it."""
 import gc
+import json
 import os
 import random
 import sys
+import tempfile
 import types
 import unittest
+import xml.etree.ElementTree
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
@@ -203,6 +206,13 @@ class Faulty(Case):
 
         self.assert_found(self.check(stale), "frozen", "gives the result of the captured ones")
 
+    def test_a_number_that_the_host_draws(self):
+        def drawn(x):
+            factor = random.random()
+            return self.device.map(lambda a: a * factor, x)
+
+        self.assert_found(self.check(drawn), "frozen", "other inputs")
+
     def test_a_number_that_depends_on_the_inputs(self):
         self.assert_found(self.check(lambda x: (self.device.map(lambda a: a, x), x.values[0])), "frozen",
                           "output[1] is the Python value 1.0 and in the eager run 0.5")
@@ -279,6 +289,21 @@ class Faulty(Case):
         operation = Operation()
         self.backend.state = lambda fn: [("workspace", fn.workspace)]
         self.assert_found(self.check(operation), "overwrites", "32 bytes")
+
+    def test_state_that_is_replaced_after_the_capture(self):
+        class Operation:
+            def __init__(op):
+                op.workspace, op.is_captured = self.device.tensor([0.0] * 4), False
+
+            def __call__(op, x):
+                if self.device.capturing is None and op.is_captured:
+                    op.workspace = self.device.tensor([0.0] * 4)
+                op.is_captured = self.device.capturing is not None or op.is_captured
+                self.device.map(lambda a: a * 3, x, out=op.workspace)
+                return self.device.map(lambda a: a + 1, op.workspace)
+
+        self.backend.state = lambda fn: [("workspace", fn.workspace)]
+        self.assert_found(self.check(Operation()), "overwrites", "32 bytes")
 
     def test_a_workspace_that_nobody_clears(self):
         def dirty(x):
@@ -394,6 +419,37 @@ class Notes(Case):
         self.assertTrue(report)
         self.assertEqual([finding.kind for finding in report.allowed], ["pageable"])
         self.assertIn("allowed pageable", str(report))
+
+
+class Files(Case):
+    def test_sarif_and_junit(self):
+        def frozen(x):
+            first = x.values[0]
+            return self.device.map(lambda a: a * first, x)
+
+        report = self.check(frozen, name="<frozen>")
+        with tempfile.TemporaryDirectory() as folder:
+            sarif, junit = os.path.join(folder, "a.sarif"), os.path.join(folder, "a.xml")
+            report.write_sarif(sarif)
+            report.write_junit(junit)
+            with open(sarif, encoding="utf-8") as file:
+                (ran,) = json.load(file)["runs"]
+            suite = xml.etree.ElementTree.parse(junit).getroot()[0]
+        (result,) = ran["results"]
+        self.assertEqual((result["ruleId"], result["level"]), ("frozen", "error"))
+        self.assertIn("Remedy: read the value on the device", result["message"]["text"])
+        line = frozen.__code__.co_firstlineno
+        self.assertEqual(result["locations"][0]["physicalLocation"]["region"], {"startLine": line})
+        self.assertEqual((suite.get("name"), suite.get("failures")), ("<frozen>", "1"))
+        self.assertEqual(suite.find("testcase/failure").get("type"), "frozen")
+
+    def test_a_sound_operation_has_a_case_that_passes(self):
+        report = self.check(lambda x: self.device.map(lambda a: a, x))
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "a.xml")
+            report.write_junit(path)
+            suite = xml.etree.ElementTree.parse(path).getroot()[0]
+        self.assertEqual([(case.get("name"), len(case)) for case in suite], [("no finding", 0)])
 
 
 class BadInput(Case):

@@ -1,5 +1,6 @@
 # Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 """The plugin of pytest, in runs of pytest of its own, on the device of fake_device.py."""
+import importlib.util
 import json
 import os
 import subprocess
@@ -163,6 +164,33 @@ class Plugin(unittest.TestCase):
         place = result["locations"][0]["physicalLocation"]
         self.assertTrue(place["artifactLocation"]["uri"].endswith("test_ops.py"))
         self.assertEqual(place["region"]["startLine"], HEAD.split("\n").index("def frozen(x):") + 1)
+
+    @unittest.skipUnless(importlib.util.find_spec("xdist"), "needs pytest-xdist")
+    def test_workers_hand_their_findings_over(self):
+        sarif = self.path("out.sarif")
+        code, out = self.pytest("""
+            def test_faulty(gcap_check):
+                gcap_check(frozen, x, backend=backend)
+
+            def test_sound(gcap_check):
+                gcap_check(double, x, backend=backend)
+        """, "-p", "xdist.plugin", "-n", "2", "--gcap-doctor", "--gcap-doctor-sarif", sarif)
+        self.assertEqual(code, 1, out)
+        self.assertIn("2 operations checked in ", out)
+        with open(sarif, encoding="utf-8") as file:
+            (ran,) = json.load(file)["runs"]
+        self.assertEqual([result["ruleId"] for result in ran["results"]], ["frozen"])
+
+    def test_findings_can_be_handed_over(self):
+        from gcap_doctor.capturable import Finding
+        from gcap_doctor.pytest_hooks import Findings
+
+        first, second = Findings(), Findings()
+        first.found = [Finding("frozen", "a sentence", "ops.py", 3, "R11", "a remedy", "norm"), Finding("kept", "another")]
+        first.checks = [(0.5, 32)]
+        second.unpack(json.loads(json.dumps(first.packed())))
+        self.assertEqual([str(each) for each in second.found], [str(each) for each in first.found])
+        self.assertEqual(second.checks, first.checks)
 
     def test_a_file_that_cannot_be_written(self):
         code, out = self.pytest("def test_one():\n    pass\n", "--gcap-doctor-sarif", self.path("no/out"))

@@ -1,6 +1,7 @@
 # Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 """gcap-doctor vet: what it finds in vacuous.py is what that file says, line for line; it is silent about sound.py; the
 command's outputs, its bad input and its exit codes."""
+import ast
 import contextlib
 import io
 import json
@@ -13,6 +14,7 @@ import xml.etree.ElementTree
 
 from gcap_doctor import main, vet
 from gcap_doctor.vet_rules import KINDS
+from gcap_doctor.vet_walk import MOST_STATEMENTS, Walk
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 VACUOUS, SOUND = os.path.join(HERE, "vacuous.py"), os.path.join(HERE, "sound.py")
@@ -95,6 +97,11 @@ class Vetted(unittest.TestCase):
     def test_recursion_ends(self):
         head = "import torch\ndef again(n):\n    return again(n - 1)\ndef test_it():\n    x = torch.randn(4)\n"
         self.assertEqual(self.kinds([*self.CAPTURE, "again(3)", "g.replay()"], head), ["no_assert"])
+
+    def test_loops_within_loops_end(self):
+        lines = ["def test_it(x):"] + ["    " * depth + f"for i{depth} in x:" for depth in range(1, 16)] + ["    " * 16 + "x()"]
+        tree = ast.parse("\n".join(lines))
+        self.assertLessEqual(Walk(tree, None, tree.body[0]).statement, MOST_STATEMENTS + 1)
 
     def test_allowed_at_the_line_and_by_kind(self):
         body = [*self.CAPTURE, "g.replay()  # gcap-vet: allow {}"]
