@@ -355,6 +355,19 @@ void MakeKeptConstants(Operation* o) {
   };
 }
 
+// Its capture takes a larger workspace than its eager runs: a first capture lacks the memory.
+void MakeLargerInCapture(Operation* o) {
+  const float* x = o->Input("x");
+  float* y = o->Output("y");
+  o->work = [=](Resources r) {
+    const size_t bytes = gcap_thread_is_capturing() ? size_t{64} << 20 : kElementBytes;
+    return WithScratch(r, bytes, [&](void* memory) -> gcap_status_t {
+      GCAP_RETURN_IF_ERROR(Relu(x, static_cast<float*>(memory), r->cuda_stream));
+      return Add(static_cast<float*>(memory), y, 3, r->cuda_stream);
+    });
+  };
+}
+
 // Two branches, each with its own scratch, joined by events.
 void MakeFork(Operation* o) {
   struct Branch {
@@ -516,6 +529,7 @@ std::vector<Sound> AllSound() {
       {"Cache", MakeCache},
       {"Counter", MakeCounter},
       {"KeptConstants", MakeKeptConstants},
+      {"LargerInCapture", MakeLargerInCapture},
       {"Fork", MakeFork},
       {"Hole", MakeHole},
       {"Tap", MakeTap},

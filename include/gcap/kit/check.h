@@ -85,7 +85,7 @@ typedef enum gcap_check_kind {
 typedef struct gcap_check_finding {
   gcap_check_kind_t kind;
   const char* name;                          // of the kind: "frozen"; static
-  char sentence[GCAP_CHECK_SENTENCE_BYTES];  // what was seen: buffer, element and both values, or gcap's message
+  char sentence[GCAP_CHECK_SENTENCE_BYTES];  // what was seen: buffer, element and both values, or a message of gcap's
   const char* remedy;                        // what to do instead; static
 } gcap_check_finding_t;
 
