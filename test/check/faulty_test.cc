@@ -555,7 +555,7 @@ const Faulty kFaulty[] = {
     {"Fails", GCAP_CHECK_FAILS, "no kernel for 256 elements", MakeFails},
 };
 
-class FaultyOperation : public DeviceTest, public ::testing::WithParamInterface<Faulty> {};
+class FaultyOperation : public TimedChecks, public ::testing::WithParamInterface<Faulty> {};
 
 TEST_P(FaultyOperation, IsFound) {
   const Faulty& faulty = GetParam();
@@ -563,7 +563,7 @@ TEST_P(FaultyOperation, IsFound) {
   faulty.make(&operation);
   gcap_check_report_t report;
   gcap_check_report_init(&report);
-  GCAP_ASSERT_OK(operation.Run(&report));
+  GCAP_ASSERT_OK(RunTimed(&operation, &report));
   const std::string text = TextOf(operation.check, report);
   EXPECT_TRUE(report.is_done);
   ASSERT_GE(report.num_findings, 1u) << text;
