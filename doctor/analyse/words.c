@@ -430,7 +430,8 @@ void gcap_doctor_words_write(gcap_doctor_analysis_t* analysis, gcap_doctor_findi
   finding->sentence = writers[finding->kind](analysis, finding);
   finding->remedy = own_remedy(finding);
   if (finding->kind == GCAP_DOCTOR_FINDING_DIFFERS) {
-    finding->remedy = remedy_of_fault(difference_of(analysis, finding)->fault);
+    const gcap_doctor_event_difference_t* difference = difference_of(analysis, finding);
+    finding->remedy = difference->remedy != NULL ? difference->remedy : remedy_of_fault(difference->fault);
   }
   if (is_own_query(analysis, finding)) finding->remedy = gcap_rule_by_id("R26")->remedy;
   if (finding->remedy == NULL && finding->rule != NULL) finding->remedy = finding->rule->remedy;

@@ -515,11 +515,15 @@ static void read_difference(reader_t* reader, gcap_doctor_fields_t* fields) {
   gcap_doctor_recording_t* recording = reader->recording;
   const char* text = gcap_doctor_fields_needed_text(fields, "text");
   const char* fault = gcap_doctor_fields_text(fields, "fault");
+  const char* remedy = gcap_doctor_fields_text(fields, "remedy");
   const uint32_t call = gcap_doctor_fields_id(fields, "call");
   if (fields->reason != NULL) return;
   GCAP_DOCTOR_GROW(recording, differences, num_differences, difference_capacity);
-  recording->differences[recording->num_differences++] = (gcap_doctor_event_difference_t){
-      .call = call, .fault = keep(reader, fault != NULL ? fault : ""), .text = keep(reader, text)};
+  recording->differences[recording->num_differences++] =
+      (gcap_doctor_event_difference_t){.call = call,
+                                       .fault = keep(reader, fault != NULL ? fault : ""),
+                                       .text = keep(reader, text),
+                                       .remedy = remedy != NULL ? keep(reader, remedy) : NULL};
 }
 
 static void read_stale(reader_t* reader, gcap_doctor_fields_t* fields) {

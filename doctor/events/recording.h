@@ -131,9 +131,10 @@ typedef struct gcap_doctor_event_time {
 
 // A replay that left something else than its work did, and the first step of the work where that shows.
 typedef struct gcap_doctor_event_difference {
-  uint32_t call;      // index into `calls` of the step's call; GCAP_DOCTOR_NONE
-  const char* fault;  // "stale_pointer"; "" if the writer does not say
-  const char* text;   // a sentence
+  uint32_t call;       // index into `calls` of the step's call; GCAP_DOCTOR_NONE
+  const char* fault;   // "stale_pointer"; "" if the writer does not say
+  const char* text;    // a sentence
+  const char* remedy;  // NULL: the reader's for the fault
 } gcap_doctor_event_difference_t;
 
 // A launch of an executable that points into memory which was freed before. Calls are indices into `calls`;

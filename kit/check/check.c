@@ -156,6 +156,8 @@ gcap_status_t gcap_check_capturable(const gcap_check_t* check, gcap_check_report
   GCAP_RETURN_IF_NULL(check);
   GCAP_RETURN_IF_NULL(out_report);
   GCAP_RETURN_IF_ERROR(refuse_report(out_report));
+  static const gcap_check_report_t nothing = {.struct_size = sizeof(nothing)};
+  gcap_sized_write(&report_type, &nothing, out_report);
   GCAP_RETURN_IF_ERROR(gcap_check_thread_not_capturing(__func__));
   GCAP_AT_SCOPE_END(end_and_free) gcap_checking_t* checking = calloc(1, sizeof(*checking));
   if (checking == NULL) return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory for a check");

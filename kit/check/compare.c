@@ -4,24 +4,49 @@
 // changes; the pointers of a graph, by the manager's audit. Locking: none.
 
 #include "kit/check/checking.h"
+#include "lib/verify/elements.h"
 
 // --- Differences ------------------------------------------------------------------------------------------------------
 
-// What differs from the slot, in words; an empty text: nothing does. An input is never another one.
+static void write(const char* list, const gcap_verify_block_t* block, const gcap_verify_difference_t* difference,
+                  gcap_text_t* text) {
+  gcap_text_add(text, "%s '%s', element %zu (%s), is ", list, block->name, difference->element,
+                gcap_dtype_name(block->type));
+  gcap_verify_write_element(block->type, difference->actual_bits, difference->actual, text);
+  gcap_text_add(text, " and was ");
+  gcap_verify_write_element(block->type, difference->expected_bits, difference->expected, text);
+  gcap_text_add(text, "; %llu elements differ, by %g at most", (unsigned long long)difference->different,
+                difference->largest_difference);
+}
+
+// Which input is not what the fill made it, in words; an empty text: none.
+static gcap_status_t find_written_input(gcap_checking_t* checking, int fill, gcap_text_t* text) {
+  gcap_verify_difference_t difference;
+  GCAP_RETURN_IF_ERROR(gcap_verify_state_compare(checking->inputs, GCAP_CHECK_BEFORE + (size_t)fill, GCAP_VERIFY_NOW,
+                                                 checking->places[GCAP_CHECK_HOME].stream, &difference));
+  if (difference.block != SIZE_MAX) write("input", &checking->input_blocks[difference.block], &difference, text);
+  return NULL;
+}
+
+// What differs from the slot, in words, or which input; an empty text: nothing does.
 static gcap_status_t find_difference(gcap_checking_t* checking, int fill, size_t slot, gcap_text_t* text) {
   const cudaStream_t stream = checking->places[GCAP_CHECK_HOME].stream;
   gcap_verify_difference_t difference;
   GCAP_RETURN_IF_ERROR(gcap_verify_state_compare(checking->outputs, slot, GCAP_VERIFY_NOW, stream, &difference));
   if (difference.block != SIZE_MAX) {
-    gcap_text_add(text, "output ");
-    gcap_verify_write_difference(checking->outputs, &difference, text);
+    write("output", &checking->output_blocks[difference.block], &difference, text);
     return NULL;
   }
-  const size_t before = GCAP_CHECK_BEFORE + (size_t)fill;
-  GCAP_RETURN_IF_ERROR(gcap_verify_state_compare(checking->inputs, before, GCAP_VERIFY_NOW, stream, &difference));
-  if (difference.block == SIZE_MAX) return NULL;
-  gcap_text_add(text, "input ");
-  gcap_verify_write_difference(checking->inputs, &difference, text);
+  return find_written_input(checking, fill, text);
+}
+
+gcap_status_t gcap_checking_compare_inputs(gcap_checking_t* checking, const char* situation) {
+  if (gcap_checking_has_findings(checking)) return NULL;
+  char chars[GCAP_CHECK_SENTENCE_BYTES];
+  gcap_text_t text;
+  gcap_text_init(&text, chars, sizeof(chars));
+  GCAP_RETURN_IF_ERROR(find_written_input(checking, /*fill=*/0, &text));
+  if (text.length != 0) gcap_checking_add(checking, GCAP_CHECK_WRITES_INPUT, "%s: %s", situation, chars);
   return NULL;
 }
 

@@ -2,6 +2,7 @@
 //
 // Findings: each kind has a name and a remedy, and each finding is also written as events. Locking: none.
 
+#include <inttypes.h>
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -77,24 +78,34 @@ void gcap_checking_add_failure(gcap_checking_t* checking, gcap_check_kind_t kind
 
 // --- Events -----------------------------------------------------------------------------------------------------------
 
-// A finding is a call of the operation, at its place, and a difference.
-static void write_finding(FILE* file, const gcap_check_t* check, const gcap_check_finding_t* finding, uint32_t number) {
+// A call of the operation, at its place.
+static void write_call(FILE* file, const gcap_check_t* check, uint32_t number) {
   const bool has_place = gcap_events_file_write_place(file, number, check->file, check->line);
-  fprintf(file, "call\tn=%u\tthread=1", number);
+  fprintf(file, "call\tn=%" PRIu32 "\tthread=1", number);
   gcap_events_file_write_string(file, "function", check->name != NULL ? check->name : "operation");
   fputs("\tresult=0", file);
-  if (has_place) fprintf(file, "\tstack=%u", number);
-  fprintf(file, "\ndifference\tcall=%u\tfault=%s", number, finding->name);
-  gcap_events_file_write_string(file, "text", finding->sentence);
+  if (has_place) fprintf(file, "\tstack=%" PRIu32, number);
   fputs("\n", file);
 }
 
+static void write_finding(FILE* file, const gcap_check_finding_t* finding, uint32_t call) {
+  fprintf(file, "difference\tcall=%" PRIu32 "\tfault=%s", call, finding->name);
+  gcap_events_file_write_string(file, "text", finding->sentence);
+  gcap_events_file_write_string(file, "remedy", finding->remedy);
+  fputs("\n", file);
+}
+
+// Each finding is a difference behind a call of its own. Without one there is a call all the same: something was
+// judged.
 static gcap_status_t write_file(const gcap_checking_t* checking) {
   const gcap_check_report_t* report = &checking->report;
   FILE* file = NULL;
   GCAP_RETURN_IF_ERROR(gcap_events_file_open(checking->check.events, &file));
+  uint32_t call = 1;
+  write_call(file, &checking->check, call);
   for (size_t i = 0; i < report->num_findings; ++i) {
-    write_finding(file, &checking->check, &report->findings[i], (uint32_t)i + 1);
+    if (i > 0) write_call(file, &checking->check, ++call);
+    write_finding(file, &report->findings[i], call);
   }
   fputs("end\tt=0\n", file);
   return gcap_events_file_close(file, checking->check.events);

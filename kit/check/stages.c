@@ -34,18 +34,6 @@ static gcap_status_t run_first(gcap_checking_t* checking, int fill, size_t slot)
   return gcap_verify_state_save(checking->outputs, slot, home->stream);
 }
 
-static gcap_status_t look_at_inputs(gcap_checking_t* checking) {
-  if (gcap_checking_has_findings(checking)) return NULL;
-  gcap_verify_difference_t difference;
-  GCAP_RETURN_IF_ERROR(gcap_verify_state_compare(checking->inputs, GCAP_CHECK_BEFORE, GCAP_VERIFY_NOW,
-                                                 checking->places[GCAP_CHECK_HOME].stream, &difference));
-  if (difference.block == SIZE_MAX) return NULL;
-  gcap_checking_add(
-      checking, GCAP_CHECK_WRITES_INPUT, "an eager run writes input '%s', first in element %zu: %g was %g",
-      checking->input_blocks[difference.block].name, difference.element, difference.actual, difference.expected);
-  return NULL;
-}
-
 // Both fills give the same: nobody could see that a replay has the inputs of its capture.
 static gcap_status_t look_at_outputs(gcap_checking_t* checking) {
   if (gcap_checking_has_findings(checking) || checking->check.num_inputs == 0) return NULL;
@@ -75,7 +63,7 @@ gcap_status_t gcap_checking_run_eagerly(gcap_checking_t* checking) {
   kept[0] = gcap_check_ranges_live_bytes(ranges);
   GCAP_RETURN_IF_ERROR(run_first(checking, 0, GCAP_CHECK_AFTER));
   kept[1] = gcap_check_ranges_live_bytes(ranges);
-  GCAP_RETURN_IF_ERROR(look_at_inputs(checking));
+  GCAP_RETURN_IF_ERROR(gcap_checking_compare_inputs(checking, "an eager run writes an input"));
   GCAP_RETURN_IF_ERROR(
       run_again(checking, BYTE, BYTE, GCAP_CHECK_NOT_REPEATABLE, "two eager runs from the same memory differ"));
   kept[2] = gcap_check_ranges_live_bytes(ranges);

@@ -3,6 +3,7 @@
 // Faulty operations, as miniatures of what published threads report: each is found, as what it is, with what says
 // where. Memory that an operation loses is replaced, not unmapped, or seen by the audit before a launch: no GPU faults.
 
+#include "gcap/graph_holes.h"
 #include "test/check/operation.h"
 
 namespace gcap {
@@ -442,6 +443,33 @@ void MakeFirstStreamOnly(Operation* o) {
   };
 }
 
+struct BoundHole {
+  const float* x;
+  float* y;
+  cudaStream_t stream;  // of the last issue
+};
+
+gcap_status_t WorkOfBoundHole(void* user, const gcap_run_resources_t* r) {
+  const BoundHole* const hole = static_cast<const BoundHole*>(user);
+  return Add(hole->x, hole->y, hole->stream == r->cuda_stream ? 1 : 0, r->cuda_stream);
+}
+
+// A function between two segments has state of the stream that was captured, and a replay is on another one.
+void MakeHoleOfOneStream(Operation* o) {
+  const float* x = o->Input("x");
+  float* y = o->Output("y");
+  auto bound = std::make_shared<BoundHole>(BoundHole{x, y, nullptr});
+  o->work = [=](const gcap_run_resources_t* r) -> gcap_status_t {
+    bound->stream = r->cuda_stream;
+    gcap_graph_hole_t hole;
+    gcap_graph_hole_init(&hole);
+    hole.work = WorkOfBoundHole;
+    hole.user = bound.get();
+    GCAP_RETURN_IF_ERROR(gcap_graph_hole_issue(r, &hole));
+    return Relu(y, y, r->cuda_stream);
+  };
+}
+
 // NVIDIA/TensorRT-LLM#15534: the workspace of one run, which the run keeps, is freed by the next one elsewhere.
 void MakeScratchOfAnotherRun(Operation* o) {
   struct Kept {
@@ -520,13 +548,14 @@ const Faulty kFaulty[] = {
     {"TableOfPointers", GCAP_CHECK_FROZEN, "'y'", MakeTableOfPointers},
     {"WorkspaceGivenAway", GCAP_CHECK_BORROWED, "'y'", MakeWorkspaceGivenAway},
     {"FirstStreamOnly", GCAP_CHECK_OTHER_STREAM, "'y'", MakeFirstStreamOnly},
+    {"HoleOfOneStream", GCAP_CHECK_OTHER_STREAM, "a replay on another stream", MakeHoleOfOneStream},
     {"ScratchOfAnotherRun", GCAP_CHECK_STALE_POINTER, "argument", MakeScratchOfAnotherRun},
     {"LeaksScratch", GCAP_CHECK_LEAKS_SCRATCH, "more scratch", MakeLeaksScratch},
     {"IgnoresInput", GCAP_CHECK_SEES_NO_INPUT, "1 output", MakeIgnoresInput},
     {"Fails", GCAP_CHECK_FAILS, "no kernel for 256 elements", MakeFails},
 };
 
-class FaultyOperation : public DeviceTest, public ::testing::WithParamInterface<Faulty> {};
+class FaultyOperation : public TimedChecks, public ::testing::WithParamInterface<Faulty> {};
 
 TEST_P(FaultyOperation, IsFound) {
   const Faulty& faulty = GetParam();
@@ -534,7 +563,7 @@ TEST_P(FaultyOperation, IsFound) {
   faulty.make(&operation);
   gcap_check_report_t report;
   gcap_check_report_init(&report);
-  GCAP_ASSERT_OK(operation.Run(&report));
+  GCAP_ASSERT_OK(RunTimed(&operation, &report));
   const std::string text = TextOf(operation.check, report);
   EXPECT_TRUE(report.is_done);
   ASSERT_GE(report.num_findings, 1u) << text;

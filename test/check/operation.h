@@ -6,6 +6,7 @@
 
 #include <cuda_runtime_api.h>
 
+#include <chrono>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -161,6 +162,28 @@ class Operation {
   std::vector<std::shared_ptr<void>> kept_;
   std::vector<std::unique_ptr<Block>> blocks_;
   std::vector<gcap_check_buffer_t> inputs_, outputs_;
+};
+
+// A suite whose checks are timed. Nothing is asserted of the times.
+class TimedChecks : public DeviceTest {
+ protected:
+  static void TearDownTestSuite() {
+    if (checks_ == 0) return;
+    std::printf("%d checks, %.1f ms each\n", checks_, static_cast<double>(ns_) / 1e6 / checks_);
+    checks_ = 0;
+    ns_ = 0;
+  }
+  static gcap_status_t RunTimed(Operation* operation, gcap_check_report_t* report) {
+    const auto begin = std::chrono::steady_clock::now();
+    gcap_status_t status = operation->Run(report);
+    ns_ += std::chrono::nanoseconds(std::chrono::steady_clock::now() - begin).count();
+    ++checks_;
+    return status;
+  }
+
+ private:
+  inline static int checks_ = 0;
+  inline static int64_t ns_ = 0;
 };
 
 // A report as text, for messages of tests.

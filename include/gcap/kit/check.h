@@ -85,7 +85,7 @@ typedef enum gcap_check_kind {
 typedef struct gcap_check_finding {
   gcap_check_kind_t kind;
   const char* name;                          // of the kind: "frozen"; static
-  char sentence[GCAP_CHECK_SENTENCE_BYTES];  // what was seen: buffer, element and both values, or gcap's message
+  char sentence[GCAP_CHECK_SENTENCE_BYTES];  // what was seen: buffer, element and both values, or a message of gcap's
   const char* remedy;                        // what to do instead; static
 } gcap_check_finding_t;
 
@@ -122,7 +122,7 @@ typedef struct gcap_check {
   size_t struct_size;  // set by gcap_check_init
   const char* name;    // of the operation, for sentences. Default NULL: "operation"
   // Issues the operation, as in any run: to resources->cuda_stream, or resources->stream, with resources->scratch for
-  // its temporary memory, which the check knows and fills. Called some 20 times, on the calling thread. It may fork by
+  // its temporary memory, which the check knows and fills. Called some 15 times, on the calling thread. It may fork by
   // events or gcap_capture_fork.
   gcap_work_t work;
   void* user;

@@ -579,6 +579,12 @@ TEST(Differs, EachFaultHasARemedy) {
   EXPECT_EQ(remedies.size(), 9u);
 }
 
+TEST(Differs, AWritersRemedyGoesBeforeThatOfTheFault) {
+  Diagnosis d = Diagnose({"main cuLaunchKernel", "! difference call=1 text=differs fault=hole remedy=mend"});
+  ASSERT_EQ(d->num_findings, 1u) << d.All();
+  EXPECT_STREQ(d->findings[0].remedy, "mend");
+}
+
 TEST(ModeKept, RelaxedModeThatNobodyTookBack) {
   Diagnosis d = Diagnose({"main cuThreadExchangeStreamCaptureMode mode=relaxed", "! end t=900"});
   const gcap_doctor_finding_t* f = d.Find(GCAP_DOCTOR_FINDING_MODE_KEPT);
