@@ -144,6 +144,7 @@ static inline void gcap_graph_verify_report_init(gcap_graph_verify_report_t* rep
 //                       bytes, bytes that are no multiple of an element's, no such type, a tolerance that is negative
 //                       or NaN, or memory that is not wholly in one allocation: all before anything was issued. Or the
 //                       call is a replay or a begin, which has no work to compare with
+//   FAILED_PRECONDITION another run verifies the graph: nothing was issued
 //   UNIMPLEMENTED       the runtime is not gcap's own, or the driver is older than CUDA 12.4
 //   RESOURCE_EXHAUSTED  neither device nor host memory for two copies of what is named: nothing was issued
 //   CUDA_ERROR          a copy or a wait failed; gcap_run_result_t.was_issued says whether that came behind the replay

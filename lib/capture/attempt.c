@@ -36,13 +36,6 @@ gcap_status_t gcap_capture_attempt_begin(gcap_capture_t* capture, const char* na
   return NULL;
 }
 
-static gcap_status_t check_joined(gcap_capture_t* capture) {
-  GCAP_RETURN_IF_ERROR(gcap_capture_find_unjoined(&capture->members, capture->stream));
-  char chars[1024];
-  if (gcap_capture_write_unjoined(capture, /*only_new=*/true, chars, sizeof(chars)) == 0) return NULL;
-  return GCAP_STATUS(GCAP_FAILED_PRECONDITION, "the function left work of other streams unjoined: %s", chars);
-}
-
 // Of a capture that is broken the steps take no more.
 static void note_step(const gcap_capture_t* capture, const char* name) {
   if (capture->work_steps == NULL) return;
@@ -66,5 +59,6 @@ gcap_status_t gcap_capture_attempt_end(gcap_capture_attempt_t* attempt, const ch
   }
   gcap_status_t status = gcap_status_join(latched, broken);
   if (status == NULL) status = gcap_capture_escape_status(capture);
-  return status != NULL ? status : check_joined(capture);
+  if (status != NULL) return status;
+  return gcap_capture_check_joined(capture, /*only_new=*/true, "the function left work of other streams unjoined", "");
 }

@@ -53,9 +53,11 @@ void gcap_capture_latch_unreported(gcap_capture_t* capture);
 // The scope's first failure so far: what the latch, the thread's last error and the ledger have. NULL: there is none.
 // `name`: of the hole that asks.
 gcap_status_t gcap_capture_check_intact(gcap_capture_t* capture, const char* name) GCAP_NODISCARD;
-// Writes the streams that gcap_capture_find_unjoined found, each with its last call, and returns how many there are.
+// FAILED_PRECONDITION: "WHAT: stream 0x…REMEDY", of the streams that are not joined, each with its last call.
 // `only_new`: not those that were unjoined before the attempt.
-size_t gcap_capture_write_unjoined(const gcap_capture_t* capture, bool only_new, char* chars, size_t capacity);
+//   CUDA_ERROR  the runtime does not say
+gcap_status_t gcap_capture_check_joined(gcap_capture_t* capture, bool only_new, const char* what,
+                                        const char* remedy) GCAP_NODISCARD;
 
 // Why the capture failed, in one status: what failed, which call broke it, the rule and the remedy. NULL when it did
 // not. Takes `end_status`, the driver's answer to the end, and the cause.

@@ -21,7 +21,8 @@ static const gcap_capture_call_record_t* find_call(const gcap_capture_calls_t* c
   return NULL;
 }
 
-size_t gcap_capture_write_unjoined(const gcap_capture_t* capture, bool only_new, char* chars, size_t capacity) {
+// Writes the streams that gcap_capture_find_unjoined found, and returns how many there are.
+static size_t write_unjoined(const gcap_capture_t* capture, bool only_new, char* chars, size_t capacity) {
   gcap_text_t text;
   gcap_text_init(&text, chars, capacity);
   size_t count = 0;
@@ -35,14 +36,19 @@ size_t gcap_capture_write_unjoined(const gcap_capture_t* capture, bool only_new,
   return count;
 }
 
-static gcap_status_t check_joined(gcap_capture_t* capture, const char* name) {
+gcap_status_t gcap_capture_check_joined(gcap_capture_t* capture, bool only_new, const char* what, const char* remedy) {
   GCAP_RETURN_IF_ERROR(gcap_capture_find_unjoined(&capture->members, capture->stream));
   char chars[1024];
-  if (gcap_capture_write_unjoined(capture, /*only_new=*/false, chars, sizeof(chars)) == 0) return NULL;
-  return GCAP_STATUS(GCAP_FAILED_PRECONDITION,
-                     "hole '%s': work of other streams was not joined, and a segment ends here: %s; remedy: join them "
-                     "before the hole (gcap_capture_join, gcap_runtime_join)",
-                     name, chars);
+  if (write_unjoined(capture, only_new, chars, sizeof(chars)) == 0) return NULL;
+  return GCAP_STATUS(GCAP_FAILED_PRECONDITION, "%s: %s%s", what, chars, remedy);
+}
+
+// Before a hole all of them must be joined, since its segment ends.
+static gcap_status_t check_segment_ends(gcap_capture_t* capture, const char* name) {
+  gcap_status_t status = gcap_capture_check_joined(
+      capture, /*only_new=*/false, "work of other streams was not joined, and a segment ends here",
+      "; remedy: join them before the hole (gcap_capture_join, gcap_runtime_join)");
+  return gcap_status_annotate(status, gcap_status_code(status), "hole '%s'", name);
 }
 
 static gcap_status_t copy_cause(gcap_capture_t* capture) {
@@ -76,7 +82,7 @@ gcap_status_t gcap_capture_check_intact(gcap_capture_t* capture, const char* nam
 gcap_status_t gcap_capture_split(gcap_capture_t* capture, const char* name, cudaGraph_t* out_graph) {
   *out_graph = NULL;
   GCAP_RETURN_IF_ERROR(gcap_capture_check_intact(capture, name));
-  gcap_status_t status = check_joined(capture, name);
+  gcap_status_t status = check_segment_ends(capture, name);
   if (status == NULL) {
     gcap_capture_detach();
     status = exchange(capture, out_graph);

@@ -81,12 +81,11 @@ static gcap_status_t confirm(gcap_bisect_pass_t* suspected, gcap_bisect_scratch_
 // Whether the two differ at the place.
 static gcap_status_t look(gcap_bisection_t* b, size_t place, gcap_bisect_difference_t* out_difference) {
   const gcap_bisect_subject_t* subject = &b->subject;
-  gcap_graph_prefix_t how;
   ++b->report->replays;
   GCAP_RETURN_IF_ERROR(gcap_bisect_put_back(b));
   if (b->looks_at_scratch) GCAP_RETURN_IF_ERROR(gcap_bisect_fill_scratch_of_graph(b));
   GCAP_RETURN_IF_ERROR(
-      gcap_graph_launch_prefix(subject->run->manager, subject->run->verified, beginning_at(b, place), &how));
+      gcap_graph_launch_prefix(subject->run->manager, subject->run->verified, beginning_at(b, place)));
   GCAP_RETURN_IF_ERROR(gcap_synchronize_stream(subject->stream));
   GCAP_RETURN_IF_ERROR(gcap_verify_state_save(subject->state, subject->spare, subject->stream));
   GCAP_RETURN_IF_ERROR(gcap_bisect_put_back(b));

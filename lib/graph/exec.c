@@ -129,11 +129,10 @@ static gcap_status_t instantiate_segments(gcap_graph_captured_t* captured) {
   return NULL;
 }
 
-// The nodes of the graph that an executable was made from are what names its nodes: one whose nodes are set, or whose
-// source is kept with its steps, is new, and is updated to no other graph.
+// The nodes of the graph that an executable was made from are what names its nodes: one whose nodes are set is new.
 static bool may_update(const gcap_graph_captured_t* before, const gcap_graph_captured_t* captured) {
   if (before == NULL || captured->moving != NULL) return false;
-  return captured->holes == NULL && before->holes == NULL && !captured->has_steps && !before->has_steps;
+  return captured->holes == NULL && before->holes == NULL;
 }
 
 // Gives `captured` an executable: the one that `slot` has, or a new one. Both may allocate, which would break another

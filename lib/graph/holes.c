@@ -95,6 +95,12 @@ void gcap_graph_holes_count(const gcap_graph_holes_t* holes, gcap_graph_info_t* 
   for (size_t i = 0; i < info->holes; ++i) info->refused_steps += holes->list.items[i].was_refused;
 }
 
+bool gcap_graph_hole_set_inside(bool is_inside) {
+  const bool was_inside = is_in_hole;
+  is_in_hole = is_inside;
+  return was_inside;
+}
+
 static void leave_function(const bool* was_in_hole) { is_in_hole = *was_in_hole; }
 
 gcap_status_t gcap_graph_hole_call(const gcap_graph_made_hole_t* made, const gcap_run_resources_t* resources) {

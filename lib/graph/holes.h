@@ -75,7 +75,9 @@ gcap_status_t gcap_graph_refuse_in_attempt(const char* operation) GCAP_NODISCARD
 static inline gcap_status_t gcap_graph_hole_name(gcap_status_t status, const char* name) {
   return gcap_status_annotate(status, gcap_status_code(status), "hole '%s'", name);
 }
-// Calls the function of a hole with these resources.
+// Says whether the thread is in functions of holes, and gives what was said before.
+bool gcap_graph_hole_set_inside(bool is_inside);
+// Calls the function of a hole with these resources, and says meanwhile that the thread is inside.
 gcap_status_t gcap_graph_hole_call(const gcap_graph_made_hole_t* made, const gcap_run_resources_t* resources);
 
 #endif  // GCAP_LIB_GRAPH_HOLES_H_

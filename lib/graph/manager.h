@@ -47,6 +47,7 @@ typedef struct gcap_graph_verify_counts {
   uint64_t since_move;  // of its buffers
   uint64_t num_moves;   // when one replayed last
   uint64_t ticket;      // of the last one that was verified
+  bool is_under_way;    // that one has not ended
 } gcap_graph_verify_counts_t;
 
 // A captured graph: what is launched, and what must live as long as a launch. It belongs to a slot, then, once it was

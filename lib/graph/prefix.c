@@ -140,7 +140,6 @@ typedef struct prefix {
   cudaStream_t stream;
   const gcap_capture_step_t* last;
   gcap_graph_captured_t* keeper;  // of a clone's executable; NULL: there is none
-  gcap_graph_prefix_t how;
 } prefix_t;
 
 static gcap_status_t explain(const prefix_t* prefix, const beginning_t* beginning, gcap_status_t refusal) {
@@ -160,10 +159,8 @@ static gcap_status_t explain(const prefix_t* prefix, const beginning_t* beginnin
 static gcap_status_t launch_beginning(prefix_t* prefix, const beginning_t* beginning) {
   const gcap_graph_captured_t* captured = prefix->slot->graph;
   if (beginning->first == beginning->end) {
-    prefix->how = GCAP_GRAPH_PREFIX_WHOLE;
     return GCAP_CUDA(cudaGraphLaunch(gcap_graph_execs(captured)[beginning->segment], prefix->stream));
   }
-  prefix->how = GCAP_GRAPH_PREFIX_CLONED;
   GCAP_RETURN_IF_ERROR(make_keeper(captured, &prefix->keeper));
   gcap_status_t status = launch_clone(captured, beginning, prefix->stream, prefix->keeper);
   return status == NULL ? NULL : explain(prefix, beginning, status);
@@ -195,7 +192,6 @@ static gcap_status_t launch_all(prefix_t* prefix) {
   gcap_graph_enter_holes(manager, prefix->slot->graph);
   uint64_t launches = 0;
   gcap_status_t status = gcap_graph_launch_first(manager, prefix->slot->graph, num_whole, prefix->stream, &launches);
-  if (launches != 0) prefix->how = GCAP_GRAPH_PREFIX_WHOLE;
   if (status == NULL && !is_hole) status = launch_last_segment(prefix);
   gcap_graph_leave_holes(manager);
   return status;
@@ -229,15 +225,11 @@ static gcap_status_t launch_steps(prefix_t* prefix, const gcap_run_t* run, size_
   return gcap_graph_name_failure(prefix->slot, launch_in_order(prefix));
 }
 
-gcap_status_t gcap_graph_launch_prefix(gcap_graph_manager_t* manager, const gcap_run_t* run, size_t num_steps,
-                                       gcap_graph_prefix_t* out_how) {
-  *out_how = GCAP_GRAPH_PREFIX_NONE;
+gcap_status_t gcap_graph_launch_prefix(gcap_graph_manager_t* manager, const gcap_run_t* run, size_t num_steps) {
   GCAP_RETURN_IF_ERROR(gcap_check_thread_not_capturing(__func__));
   prefix_t prefix = {.manager = manager, .stream = run->stream};
   pthread_mutex_lock(&manager->mutex);
   gcap_status_t status = launch_steps(&prefix, run, num_steps);
   pthread_mutex_unlock(&manager->mutex);
-  status = gcap_status_join(status, gcap_graph_clean_up(manager, /*evicted=*/NULL));
-  if (status == NULL) *out_how = prefix.how;
-  return status;
+  return gcap_status_join(status, gcap_graph_clean_up(manager, /*evicted=*/NULL));
 }

@@ -18,8 +18,7 @@ extern "C" {
 #endif
 
 // Has the captures of the manager keep their steps, from the next one on, or no more. Such a graph keeps its source and
-// its arguments, and is not updated in place, nor is an executable of its id updated to it: the nodes of its source are
-// what names those of its executable.
+// its arguments.
 void gcap_graph_keep_steps(gcap_graph_manager_t* manager, bool keep);
 
 // Gives a copy of the steps of the graph that a replay of the run would launch: gcap_capture_steps_free.
@@ -28,13 +27,6 @@ void gcap_graph_keep_steps(gcap_graph_manager_t* manager, bool keep);
 //   RESOURCE_EXHAUSTED   no host memory
 gcap_status_t gcap_graph_read_steps(gcap_graph_manager_t* manager, const gcap_run_t* run,
                                     gcap_capture_steps_t* out_steps) GCAP_NODISCARD;
-
-// How the beginning of a graph was launched.
-typedef enum gcap_graph_prefix {
-  GCAP_GRAPH_PREFIX_NONE = 0,  // nothing was launched: the steps have no node and no hole, or the call failed
-  GCAP_GRAPH_PREFIX_WHOLE,     // whole executables alone
-  GCAP_GRAPH_PREFIX_CLONED,    // a clone of the source without the nodes behind, with the arguments that gcap knows of
-} gcap_graph_prefix_t;
 
 // Launches of the graph that a replay of the run would launch what its first `num_steps` steps made: the segments and
 // the functions of holes before the last step's segment, and of that one the nodes up to the last of the step. On the
@@ -48,8 +40,8 @@ typedef enum gcap_graph_prefix {
 //   NOT_FOUND            as above
 //   CUDA_ERROR           the driver refused a call
 //   others               what the function of a hole returned
-gcap_status_t gcap_graph_launch_prefix(gcap_graph_manager_t* manager, const gcap_run_t* run, size_t num_steps,
-                                       gcap_graph_prefix_t* out_how) GCAP_NODISCARD;
+gcap_status_t gcap_graph_launch_prefix(gcap_graph_manager_t* manager, const gcap_run_t* run,
+                                       size_t num_steps) GCAP_NODISCARD;
 
 #ifdef __cplusplus
 }  // extern "C"

@@ -56,7 +56,7 @@ static gcap_status_t call(const gcap_graph_captured_t* captured, size_t index, g
   resources->stream = resources->cuda_stream == captured->stream ? made->resources.stream : NULL;
   resources->scratch = made->resources.scratch;
   resources->allocator = made->resources.allocator;
-  gcap_status_t status = gcap_graph_hole_call(made, resources);
+  gcap_status_t status = made->hole.work(made->hole.user, resources);
   if (status == NULL) status = gcap_check_thread_not_capturing("the launch of the next segment");
   return status == NULL ? NULL : name_hole(captured, index, status);
 }
@@ -105,11 +105,13 @@ static gcap_status_t go_on(const gcap_graph_manager_t* manager, const gcap_graph
 typedef struct unfinished {
   gcap_graph_manager_t* manager;  // NULL: they have
   cudaStream_t stream;
+  bool was_inside;  // the thread, before
 } unfinished_t;
 
 static void leave_on_unwind(unfinished_t* launch) {
   gcap_graph_manager_t* manager = launch->manager;
   if (manager == NULL) return;
+  gcap_graph_hole_set_inside(launch->was_inside);
   pthread_mutex_lock(&manager->mutex);
   gcap_status_ignore(gcap_graph_order_back(manager->in_hole, launch->stream));  // the exception tells
   gcap_graph_leave_holes(manager);
@@ -144,9 +146,11 @@ static gcap_status_t go_on_on_device(const gcap_graph_manager_t* manager, const 
 static gcap_status_t go_on_without_mutex(gcap_graph_manager_t* manager, const gcap_graph_captured_t* captured,
                                          end_t end, gcap_run_resources_t* resources) {
   pthread_mutex_unlock(&manager->mutex);
-  GCAP_AT_SCOPE_END(leave_on_unwind) unfinished_t unfinished = {manager, resources->cuda_stream};
+  GCAP_AT_SCOPE_END(leave_on_unwind)
+  unfinished_t unfinished = {manager, resources->cuda_stream, gcap_graph_hole_set_inside(true)};
   gcap_status_t status = go_on_on_device(manager, captured, end, resources);
   unfinished.manager = NULL;
+  gcap_graph_hole_set_inside(unfinished.was_inside);
   pthread_mutex_lock(&manager->mutex);
   return status;
 }

@@ -39,7 +39,7 @@ typedef struct verification {
   cudaStream_t captured;  // that captured it
   gcap_retained_t* retained;
   gcap_graph_tap_list_t taps;
-  gcap_status_t refusal;  // why the taps could not be noted
+  gcap_status_t refusal;  // why the graph cannot be verified
   // What is copied: taps, buffers, and behind them the graph's own memory.
   gcap_verify_block_t* blocks;
   size_t num_blocks, room;
@@ -47,7 +47,19 @@ typedef struct verification {
   gcap_verify_state_t* state;
 } verification_t;
 
+// Others may verify the graph from now on.
+static void let_others(const verification_t* v) {
+  if (v->ticket == 0) return;
+  gcap_graph_manager_t* manager = v->steps->manager;
+  pthread_mutex_lock(&manager->mutex);
+  gcap_graph_slot_t* slot = gcap_graph_find_verified(manager, v->id, v->ticket);
+  if (slot != NULL) slot->graph->verify.is_under_way = false;
+  pthread_mutex_unlock(&manager->mutex);
+}
+
 static gcap_status_t end(verification_t* v) {
+  let_others(v);
+  v->ticket = 0;
   gcap_status_t status = gcap_verify_state_destroy(v->state);
   v->state = NULL;
   gcap_retained_release(v->retained);
@@ -85,6 +97,25 @@ static bool count(gcap_graph_captured_t* graph, const gcap_run_t* run) {
   return counts->since_move <= verify->first || (verify->each != 0 && counts->replays % verify->each == 0);
 }
 
+// Notes the graph that is due. Two verifications of one graph would put back one another's scratch and buffers.
+static void take(verification_t* v, gcap_graph_captured_t* graph) {
+  gcap_graph_manager_t* manager = v->steps->manager;
+  const gcap_run_t* run = v->steps->verified;
+  v->id = graph->id;
+  v->captured = graph->stream;
+  v->stream = run->stream == GCAP_RUN_OWN_STREAM ? graph->stream : run->stream;
+  if (graph->verify.is_under_way) {
+    v->refusal =
+        GCAP_STATUS(GCAP_FAILED_PRECONDITION,
+                    "graph id %d is being verified by another run: let one run at a time verify a graph", graph->id);
+    return;
+  }
+  graph->verify.ticket = v->ticket = ++manager->num_uses;
+  graph->verify.is_under_way = true;
+  v->retained = gcap_retained_share(graph->retained);
+  v->refusal = gcap_graph_tap_list_copy(&graph->taps, &v->taps);
+}
+
 // Finds the graph that the run would replay, and whether that replay is due.
 static bool look(verification_t* v) {
   gcap_graph_manager_t* manager = v->steps->manager;
@@ -94,14 +125,7 @@ static bool look(verification_t* v) {
   gcap_status_t status = gcap_graph_choose(manager, run, &choice);
   gcap_graph_captured_t* graph = choice.held != NULL ? choice.held->graph : NULL;
   const bool is_due = graph != NULL && count(graph, run);
-  if (is_due) {
-    graph->verify.ticket = v->ticket = ++manager->num_uses;
-    v->id = graph->id;
-    v->captured = graph->stream;
-    v->stream = run->stream == GCAP_RUN_OWN_STREAM ? graph->stream : run->stream;
-    v->retained = gcap_retained_share(graph->retained);
-    v->refusal = gcap_graph_tap_list_copy(&graph->taps, &v->taps);
-  }
+  if (is_due) take(v, graph);
   pthread_mutex_unlock(&manager->mutex);
   gcap_status_ignore(status);  // the replay tells
   return is_due;
@@ -195,9 +219,6 @@ static void add_scratch(void* context, void* address, size_t bytes) {
 }
 
 static gcap_status_t list_blocks(verification_t* v) {
-  gcap_status_t refusal = v->refusal;
-  v->refusal = NULL;
-  GCAP_RETURN_IF_ERROR(refusal);
   GCAP_RETURN_IF_ERROR(list_taps(v));
   GCAP_RETURN_IF_ERROR(list_buffers(v));
   walk_t walk = {.v = v};
@@ -228,6 +249,9 @@ static gcap_status_t check_may_run(const verification_t* v) {
 
 // Copies what there is before the replay. Earlier work of the stream that captured the graph comes first.
 static gcap_status_t save(verification_t* v) {
+  gcap_status_t refusal = v->refusal;
+  v->refusal = NULL;
+  GCAP_RETURN_IF_ERROR(refusal);
   GCAP_RETURN_IF_ERROR(check_may_run(v));
   if (v->captured != v->stream) GCAP_RETURN_IF_ERROR(gcap_synchronize_stream(v->captured));
   GCAP_RETURN_IF_ERROR(list_blocks(v));

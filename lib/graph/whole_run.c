@@ -109,7 +109,8 @@ static gcap_status_t run_known(gcap_graph_manager_t* manager, const gcap_run_t* 
                                   .work = work_step,
                                   .record = record_step};
   gcap_status_t status = gcap_run_by_steps(&steps, result);
-  return status != NULL ? status : gcap_graph_give_taps(manager, run, result, run->stream);
+  if (status != NULL || whole.is_verified) return status;  // a verification has given the taps of its work
+  return gcap_graph_give_taps(manager, run, result, run->stream);
 }
 
 gcap_status_t gcap_graph_manager_run(gcap_graph_manager_t* manager, const gcap_run_t* run) {

@@ -174,9 +174,14 @@ TEST_F(GraphBisectScratch, AddressesOfScratchInScratchDoNotDiffer) {
   EXPECT_LE(report_.replays, 4u) << "the table of addresses was found to differ";
 }
 
-// What nobody writes differs in a sound graph, and hides nothing.
+// What nobody writes differs in a sound graph, and hides nothing: it is what was there before the graph, or what an
+// earlier block left there.
 TEST_F(GraphBisectScratch, WhatNobodyWritesDoesNotDiffer) {
   const WorkWith work = [&](const gcap_run_resources_t* r) -> gcap_status_t {
+    {
+      const Block before(*scratch_);
+      GCAP_RETURN_IF_ERROR(GCAP_CUDA(cudaMemsetAsync(before.memory, 0x5a, kBlockBytes, r->cuda_stream)));
+    }
     const Block unused(*scratch_, 4096), a(*scratch_), b(*scratch_);
     // Both copy what nobody wrote, and one computes with it.
     GCAP_RETURN_IF_ERROR(
@@ -187,7 +192,7 @@ TEST_F(GraphBisectScratch, WhatNobodyWritesDoesNotDiffer) {
     return Pass(r, a.memory, y_.get(), 4);
   };
   Capture(work);
-  ExpectFound(work, 3, GCAP_GRAPH_FAULT_FROZEN_VALUE);
+  ExpectFound(work, 4, GCAP_GRAPH_FAULT_FROZEN_VALUE);
   EXPECT_EQ(report_.step_buffer, 0u);
   EXPECT_LE(report_.replays, 5u) << "what nobody wrote was found to differ";
 }

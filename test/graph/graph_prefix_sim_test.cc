@@ -49,11 +49,8 @@ class GraphPrefixSim : public PrefixTest {
           x_.Fill(0);
           gcap_run_t run = RunBy();
           if (is_elsewhere_) run.stream = other.get();
-          gcap_graph_prefix_t how = GCAP_GRAPH_PREFIX_WHOLE;
-          const Outcome launched =
-              fault.During([&] { return gcap_graph_launch_prefix(manager_, &run, num_steps, &how); });
+          const Outcome launched = fault.During([&] { return gcap_graph_launch_prefix(manager_, &run, num_steps); });
           EXPECT_EQ(launched.ok(), !fault.hit()) << fault.function();
-          EXPECT_EQ(how != GCAP_GRAPH_PREFIX_NONE, !fault.hit());
           GCAP_EXPECT_CUDA(cudaDeviceSynchronize());
           const float done = x_.value();
           EXPECT_TRUE(done == 0 || done == 1 || done == 41 || done == (has_hole_ ? 51 : 11)) << done;
@@ -97,7 +94,6 @@ TEST_F(GraphPrefixSim, WithoutHostMemoryIsRefused) {
   has_function_ = true;
   Capture(RunBy(), Work());
   const gcap_run_t run = RunBy();
-  gcap_graph_prefix_t how;
   gcap_capture_steps_t none;
   {
     const HeapFailure failure(/*count=*/2);
@@ -105,7 +101,7 @@ TEST_F(GraphPrefixSim, WithoutHostMemoryIsRefused) {
   }
   EXPECT_EQ(none.items, nullptr);
   x_.Fill(0);
-  GCAP_EXPECT_OK(gcap_graph_launch_prefix(manager_, &run, 1, &how));
+  GCAP_EXPECT_OK(gcap_graph_launch_prefix(manager_, &run, 1));
   stream_->Synchronize();
   EXPECT_EQ(x_.value(), 1);
 }

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "gcap/graph_verify.h"
 #include "gcap_sim.h"
 #include "gtest/gtest.h"
 #include "test/base/heap_failure.h"
@@ -85,6 +86,39 @@ TEST_F(GraphTapsSim, FaultsOfAReplayLeaveTheWorkDoneOrTold) {
 
 // The simulator needs memory of its own, so only the blocks before its calls are refused here: the place in the list,
 // and what stands for the memory on the device.
+// A verification has read what the work tapped, and the graph's memory has the same.
+TEST_F(GraphTapsSim, OfAnEqualVerificationTapsAreReadOnce) {
+  CreateManager();
+  x_.Fill(0);
+  ASSERT_TRUE(RunHoled(RunBy(), Work()).ok());
+  gcap_graph_verify_t verify;
+  gcap_graph_verify_init(&verify);
+  verify.each = 1;
+  gcap_graph_verify_report_t report;
+  gcap_graph_verify_report_init(&report);
+  verify.report = &report;
+  const gcap_graph_verify_buffer_t named = {"x", x_.get(), kFloatsBytes, GCAP_DTYPE_F32, 0, 0, false};
+  verify.buffers = &named;
+  verify.num_buffers = 1;
+  float value = -1;
+  gcap_graph_tap_t tap = {"one", &value, sizeof(value), 0};
+  uint64_t copies[2];
+  for (size_t num_taps = 0; num_taps < 2; ++num_taps) {
+    gcap_run_t run = RunBy();
+    run.verify = &verify;
+    run.taps = &tap;
+    run.num_taps = num_taps;
+    const uint64_t before = gcap_sim_calls("cudaMemcpyAsync");
+    const Outcome outcome = RunHoled(run, Work());
+    EXPECT_TRUE(outcome.ok()) << outcome.message;
+    EXPECT_TRUE(report.is_verified);
+    copies[num_taps] = gcap_sim_calls("cudaMemcpyAsync") - before;
+  }
+  EXPECT_EQ(value, 23);
+  EXPECT_EQ(copies[1], copies[0] + 1);
+  DestroyManager();
+}
+
 TEST_F(GraphTapsSim, WithoutHostMemoryThereIsNoGraph) {
   const LogCatcher log;
   for (const int skip : {0, 1}) {

@@ -758,6 +758,40 @@ TEST_F(GraphVerify, SeveralThreadsVerifyOnManagersOfTheirOwn) {
   for (std::thread& thread : threads) thread.join();
 }
 
+// Two verifications of one graph would put back one another's memory: the second one is refused by name, and the first
+// one is whole.
+TEST_F(GraphVerify, OfOneGraphOneRunAtATimeIsVerified) {
+  CaptureFrozen();
+  Outcome second(nullptr);
+  gcap_graph_verify_report_t report;
+  gcap_graph_verify_report_init(&report);
+  gcap_graph_verify_t verify = verify_;
+  verify.buffers = named_.data();
+  verify.num_buffers = named_.size();
+  verify.report = &report;
+  const WorkWith work = Frozen();
+  std::function<void()> meanwhile = [&] {
+    std::thread([&] {
+      gcap_run_t run = RunOf(kId, stream_->get(), /*synchronize=*/true);
+      run.verify = &verify;
+      run.work = IssueWith;
+      run.user = const_cast<WorkWith*>(&work);
+      second = Outcome(gcap_graph_manager_run(manager_, &run));
+    }).join();
+  };
+  verify_.user = &meanwhile;
+  verify_.save = [](void* user, cudaStream_t) -> gcap_status_t {
+    (*static_cast<std::function<void()>*>(user))();
+    return nullptr;
+  };
+  ExpectSound(work);
+  EXPECT_EQ(second.code, GCAP_FAILED_PRECONDITION) << second.message;
+  EXPECT_TRUE(second.Names("graph id 3 is being verified by another run")) << second.message;
+  EXPECT_FALSE(report.is_verified);
+  verify_.save = nullptr;
+  ExpectSound(work);
+}
+
 // While one thread's run is verified, others replay other graphs of the manager.
 TEST_F(GraphVerify, OthersReplayMeanwhile) {
   CaptureFrozen();
