@@ -21,13 +21,12 @@
 #include "lib/internal/grow.h"
 #include "lib/internal/sized.h"
 
-static const gcap_sized_type_t hole_type = GCAP_SIZED_TYPE(gcap_graph_hole);
-static const gcap_sized_type_t resources_type = GCAP_SIZED_TYPE(gcap_run_resources);
+GCAP_SIZED_OPTIONS(static, gcap_graph_hole);
+GCAP_SIZED_OPTIONS(static, gcap_run_resources);
 
 // Reads a hole in the library's layout, with a name.
 static gcap_status_t read_hole(const gcap_graph_hole_t* given, gcap_graph_hole_t* out_hole) {
-  gcap_graph_hole_init(out_hole);
-  GCAP_RETURN_IF_ERROR(gcap_sized_read(&hole_type, given, out_hole));
+  GCAP_RETURN_IF_ERROR(gcap_graph_hole_read(given, out_hole));
   if (out_hole->name == NULL) out_hole->name = "";
   return NULL;
 }
@@ -81,8 +80,7 @@ static gcap_status_t issue(gcap_capture_t* capture, const gcap_run_resources_t* 
   gcap_graph_hole_t known_hole;
   GCAP_RETURN_IF_ERROR(read_hole(hole, &known_hole));
   gcap_run_resources_t known;
-  gcap_run_resources_init(&known);
-  GCAP_RETURN_IF_ERROR(gcap_sized_read(&resources_type, resources, &known));
+  GCAP_RETURN_IF_ERROR(gcap_run_resources_read(resources, &known));
   GCAP_RETURN_IF_ERROR(gcap_graph_refuse_in_hole("gcap_graph_hole_issue"));
   GCAP_RETURN_IF_ERROR(gcap_graph_refuse_in_guard("gcap_graph_hole_issue"));
   GCAP_RETURN_IF_ERROR(check(&known_hole));

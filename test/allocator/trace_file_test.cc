@@ -4,6 +4,8 @@
 // or finished is named.
 
 #include <pthread.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <cstdint>
 #include <cstdlib>
@@ -125,6 +127,37 @@ TEST(TraceFile, MayBeADeviceOfSeveral) {
   gcap_trace_file_t* files[2] = {};
   for (gcap_trace_file_t*& file : files) GCAP_EXPECT_OK(gcap_trace_file_create("/dev/null", &file));
   for (gcap_trace_file_t* file : files) GCAP_EXPECT_OK(gcap_trace_file_destroy(file));
+}
+
+// A daemon has closed its standard input, and the file gets that descriptor.
+TEST(TraceFile, IsWrittenWhereTheStandardInputIsClosed) {
+  const int input = dup(STDIN_FILENO);
+  close(STDIN_FILENO);
+  gcap_trace_file_t* file = nullptr;
+  GCAP_ASSERT_OK(gcap_trace_file_create(TracePath().c_str(), &file));
+  const gcap_allocator_event_t event = Alloc(1);
+  gcap_trace_file_on_event(file, &event);
+  GCAP_EXPECT_OK(gcap_trace_file_destroy(file));
+  if (input >= 0) {
+    EXPECT_EQ(dup2(input, STDIN_FILENO), STDIN_FILENO);
+    close(input);
+  }
+  EXPECT_EQ(ContentOf(TracePath()), "a 1 8 0\n");
+}
+
+// As any program's file: for whom the process lets, and no program.
+TEST(TraceFile, IsMadeWithTheRightsThatTheProcessLeaves) {
+  for (const mode_t kept_away : {0, 022, 077}) {
+    unlink(TracePath().c_str());
+    const mode_t before = umask(kept_away);
+    gcap_trace_file_t* file = nullptr;
+    GCAP_EXPECT_OK(gcap_trace_file_create(TracePath().c_str(), &file));
+    umask(before);
+    GCAP_EXPECT_OK(gcap_trace_file_destroy(file));
+    struct stat made = {};
+    ASSERT_EQ(stat(TracePath().c_str(), &made), 0);
+    EXPECT_EQ(made.st_mode & 0777, 0666 & ~kept_away);
+  }
 }
 
 TEST(TraceFile, OneThatCannotBeWrittenOrFinishedIsNamed) {

@@ -8,6 +8,7 @@
 
 #include "gtest/gtest.h"
 #include "lib/capture/inner.h"
+#include "lib/capture/steps.h"
 #include "test/base/device_work.h"
 #include "test/capture/scope_test.h"
 #include "test/support/expect_status.h"
@@ -136,6 +137,42 @@ TEST_F(CaptureSplit, WorkThatWasNotJoinedIsNamedWithItsLastCall) {
   ExpectFails(capture);
 }
 
+// To each of whose nodes many ways lead.
+TEST_F(CaptureSplit, WorkBehindManyForksAndJoinsIsFound) {
+  cudaGraph_t first = nullptr;
+  gcap_capture_t* capture = Begin(origin_.get());
+  for (int diamond = 0; diamond < 12; ++diamond) {
+    GCAP_EXPECT_OK(Fork());
+    for (const RawStream* stream : {&origin_, &other_}) GCAP_EXPECT_CUDA(job_.Issue(stream->get()));
+    GCAP_EXPECT_OK(Join());
+  }
+  GCAP_CAPTURE_NOTE("noted, and not joined again as far as that tells", other_.get());
+  GCAP_ASSERT_OK(gcap_capture_split(capture, "sort", &first));
+  GCAP_EXPECT_CUDA(cudaGraphDestroy(first));
+  for (int diamond = 0; diamond < 12; ++diamond) {
+    GCAP_EXPECT_OK(Fork());
+    for (const RawStream* stream : {&origin_, &other_}) GCAP_EXPECT_CUDA(job_.Issue(stream->get()));
+    if (diamond < 11) GCAP_EXPECT_OK(Join());
+  }
+  GCAP_EXPECT_FAILS(gcap_capture_split(capture, "sort", &first), GCAP_FAILED_PRECONDITION, "not joined");
+  ExpectFails(capture);
+}
+
+// The ledger lies where that of the scope before lay.
+TEST_F(CaptureSplit, WorkThatNobodyNotedIsNamedWithoutACallOfAnEarlierScope) {
+  for (const bool notes : {true, false}) {
+    cudaGraph_t first = nullptr;
+    gcap_capture_t* capture = Begin(origin_.get());
+    GCAP_EXPECT_OK(Fork());
+    GCAP_EXPECT_CUDA(job_.Issue(other_.get()));
+    for (uint32_t i = 0; notes && i < kDefaultCalls; ++i) GCAP_CAPTURE_NOTE("an earlier one", other_.get());
+    const Outcome outcome(gcap_capture_split(capture, "sort", &first));
+    EXPECT_EQ(outcome.code, GCAP_FAILED_PRECONDITION);
+    EXPECT_EQ(outcome.Names("an earlier one"), notes) << outcome.message;
+    ExpectFails(capture);
+  }
+}
+
 // Somebody ended the capture and began two others on its streams.
 TEST_F(CaptureSplit, WorkOfAnotherCaptureIsNotNamed) {
   cudaGraph_t ended = nullptr, first = nullptr;
@@ -214,6 +251,23 @@ TEST_F(CaptureAttempt, ThatOnlyCapturesLeavesTheCaptureAsItWas) {
   const Outcome outcome = EndAttempt();
   EXPECT_TRUE(outcome.ok()) << outcome.message;
   EXPECT_TRUE(End(capture).ok());
+}
+
+// As where it is called between two graphs.
+TEST_F(CaptureAttempt, IsOneStepWhateverItCalls) {
+  gcap_capture_steps_t steps = {};
+  gcap_capture_t* capture = Begin(origin_.get());
+  gcap_capture_keep_steps(capture, &steps);
+  GCAP_CAPTURE_NOTE("before", origin_.get());
+  GCAP_ASSERT_OK(gcap_capture_attempt_begin(capture, "sort", &attempt_));
+  GCAP_CAPTURE_NOTE("within", origin_.get());
+  EXPECT_TRUE(EndAttempt().ok());
+  GCAP_CAPTURE_NOTE("behind", origin_.get());
+  EXPECT_TRUE(End(capture).ok());
+  std::vector<std::string> operations;
+  for (size_t i = 0; i < steps.count; ++i) operations.push_back(steps.items[i].operation);
+  EXPECT_EQ(operations, (std::vector<std::string>{"before", "hole 'sort'", "behind"}));
+  gcap_capture_steps_free(&steps);
 }
 
 TEST_F(CaptureAttempt, OnlyWorkThatItLeftUnjoinedIsNamed) {

@@ -4,16 +4,18 @@
 // through here (--wrap).
 #include <cstring>
 #include <string>
+#include <vector>
 
 #include "test/contents/diff_rig.h"
 
 extern "C" {
 #include "lib/contents/contents.h"
 #include "lib/contents/driver.h"
+#include "lib/contents/inner.h"
 
 static int (*real_get_kernel)(cudaGraphNode_t node, gcap_driver_kernel_t* out_kernel);
 static void (*change_kernel)(gcap_driver_kernel_t* kernel);
-static bool lookup_fails;
+static bool lookup_fails, lookup_finds_none;
 
 static int GetKernel(cudaGraphNode_t node, gcap_driver_kernel_t* out_kernel) {
   const int answer = real_get_kernel(node, out_kernel);
@@ -27,6 +29,10 @@ cudaError_t __real_cudaGetDriverEntryPointByVersion(const char* name, void** out
 cudaError_t __wrap_cudaGetDriverEntryPointByVersion(const char* name, void** out_function, unsigned version,
                                                     unsigned long long flags, cudaDriverEntryPointQueryResult* found) {
   if (lookup_fails) return cudaErrorUnknown;
+  if (lookup_finds_none) {
+    *found = cudaDriverEntryPointVersionNotSufficent;
+    return cudaSuccess;
+  }
   EXPECT_EQ(version, 12040u);
   EXPECT_EQ(flags, static_cast<unsigned long long>(cudaEnableDefault));
   const cudaError_t error = __real_cudaGetDriverEntryPointByVersion(name, out_function, version, flags, found);
@@ -45,28 +51,48 @@ class DriverAnswers : public Diff {
  protected:
   // Before anything else: functions that were found are never asked for again.
   static void SetUpTestSuite() {
-    gcap_driver_t driver;
     lookup_fails = true;
-    const Outcome outcome(gcap_driver_get(&driver));
+    AskAll(&failures_);
     lookup_fails = false;
-    refusal_ = outcome.message;
-    refusal_error_ = outcome.cuda_error;
+    lookup_finds_none = true;
+    AskAll(&refusals_);
+    lookup_finds_none = false;
+  }
+  // What each caller of the driver's functions answers.
+  static void AskAll(std::vector<Outcome>* answers) {
+    gcap_driver_t driver;
+    gcap_driver_allocation_t allocation;
+    gcap_moving_buffer_t buffer = {"x", 0x10000, 256, 256, {}};
+    gcap_layout_t layout = {};
+    gcap_stand_ins_t stand_ins = {};
+    GCAP_EXPECT_OK(gcap_layout_create(&buffer, 1, &layout));
+    answers->emplace_back(gcap_driver_get(&driver));
+    answers->emplace_back(gcap_driver_find_allocation(0x10000, &allocation));
+    answers->emplace_back(gcap_stand_ins_create(&buffer, &layout, 0, -1, /*is_memory=*/false, &stand_ins));
+    gcap_layout_free(&layout);
   }
   void TearDown() override {
     change_kernel = nullptr;
     Diff::TearDown();
   }
 
-  static std::string refusal_;
-  static cudaError_t refusal_error_;
+  static std::vector<Outcome> failures_, refusals_;
 };
 
-std::string DriverAnswers::refusal_;
-cudaError_t DriverAnswers::refusal_error_;
+std::vector<Outcome> DriverAnswers::failures_, DriverAnswers::refusals_;
 
 TEST_F(DriverAnswers, AFunctionThatCannotBeAskedForIsTheRuntimesError) {
-  EXPECT_EQ(refusal_error_, cudaErrorUnknown) << refusal_;
-  EXPECT_NE(refusal_.find("cudaGetDriverEntryPointByVersion"), std::string::npos) << refusal_;
+  for (const Outcome& failure : failures_) {
+    EXPECT_EQ(failure.cuda_error, cudaErrorUnknown) << failure.message;
+    EXPECT_TRUE(failure.Names("cudaGetDriverEntryPointByVersion")) << failure.message;
+  }
+}
+
+TEST_F(DriverAnswers, AFunctionThatAnOlderDriverLacksIsNamed) {
+  for (const Outcome& refusal : refusals_) {
+    EXPECT_EQ(refusal.code, GCAP_UNIMPLEMENTED) << refusal.message;
+    EXPECT_TRUE(refusal.Names("the driver has no cuGraph")) << refusal.message;
+  }
 }
 
 // Success, and neither a list of the arguments nor a buffer with them.

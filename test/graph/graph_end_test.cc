@@ -171,12 +171,18 @@ TEST_F(GraphEnd, OfAllIsRefusedBeforeTheFirstIsReleased) {
   CreateWithOptions();
   CaptureOn(0, stream_->get());
   CaptureOn(1, other_->get());
+  gcap_graph_run_kind_t kind = GCAP_GRAPH_RUN_EAGER;
+  GCAP_ASSERT_OK(BeginPlain(manager_, 2, stream_->get(), &kind));
+  gcap_status_ignore(EndPlain(manager_, GCAP_STATUS(GCAP_LIBRARY_ERROR, "the work failed"), true));
+  const std::string state = State(2);
+  EXPECT_NE(state, "COLD");
   {
     const OtherCapture capture(other_->get());
     GCAP_EXPECT_FAILS(gcap_graph_manager_release_all(manager_), GCAP_FAILED_PRECONDITION, "graph id 1");
     GCAP_EXPECT_FAILS(gcap_graph_manager_release(manager_, 1), GCAP_FAILED_PRECONDITION, "graph id 1");
   }
   EXPECT_EQ(released_, 0);
+  EXPECT_EQ(State(2), state) << "an id without a graph is known as before";
   ExpectReplays(0);
   ExpectReplays(1);
   GCAP_EXPECT_OK(gcap_graph_manager_release_all(manager_));

@@ -195,9 +195,11 @@ TEST_F(GraphHolesFaults, WithoutMemoryForAHoleThereIsNoGraph) {
   const WorkWith work = [&](const gcap_run_resources_t* resources) -> gcap_status_t {
     if (++calls > 1) return in_place(resources);
     const HeapFailure no_memory(1);
-    gcap_status_ignore(hole_.Issue(resources));  // the work drops what it is told
+    const Outcome told(hole_.Issue(resources));
     hits = no_memory.hits();
-    return nullptr;
+    EXPECT_EQ(told.code, GCAP_RESOURCE_EXHAUSTED);
+    EXPECT_TRUE(told.Names("no host memory for hole")) << told.message;
+    return nullptr;  // the work drops what it is told
   };
   const Outcome run = RunHoled(RunBy(), work);
   EXPECT_TRUE(run.ok()) << run.message;

@@ -64,6 +64,28 @@ TEST_F(GraphKeyedSim, WithoutMemoryForAKeyTheRunIsRefused) {
   EXPECT_GT(skip, 2) << "a key and its slot take memory";
 }
 
+// The id's graph is for another answer, and stays.
+TEST_F(GraphKeyedSim, WithoutMemoryForAnotherGraphOfAnIdTheRunIsRefused) {
+  options_.max_variants = 2;
+  CreateKeyed();
+  const gcap_graph_guard_t answer = Answer("answer", &asked_);
+  EXPECT_EQ(RunGuarded(0, {answer}, 1), GCAP_RUN_CAPTURED);
+  asked_.answer = 1;
+  const gcap_run_t run = RunBy(nullptr, 0);
+  gcap_graph_run_kind_t kind = GCAP_GRAPH_RUN_CAPTURE;
+  {
+    const HeapFailure no_memory(1, /*skip=*/1);  // the reason why the graph is not for the run comes first
+    GCAP_EXPECT_FAILS(gcap_graph_manager_begin_run(manager_, &run, &kind, nullptr), GCAP_RESOURCE_EXHAUSTED,
+                      "no host memory for graph id 0");
+    EXPECT_EQ(no_memory.hits(), 1);
+  }
+  EXPECT_EQ(kind, GCAP_GRAPH_RUN_EAGER);
+  EXPECT_EQ(RunGuarded(0, {answer}, 2), GCAP_RUN_CAPTURED);
+  EXPECT_EQ(RunGuarded(0, {answer}, 2), GCAP_RUN_REPLAYED);
+  asked_.answer = 0;
+  EXPECT_EQ(RunGuarded(0, {answer}, 1), GCAP_RUN_REPLAYED);
+}
+
 TEST_F(GraphKeyedSim, WithoutMemoryForAGuardThereIsNoGraph) {
   const LogCatcher log;
   int skip = 0;

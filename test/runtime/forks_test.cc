@@ -330,4 +330,19 @@ TEST_F(RuntimeForks, AThreadMayExitBetweenForkAndJoin) {
   ExpectRight(0, 4);
 }
 
+// Its run failed, so nobody is told what the run left; and the memory is there again.
+TEST_F(RuntimeForks, AThreadThatExitsLeavesNoScratchOfItsForkedStreams) {
+  Create(GraphOptions());
+  const LogCatcher log;
+  std::thread([&] {
+    gcap_stream_t* forked = nullptr;
+    void* block = nullptr;
+    GCAP_EXPECT_OK(BeginRun(runtime_, GCAP_GRAPH_ID_NONE));
+    GCAP_EXPECT_OK(gcap_runtime_fork(runtime_, 1, &forked));
+    GCAP_EXPECT_OK(gcap_scratch_alloc(Resources().scratch, 300, forked, &block));
+  }).join();
+  EXPECT_EQ(log.text().find("blocks of scratch"), std::string::npos) << log.text();
+  EXPECT_EQ(ScratchStats().in_use_bytes, 0u);
+}
+
 }  // namespace

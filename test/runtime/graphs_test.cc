@@ -231,6 +231,35 @@ TEST_F(EpGraphs, PlanOfValuesInMemoryCountsThem) {
   EXPECT_EQ(plan.bytes, plan.retained_bytes + plan.exec_bytes);
 }
 
+// A graph that is there counts as it is, also where a key names it.
+TEST_F(EpGraphs, PlanOfAKeyThatHasAGraphCallsNoWork) {
+  Create(Options(/*shared=*/false));
+  const DeviceFloats x({1});
+  struct Counted {
+    void* memory;
+    int calls;
+  } counted = {x.get(), 0};
+  const int32_t number = 3;
+  const gcap_graph_key_t key = {&number, sizeof(number), "decode"};
+  gcap_run_t run = RunOf(GCAP_GRAPH_ID_NONE, /*synchronize=*/true);
+  run.key = &key;
+  run.user = &counted;
+  run.work = [](void* user, const gcap_run_resources_t* resources) {
+    auto* counted = static_cast<Counted*>(user);
+    ++counted->calls;
+    return GCAP_CUDA(cudaMemsetAsync(counted->memory, 0, sizeof(float), resources->cuda_stream));
+  };
+  for (const bool has_graph : {false, true}) {
+    const int calls = counted.calls;
+    gcap_graph_plan_t plan;
+    gcap_graph_plan_init(&plan);
+    GCAP_ASSERT_OK(gcap_runtime_plan(runtime_, &run, 1, &plan));
+    EXPECT_EQ(plan.graphs, 1u);
+    EXPECT_EQ(counted.calls == calls, has_graph);
+    if (!has_graph) GCAP_ASSERT_OK(gcap_runtime_warm_up(runtime_, &run, 1, nullptr, nullptr));
+  }
+}
+
 // The memory of one rehearsal serves the next.
 TEST_F(EpGraphs, PlanNeedsTheMemoryOfTheLargest) {
   gcap_options_t options = Options(/*shared=*/false);

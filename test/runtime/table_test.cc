@@ -213,8 +213,18 @@ TEST_F(RuntimeOfTable, AbsentMembersHaveDefaults) {
   GCAP_EXPECT_FAILS(EndRun(runtime_, nullptr, /*synchronize=*/true), GCAP_INTERNAL, "synchronize");
 }
 
-TEST_F(RuntimeOfTable, AnAllocatorThatIsNotThereIsNamedByItsMember) {
+TEST_F(RuntimeOfTable, AMemberThatIsNotThereIsNamed) {
   Create(Least(&recorder_));
+  gcap_stream_t* stream = reinterpret_cast<gcap_stream_t*>(&recorder_);
+  GCAP_EXPECT_FAILS(gcap_runtime_fork(runtime_, 1, &stream), GCAP_UNIMPLEMENTED,
+                    "gcap_runtime_fork: the table of the runtime has no fork");
+  EXPECT_EQ(stream, nullptr);
+  GCAP_EXPECT_FAILS(gcap_runtime_join(runtime_), GCAP_UNIMPLEMENTED,
+                    "gcap_runtime_join: the table of the runtime has no join");
+  stream = reinterpret_cast<gcap_stream_t*>(&recorder_);
+  GCAP_EXPECT_FAILS(gcap_runtime_create_stream(runtime_, &stream), GCAP_UNIMPLEMENTED,
+                    "gcap_runtime_create_stream: the table of the runtime has no create_stream");
+  EXPECT_EQ(stream, nullptr);
   gcap_allocator_t* allocator = reinterpret_cast<gcap_allocator_t*>(&recorder_);
   GCAP_EXPECT_FAILS(gcap_runtime_get_allocator(runtime_, GCAP_MEMORY_DEVICE, &allocator), GCAP_UNIMPLEMENTED,
                     "gcap_runtime_get_allocator: the table of the runtime has no get_allocator");

@@ -94,6 +94,22 @@ TEST_F(ThreadContexts, UserStreamWithoutSharingIsRefused) {
   EXPECT_EQ(set, nullptr);
 }
 
+// Whoever captures it.
+TEST_F(ThreadContexts, AnEndWhoseStreamIsCapturingIsRefusedBefore) {
+  for (const bool shared : {false, true}) {
+    options_.shared = shared;
+    gcap_thread_contexts_t* set = Create();
+    const cudaStream_t stream = gcap_stream_handle(StreamOf(set));
+    ASSERT_EQ(cudaStreamBeginCapture(stream, cudaStreamCaptureModeRelaxed), cudaSuccess);
+    GCAP_EXPECT_FAILS(gcap_thread_contexts_check_end(set), GCAP_FAILED_PRECONDITION, "is capturing");
+    cudaGraph_t graph = nullptr;
+    EXPECT_EQ(cudaStreamEndCapture(stream, &graph), cudaSuccess);
+    EXPECT_EQ(cudaGraphDestroy(graph), cudaSuccess);
+    GCAP_EXPECT_OK(gcap_thread_contexts_check_end(set));
+    GCAP_EXPECT_OK(gcap_thread_contexts_destroy(set));
+  }
+}
+
 TEST_F(ThreadContexts, ContextIsMadeOnFirstUseAndKept) {
   gcap_thread_contexts_t* set = Create();
   EXPECT_EQ(gcap_thread_contexts_count(set), 0u);

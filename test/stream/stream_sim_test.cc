@@ -698,6 +698,27 @@ TEST_F(StreamWithoutMemory, NoBlockIsKeptOfStreamsThatWere) {
   EXPECT_EQ(*kept.begin(), 0);
 }
 
+// One stream waits for one after the other, and each of these ends.
+TEST_F(StreamWithoutMemory, NoBlockIsKeptByAStreamThatKnewManyThatWere) {
+  gcap_stream_t* consumer = NewStream(0);
+  std::set<long> kept;  // as above
+  for (int round = 0; round < 8; ++round) {
+    const long before = LiveBlocks();
+    for (int life = 0; life < 100; ++life) {
+      gcap_stream_t* producer = NewStream(0);
+      gcap_notification_t* notification = nullptr;
+      GCAP_EXPECT_OK(gcap_notification_create(producer, &notification));
+      GCAP_EXPECT_OK(gcap_notification_record(notification));
+      GCAP_EXPECT_OK(gcap_notification_wait(notification, consumer));
+      gcap_notification_destroy(notification);
+      GCAP_EXPECT_OK(gcap_stream_destroy(producer));
+    }
+    kept.insert(LiveBlocks() - before);
+  }
+  EXPECT_EQ(*kept.begin(), 0);
+  GCAP_EXPECT_OK(gcap_stream_destroy(consumer));
+}
+
 TEST_F(StreamWithoutMemory, AReleaseDeferredInAScopeStaysTheCallers) {
   gcap_stream_t* stream = NewStream(0);
   gcap_capture_t* capture = nullptr;
