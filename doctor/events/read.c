@@ -327,7 +327,8 @@ static void read_raise(reader_t* reader, gcap_doctor_fields_t* fields) {
   const char* type = gcap_doctor_fields_needed_text(fields, "type");
   if (number >= UINT32_MAX && fields->reason == NULL) fields->reason = "a call's number beyond 32 bits";
   if (fields->reason != NULL) return;
-  gcap_doctor_event_call_t* call = &reader->recording->calls[gcap_doctor_recording_add_call(reader->recording)];
+  const uint32_t index = gcap_doctor_recording_add_call(reader->recording);
+  gcap_doctor_event_call_t* call = &reader->recording->calls[index];
   call->number = number;
   call->start_ns = call->end_ns = start_ns;
   call->function = "raise";

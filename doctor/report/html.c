@@ -116,9 +116,13 @@ static void put_call_items(gcap_doctor_html_t* page, uint32_t index) {
   const char* function = gcap_doctor_name_call(call->function);
   const char* driver =
       strcmp(function, call->function) != 0 ? gcap_doctor_heap_print(page->heap, " (%s)", call->function) : "";
-  put_item(page, "Call", "",
-           gcap_doctor_heap_print(page->heap, "%s%s answered %s", function, driver,
-                                  gcap_doctor_name_result(page->heap, call->result)));
+  if (call->raised != NULL) {
+    put_item(page, "Exception", "prose", gcap_doctor_heap_print(page->heap, "%s: %s", call->raised, call->arguments));
+  } else {
+    put_item(page, "Call", "",
+             gcap_doctor_heap_print(page->heap, "%s%s answered %s", function, driver,
+                                    gcap_doctor_name_result(page->heap, call->result)));
+  }
   if (call->log != NULL) put_item(page, "Driver's log", "prose", call->log);
   uint32_t python = gcap_doctor_recording_user_frame(recording, call->stack);
   uint32_t c = gcap_doctor_recording_c_frame(recording, call->stack);

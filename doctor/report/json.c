@@ -116,6 +116,7 @@ static void put_call(writer_t* writer, const char* key, uint32_t index) {
   gcap_doctor_json_text(json, "function", gcap_doctor_name_call(call->function));
   gcap_doctor_json_text(json, "recorded_function", call->function);
   put_text_or_null(json, "arguments", call->arguments);
+  if (call->raised != NULL) gcap_doctor_json_text(json, "exception", call->raised);
   gcap_doctor_json_signed(json, "result", call->result);
   gcap_doctor_json_text(json, "result_name", gcap_rule_code_name(call->result));
   gcap_doctor_json_number(json, "depth", call->depth);

@@ -75,6 +75,7 @@ static void put_call(tracer_t* tracer, uint32_t index, unsigned pid, uint32_t ti
   const gcap_doctor_recording_t* recording = tracer->recording;
   const gcap_doctor_event_call_t* call = &recording->calls[index];
   const char* name = gcap_doctor_name_call(call->function);
+  if (call->raised != NULL) name = gcap_doctor_heap_print(tracer->heap, "raise %s", call->raised);
   if (pid == kPidOfStreams && call->kernel != NULL) name = gcap_doctor_name_kernel(tracer->heap, call->kernel);
   open_slice(tracer, name, call->result != 0 ? "failed" : "call", pid, tid,
              gcap_doctor_timeline_call(&tracer->timeline, index));

@@ -46,6 +46,20 @@ TEST(TextReport, AnotherThreadIsNamedBesideTheCapturingOne) {
   EXPECT_TRUE(Has(text, "thread   'loader', while 'python3' captures, capture begun at serve.py:41 in main\n")) << text;
 }
 
+// An exception stands among the calls; each report says what it is.
+TEST(Reports, ExceptionIsNoCall) {
+  Sample sample(std::string(gcap_test::kFirstLine) +
+                "thread\tid=1\tos=7\npyframe\tid=1\tfile=a.py\tline=3\tfunction=f\nstack\tid=1\tpy=1\n"
+                "raise\tn=1\tt=5\tthread=1\ttype=ValueError\ttext=no such layer\tstack=1\n");
+  sample.AddFinding(GCAP_DOCTOR_FINDING_EXCEPTION, GCAP_DOCTOR_SEVERITY_ERROR, "ValueError left capture 1.").call = 0;
+  EXPECT_TRUE(Has(Text(sample), "gcap-doctor: ValueError left capture 1.\n  Python   a.py:3 in f\n")) << Text(sample);
+  const std::string json = gcap_test::Written(gcap_doctor_report_json, sample);
+  EXPECT_TRUE(Has(json, "\"exception\": \"ValueError\"")) << json;
+  EXPECT_TRUE(Has(json, "\"arguments\": \"no such layer\"")) << json;
+  EXPECT_TRUE(Has(gcap_test::Written(gcap_doctor_report_html, sample), "ValueError: no such layer"));
+  EXPECT_TRUE(Has(gcap_test::Written(gcap_doctor_report_trace, sample), "\"raise ValueError\""));
+}
+
 TEST(TextReport, DriversWordsStandBelowTheCall) {
   std::unique_ptr<Sample> sample(gcap_test::MakeBroken());
   sample->recording()->calls[sample->Call(4)].log = "the stream captures\nmore";
