@@ -340,6 +340,8 @@ def main():
     if arguments.recorded:
         return run_recorded(arguments)
     os.makedirs(arguments.keep, exist_ok=True)
+    if arguments.record:
+        os.makedirs(arguments.record, exist_ok=True)
     outcomes = []
     run_scripts(arguments, outcomes)
     if arguments.mistakes:

@@ -308,9 +308,13 @@ class TorchBackend(Backend):
 
         graph, current = _Graph(self.torch), self.torch.cuda.current_stream(self.device)
         watcher = torch_watch.Watcher(self.torch, self.folders)
+
+        def work():
+            with watcher:  # PyTorch's own begin of a capture fills the seeds of random numbers
+                return fn(*inputs)
+
         try:
-            with watcher:
-                self._capture(graph, lambda: fn(*inputs))
+            self._capture(graph, work)
         except Exception as error:
             found = watcher.not_watched(error)
             self._clean_up(graph, current, error)
