@@ -5,7 +5,7 @@ Both keep memory of the driver's and hand out blocks of it, so the driver sees n
 which was taken back is as wrong as one that points into memory which was freed.
 
 PyTorch tells its blocks in a snapshot, which is taken as a capture ends, before the graph is instantiated: every block
-but those of the capture's own pool, which the graph keeps. What is freed later is told by PyTorch's trace of its
+but those of private pools, which graphs keep. What is freed later is told by PyTorch's trace of its
 allocator, which is switched on with the first capture. Where a block was allocated is known of PyTorch's history, from the
 moment when CUDA is initialized. CuPy has hooks, of the thread that imported it.
 
@@ -54,12 +54,15 @@ def place_of(block):
     return "".join(lines[:OTHER_POOLS_FRAMES]).encode() or None
 
 
-def tell_blocks(torch, own_pool):
-    """Tells all blocks that PyTorch has handed out, but those of the pool of a graph."""
+DEFAULT_POOL = (0, 0)
+
+
+def tell_blocks(torch):
+    """Tells all blocks that PyTorch has handed out, but those of the pools of graphs."""
     for segment in torch.cuda.memory_snapshot():
         address, pool = segment["address"], segment["segment_pool_id"]
         for block in segment["blocks"]:
-            if block["state"] == "active_allocated" and tuple(pool) != own_pool:
+            if block["state"] == "active_allocated" and tuple(pool) == DEFAULT_POOL:
                 library.gcap_doctor_block_seen(address, block["size"], PYTORCH, place_of(block))
             address += block["size"]
 
@@ -90,13 +93,13 @@ class Torch:
         self.torch._C._activate_gpu_trace()
         self.is_traced = True
 
-    def end(self, graph):
-        """A capture of the graph ends."""
+    def end(self):
+        """A capture ends. The graph does not tell its pool yet."""
         if self.is_unknown:
             return
         try:
             self.trace()
-            tell_blocks(self.torch, tuple(graph.pool()))
+            tell_blocks(self.torch)
         except Exception as error:
             self.give_up(error)
 
@@ -111,7 +114,7 @@ class Torch:
         original = graphs.capture_end
 
         def capture_end(graph):
-            self.end(graph)
+            self.end()
             return original(graph)
 
         capture_end.__doc__ = original.__doc__

@@ -28,7 +28,7 @@ capture='import torch
 graph = torch.cuda.CUDAGraph()
 graph.capture_end()
 '
-# Before a graph is instantiated the blocks are told that are handed out, but for those of the graph's own pool.
+# Before a graph is instantiated the blocks are told that are handed out, but for those of graphs' pools.
 prints 'follow pytorch
 traced
 seen 0x1000 512 7 12	serve.py	load

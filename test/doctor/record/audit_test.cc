@@ -721,10 +721,19 @@ TEST(Audit, AChildOfForkIsNotAudited) {
   ExpectSilent(recorded);
 }
 
+// CUPTI is taken, missing, or too old to tell of graphs.
 TEST(Audit, WithoutCuptiTheProgramRunsOn) {
-  Recorded recorded = Record([] { Alloc(kMemory, 4096); },
-                             {{"GCAP_DOCTOR_AUDIT", "1"}, {"FAKE_DRIVER", "1"}, {"FAKE_CUPTI_SUBSCRIBE", "39"}});
-  EXPECT_NE(recorded.said.find("another tool uses CUPTI"), std::string::npos) << recorded.said;
+  const struct {
+    const char *variable, *value, *says;
+  } cases[] = {{"FAKE_CUPTI_SUBSCRIBE", "39", "another tool uses CUPTI"},
+               {"GCAP_DOCTOR_CUPTI", "/nowhere/libcupti.so", "/nowhere/libcupti.so"},
+               {"GCAP_DOCTOR_CUPTI", "./test/doctor/record/libfake_old_cupti.so", "old_cupti.so"}};
+  for (const auto& one : cases) {
+    Recorded recorded = Record([] { Alloc(kMemory, 4096); },
+                               {{"GCAP_DOCTOR_AUDIT", "1"}, {"FAKE_DRIVER", "1"}, {one.variable, one.value}});
+    EXPECT_NE(recorded.said.find(one.says), std::string::npos) << recorded.said;
+    EXPECT_TRUE(WIFEXITED(recorded.status) && WEXITSTATUS(recorded.status) == 0) << one.says;
+  }
 }
 
 TEST(Audit, WithoutItNothingIsFollowed) {
