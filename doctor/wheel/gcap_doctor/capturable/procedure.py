@@ -351,7 +351,8 @@ class Check:
         self.poisonable = [leaf for _, leaf in self._replayed()
                            if self.backend.is_tensor(leaf) and self.backend.identity(leaf) not in taken]
         if self.graph.is_empty:
-            self._stop("empty_graph", "the capture ended without a node: all work of the operation ran elsewhere")
+            self._stop("empty_graph", "the capture ended without a node: all work of the operation ran elsewhere, or it has "
+                                      "none, as an operation that returns views")
         self.report.held_bytes = self.backend.held_bytes(self.graph)
 
     def _watch(self):
