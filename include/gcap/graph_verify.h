@@ -140,17 +140,17 @@ static inline void gcap_graph_verify_report_init(gcap_graph_verify_report_t* rep
 // Lifetime: the struct, and what it points to, is read before the call of the run returns.
 //
 // A run with `verify` may also fail with
-//   INVALID_ARGUMENT    a size that is no version's; no buffers although there is a count; of a buffer: no address, no
-//                       bytes, bytes that are no multiple of an element's, no such type, a tolerance that is negative
-//                       or NaN, or memory that is not wholly in one allocation: all before anything was issued. Or the
-//                       call is a replay or a begin, which has no work to compare with
-//   FAILED_PRECONDITION another run verifies the graph: nothing was issued
-//   UNIMPLEMENTED       the runtime is not gcap's own, or the driver is older than CUDA 12.4
-//   RESOURCE_EXHAUSTED  neither device nor host memory for two copies of what is named: nothing was issued
-//   CUDA_ERROR          a copy or a wait failed; gcap_run_result_t.was_issued says whether that came behind the replay
-//   REPLAY_DIFFERS      see above
-//   others              what `save` or `restore` returned. The run ends there: behind `save` nothing was issued, behind
-//                       `restore` the buffers have what was there before the replay
+//   INVALID_ARGUMENT     a size that is no version's; no buffers although there is a count; of a buffer: no address, no
+//                        bytes, bytes that are no multiple of an element's, no such type, a tolerance that is negative
+//                        or NaN, or memory that is not wholly in one allocation: all before anything was issued. Or the
+//                        call is a replay or a begin, which has no work to compare with
+//   FAILED_PRECONDITION  another run verifies the graph: nothing was issued
+//   UNIMPLEMENTED        the runtime is not gcap's own, or the driver is older than CUDA 12.4
+//   RESOURCE_EXHAUSTED   neither device nor host memory for two copies of what is named: nothing was issued
+//   CUDA_ERROR           a copy or a wait failed; gcap_run_result_t.was_issued says whether that came behind the replay
+//   REPLAY_DIFFERS       see above
+//   others               what `save` or `restore` returned. The run ends: behind `save` nothing was issued, behind
+//                        `restore` the buffers have what was there before the replay
 // If a callback or the work does not return, because of an exception or a cancelled thread, the copies are freed, and
 // the buffers have what the last step left.
 typedef struct gcap_graph_verify {

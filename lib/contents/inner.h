@@ -407,8 +407,8 @@ typedef struct gcap_node_change {
 } gcap_node_change_t;
 
 // The first thing that a node has otherwise than node `fresh_node` of the fresh capture. Pointers into scratch may
-// differ: a graph keeps its own. With `fresh` NULL, and where nothing differs, a pointer to memory that is nobody's; but
-// for the host's end of a copy, of which nobody knows whose it is.
+// differ: a graph keeps its own. With `fresh` NULL, and where nothing differs, a pointer to memory that is nobody's;
+// but for the host's end of a copy, of which nobody knows whose it is.
 //   errors of gcap_memory_look
 gcap_status_t gcap_contents_find_change(const gcap_contents_t* now, size_t node, const gcap_contents_t* fresh,
                                         size_t fresh_node, const gcap_block_finder_t* finder,

@@ -84,8 +84,7 @@ static gcap_status_t look(gcap_bisection_t* b, size_t place, gcap_bisect_differe
   ++b->report->replays;
   GCAP_RETURN_IF_ERROR(gcap_bisect_put_back(b));
   if (b->looks_at_scratch) GCAP_RETURN_IF_ERROR(gcap_bisect_fill_scratch_of_graph(b));
-  GCAP_RETURN_IF_ERROR(
-      gcap_graph_launch_prefix(subject->run->manager, subject->run->verified, beginning_at(b, place)));
+  GCAP_RETURN_IF_ERROR(gcap_graph_launch_prefix(subject->run->manager, subject->run->verified, beginning_at(b, place)));
   GCAP_RETURN_IF_ERROR(gcap_synchronize_stream(subject->stream));
   GCAP_RETURN_IF_ERROR(gcap_verify_state_save(subject->state, subject->spare, subject->stream));
   GCAP_RETURN_IF_ERROR(gcap_bisect_put_back(b));

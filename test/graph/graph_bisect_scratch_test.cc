@@ -230,6 +230,19 @@ TEST_F(GraphBisectScratch, AReadOfScratchThatNobodyWroteIsFound) {
   EXPECT_TRUE(run.Names("argument 0 leads to memory")) << run.message;
 }
 
+// The copy's source is another block of scratch in a fresh capture, which is right.
+TEST_F(GraphBisectScratch, ACopyOfScratchThatNobodyWroteIsFound) {
+  const WorkWith work = [&](const gcap_run_resources_t* r) -> gcap_status_t {
+    const Block a(*scratch_), b(*scratch_);
+    GCAP_RETURN_IF_ERROR(Pass(r, x_.get(), a.memory, 1));
+    GCAP_RETURN_IF_ERROR(
+        GCAP_CUDA(cudaMemcpyAsync(y_.get(), b.memory, kFloatsBytes, cudaMemcpyDeviceToDevice, r->cuda_stream)));
+    return Pass(r, a.memory, x_.get(), 4);
+  };
+  Capture(work);
+  ExpectFound(work, 1, GCAP_GRAPH_FAULT_UNINITIALIZED);
+}
+
 // Two branches read one block, which is right; the fault is elsewhere.
 TEST_F(GraphBisectScratch, BranchesThatReadOneBlockLackNoJoin) {
   const RawStream other;
