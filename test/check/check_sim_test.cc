@@ -73,22 +73,6 @@ TEST_F(CheckSim, AFailedCallIsNoVerdict) {
   EXPECT_GT(findings, 0u);
 }
 
-// The last calls of a check end what it made.
-TEST_F(CheckSim, AnEndThatFailsOnceIsTriedAgain) {
-  const uint64_t before = CudaCalls();
-  GCAP_EXPECT_OK(operation_->Run(&report_));
-  const uint64_t calls = CudaCalls() - before;
-  ASSERT_GT(calls, 90u);
-  int failures = 0;
-  for (uint64_t n = calls - 90; n <= calls; ++n) {
-    Fault fault(n);
-    const Outcome outcome = fault.During([this] { return operation_->Run(&report_); });
-    failures += !outcome.ok();
-    EXPECT_FALSE(outcome.Names("a runtime of the check cannot be ended")) << fault.function() << outcome.message;
-  }
-  EXPECT_GT(failures, 10);
-}
-
 // What gcap asks of a capture for its steps.
 TEST_F(CheckSim, AQuestionThatFailsInACaptureIsToldByItsName) {
   for (const char* question : {"cudaStreamGetCaptureInfo", "cudaGraphGetNodes"}) {
