@@ -95,17 +95,14 @@ static void write_finding(FILE* file, const gcap_check_finding_t* finding, uint3
   fputs("\n", file);
 }
 
-// Each finding is a difference behind a call of its own. Without one there is a call all the same: something was
-// judged.
+// Each finding is a difference behind a call of its own.
 static gcap_status_t write_file(const gcap_checking_t* checking) {
   const gcap_check_report_t* report = &checking->report;
   FILE* file = NULL;
   GCAP_RETURN_IF_ERROR(gcap_events_file_open(checking->check.events, &file));
-  uint32_t call = 1;
-  write_call(file, &checking->check, call);
-  for (size_t i = 0; i < report->num_findings; ++i) {
-    if (i > 0) write_call(file, &checking->check, ++call);
-    write_finding(file, &report->findings[i], call);
+  for (uint32_t call = 1; call <= report->num_findings; ++call) {
+    write_call(file, &checking->check, call);
+    write_finding(file, &report->findings[call - 1], call);
   }
   fputs("end\tt=0\n", file);
   return gcap_events_file_close(file, checking->check.events);

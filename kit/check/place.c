@@ -37,25 +37,19 @@ gcap_status_t gcap_check_place_open(gcap_checking_t* checking, gcap_check_place_
   return NULL;
 }
 
-// One attempt. A runtime that refuses to end is whole.
-static gcap_status_t close_place(gcap_check_place_t* place) {
+gcap_status_t gcap_check_place_close(gcap_check_place_t* place) {
+  if (place->runtime == NULL) return NULL;
   gcap_status_t status = gcap_check_ranges_free(&place->ranges, gcap_runtime_scratch(place->runtime));
   gcap_status_t ended = gcap_runtime_destroy(place->runtime);
   const gcap_code_t code = gcap_status_code(ended);
-  if (code == GCAP_OK || code == GCAP_LEAKED) {
-    gcap_check_ranges_deinit(&place->ranges);
-    place->runtime = NULL;
+  status = gcap_status_join(status, ended);
+  if (code != GCAP_OK && code != GCAP_LEAKED) {  // it is whole: its stream may still capture
+    return gcap_status_join(status,
+                            GCAP_STATUS(GCAP_LEAKED, "a runtime of the check cannot be ended, and is kept for ever"));
   }
-  return gcap_status_join(status, ended);
-}
-
-gcap_status_t gcap_check_place_close(gcap_check_place_t* place) {
-  if (place->runtime == NULL) return NULL;
-  gcap_status_t status = close_place(place);
-  if (place->runtime != NULL) status = gcap_status_join(status, close_place(place));
-  if (place->runtime == NULL) return status;
-  return gcap_status_join(status,
-                          GCAP_STATUS(GCAP_LEAKED, "a runtime of the check cannot be ended, and is kept for ever"));
+  gcap_check_ranges_deinit(&place->ranges);
+  place->runtime = NULL;
+  return status;
 }
 
 // --- Before a run -----------------------------------------------------------------------------------------------------

@@ -43,7 +43,7 @@ class CheckSim : public DeviceTest {
 
 // A failure of gcap's own calls fails the check; one of the operation's is a finding that names the call.
 TEST_F(CheckSim, AFailedCallIsNoVerdict) {
-  constexpr uint64_t kStep = 7;  // each call in one of some trials would take seconds
+  constexpr uint64_t kStep = 11;  // each call in one of some trials would take seconds
   uint64_t hits = 0, failures = 0, findings = 0;
   for (uint64_t n = 1;; n += kStep) {
     const Handles before = LiveHandles();

@@ -79,6 +79,7 @@ typedef enum gcap_check_kind {
   GCAP_CHECK_BORROWED,        // a replay differs once memory that was free was handed out
 } gcap_check_kind_t;
 
+// A check ends soon behind its first finding: more than these are not told, and a longer sentence ends in "...".
 #define GCAP_CHECK_MAX_FINDINGS 4
 #define GCAP_CHECK_SENTENCE_BYTES 2048
 
