@@ -1,7 +1,7 @@
 # Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 #
 # Ranges of NVTX label the nodes of a graph. run.py compares the labels' times with the program's own events.
-# doctor: none
+# doctor: none - -
 # recorded: not yet
 import torch
 from torch.cuda import nvtx
