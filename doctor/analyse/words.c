@@ -364,8 +364,7 @@ static const char* (*const writers[])(gcap_doctor_analysis_t*, const gcap_doctor
     [GCAP_DOCTOR_FINDING_RECAPTURED] = recaptured, [GCAP_DOCTOR_FINDING_UPDATE_REFUSED] = update,
     [GCAP_DOCTOR_FINDING_LAUNCH_FAILED] = launch,  [GCAP_DOCTOR_FINDING_NEVER_LAUNCHED] = idle,
     [GCAP_DOCTOR_FINDING_MODE_KEPT] = mode_kept,   [GCAP_DOCTOR_FINDING_DIFFERS] = differs,
-    [GCAP_DOCTOR_FINDING_STALE] = written,
-    [GCAP_DOCTOR_FINDING_SHARED] = written,
+    [GCAP_DOCTOR_FINDING_STALE] = written,         [GCAP_DOCTOR_FINDING_SHARED] = written,
     [GCAP_DOCTOR_FINDING_GROWTH] = written,
 };
 
