@@ -160,6 +160,7 @@ gcap_status_t gcap_checking_capture(gcap_checking_t* checking, gcap_check_place_
   gcap_status_t status = capture_once(checking, place);
   if (status != NULL && checking->has_work_failed && checking->work_code == GCAP_RESOURCE_EXHAUSTED) {
     gcap_status_free(status);  // the arena has grown by what was lacking
+    gcap_check_ranges_end_graph(&place->ranges);
     status = capture_once(checking, place);
   }
   const gcap_code_t code = gcap_status_code(status);
