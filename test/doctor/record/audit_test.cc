@@ -530,6 +530,43 @@ TEST(Audit, ANodeOfWhichNothingIsToldHasNoPointers) {
   }));
 }
 
+TEST(Audit, AChildGraphThatIsReplacedHasNoPointers) {
+  Recorded recorded = Audit([] {
+    Graph graph, innermost, inner;
+    innermost.Kernel({kMemory}, "innermost");
+    inner.Child(innermost);
+    inner.Kernel({kMemory}, "inner");
+    fake_driver_node_t* child = graph.Child(inner);
+    graph.Kernel({kMemory}, "outer");
+    Alloc(kMemory, 4096);
+    Instantiate(kExec, graph.handle(), {});
+    SetNode(586, "cuGraphExecChildGraphNodeSetParams", child, nullptr);
+    Free(kMemory);
+    Replay(kExec, kStream);
+  });
+  EXPECT_STREQ(OnlyStale(recorded).kernel, "outer");
+  EXPECT_EQ(OnlyStale(recorded).pointers, 1u);
+}
+
+// The node is one of the graph that the executable was made of.
+TEST(Audit, ANodeThatIsChangedAfterAnUpdateMayBeAnyNode) {
+  for (const bool is_set : {false, true}) {
+    ExpectSilent(Audit([is_set] {
+      Graph graph, other;
+      fake_driver_node_t* node = graph.Kernel({kOther});
+      other.Kernel({kMemory});
+      Alloc(kMemory, 4096);
+      Alloc(kOther, 4096);
+      Instantiate(kExec, graph.handle(), {});
+      Update(kExec, other.handle());
+      if (is_set) SetKernel(kExec, node, node);
+      if (!is_set) Enable(node, 0);
+      Free(kMemory);
+      Replay(kExec, kStream);
+    }));
+  }
+}
+
 TEST(Audit, ANodeThatIsSwitchedOffIsNoFindingUntilItIsSwitchedOn) {
   Recorded recorded = Audit([] {
     Graph graph;
@@ -568,6 +605,28 @@ TEST(Audit, ACopyOfAVariableOfAFunctionThatReturnedIsTold) {
   });
   EXPECT_STREQ(OnlyStale(recorded).what, "stack");
   EXPECT_STREQ(OnlyStale(recorded).use, "copy_from");
+}
+
+TEST(Audit, ACopyThatIsGivenOtherMemoryOfTheHostHasThat) {
+  Recorded recorded = Audit([] {
+    Graph graph, other;
+    const size_t bytes = 4096;
+    void* memory[2];
+    for (void*& one : memory) one = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    fake_driver_node_t* first = graph.Copy(1, reinterpret_cast<uint64_t>(memory[0]), 2, kMemory);
+    fake_driver_node_t* second = graph.Copy(1, reinterpret_cast<uint64_t>(memory[1]), 2, kMemory);
+    const void* about = other.Copy(1, reinterpret_cast<uint64_t>(memory[1]), 2, kMemory)->about;
+    Alloc(kMemory, 4096);
+    Instantiate(kExec, graph.handle(), {});
+    SetNode(562, "cuGraphExecMemcpyNodeSetParams", first, about);
+    munmap(memory[0], bytes);
+    Replay(kExec, kStream);
+    IN_PROGRAM(lseek(STDERR_FILENO, 0, SEEK_CUR) == 0);
+    SetNode(714, "cuGraphExecNodeSetParams", second, nullptr);
+    munmap(memory[1], bytes);
+    Replay(kExec, kStream);
+  });
+  EXPECT_STREQ(OnlyStale(recorded).what, "pageable");
 }
 
 TEST(Audit, ACopyOfHostMemoryThatIsNotMappedAnyMoreIsTold) {
