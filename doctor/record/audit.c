@@ -371,8 +371,9 @@ static gcap_doctor_audit_read_t begin_read(void) {
   return read;
 }
 
-// With the lock held. Executables that are made at one place are a group.
+// With the lock held. Executables that are made at one place are a group. Where no stack is known, no place is.
 static void join_group(exec_t* exec, const gcap_doctor_memory_place_t* made) {
+  if (made->stack == 0) return;
   uint32_t group = gcap_doctor_map_get(&audit.group_of_stack, made->stack);
   if (group == 0) {
     if (!gcap_doctor_grow(&audit.groups, &audit.group_capacity, audit.num_groups + 1, sizeof(*audit.groups))) return;
@@ -607,7 +608,9 @@ static void launched(gcap_doctor_thread_t* thread, uint32_t callback, const gcap
   size_t count = 0;
   uint32_t sharer = 0;
   const bool has_hosts = atomic_load_explicit(&audit.has_hosts, memory_order_relaxed);
-  const uintptr_t frame = has_hosts ? gcap_doctor_stacks_program_frame() : 0;
+  uintptr_t frame = has_hosts ? gcap_doctor_stacks_program_frame() : 0;
+  // A coroutine has a stack of its own, which says nothing of the thread's.
+  if (!gcap_doctor_thread_has_on_stack(thread, (const void*)frame)) frame = 0;
   pthread_mutex_lock(&audit.lock);
   exec_t* exec = find_exec(handle);
   if (exec != NULL) {

@@ -5,7 +5,9 @@
 #include <stdint.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
+#include <ucontext.h>
 #include <unistd.h>
 
 #include <deque>
@@ -607,6 +609,30 @@ TEST(Audit, ACopyOfAVariableOfAFunctionThatReturnedIsTold) {
   EXPECT_STREQ(OnlyStale(recorded).use, "copy_from");
 }
 
+// A coroutine's stack may lie above the thread's.
+TEST(Audit, ALaunchOnACoroutinesStackTellsNothingOfTheThreads) {
+  ExpectSilent(Audit([] {
+    static ucontext_t outer, inner;
+    static char* above;
+    char room[1 << 16];
+    above = room;
+    std::thread([] {
+      Graph graph;
+      volatile uint64_t variable = 7;
+      graph.Copy(1, reinterpret_cast<uint64_t>(&variable), 2, kMemory);
+      Alloc(kMemory, 4096);
+      Instantiate(kExec, graph.handle(), {});
+      IN_PROGRAM(reinterpret_cast<uintptr_t>(above) > reinterpret_cast<uintptr_t>(&variable));
+      IN_PROGRAM(getcontext(&inner) == 0);
+      inner.uc_stack = {above, 0, 1 << 16};
+      inner.uc_link = &outer;
+      makecontext(
+          &inner, [] { Replay(kExec, kStream); }, 0);
+      IN_PROGRAM(swapcontext(&outer, &inner) == 0);
+    }).join();
+  }));
+}
+
 TEST(Audit, ACopyThatIsGivenOtherMemoryOfTheHostHasThat) {
   Recorded recorded = Audit([] {
     Graph graph, other;
@@ -736,6 +762,28 @@ TEST(Audit, ExecutablesOfOnePlaceAreCountedAtTheEnd) {
   EXPECT_EQ(group.idle, 12u);
   EXPECT_EQ(group.bytes, 15u * 4096);
   EXPECT_STREQ(FunctionOf(recorded, group.call), "cuGraphInstantiateWithFlags");
+}
+
+// Once the file has no room for further stacks, no place is known.
+TEST(Audit, ExecutablesOfNoKnownPlaceAreOfNone) {
+  struct rlimit before;
+  ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &before), 0);
+  const struct rlimit low = {(32 << 10) + (64 << 10), before.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &low), 0);
+  Recorded recorded = Audit([] {
+    Graph graph;
+    graph.Kernel({1});
+    Begin(kStream);
+    for (int i = 0; i < 200; ++i)
+      fake.call(499,
+                ("cuStreamIsCapturing" + std::string(100, static_cast<char>('a' + i % 26)) + std::to_string(i)).c_str(),
+                nullptr, 1);
+    End(kStream, nullptr);
+    for (uintptr_t i = 0; i < 40; ++i) Instantiate(Handle(0x4000 + i), graph.handle(), {});
+    for (uintptr_t i = 0; i < 40; ++i) Instantiate(Handle(0x5000 + i), graph.handle(), {});
+  });
+  EXPECT_EQ(setrlimit(RLIMIT_FSIZE, &before), 0);
+  EXPECT_EQ(recorded.events->num_groups, 0u) << recorded.text;
 }
 
 // --- Many, and processes ---------------------------------------------------------------------------------------------
