@@ -317,6 +317,14 @@ static void read_pattern(reader_t* reader, gcap_doctor_fields_t* fields, pattern
   read_text(reader, fields, "type", &pattern->type);
 }
 
+static void note_number(reader_t* reader, uint64_t number) {
+  if (!reader->is_in_ring) {
+    if (number > reader->last_before) reader->last_before = number;
+  } else if (number > reader->last_before && number < reader->first_after) {
+    reader->first_after = number;
+  }
+}
+
 // An exception stands among the calls, in their order.
 static void read_raise(reader_t* reader, gcap_doctor_fields_t* fields) {
   const uint64_t number = gcap_doctor_fields_needed_number(fields, "n");
@@ -327,6 +335,7 @@ static void read_raise(reader_t* reader, gcap_doctor_fields_t* fields) {
   const char* type = gcap_doctor_fields_needed_text(fields, "type");
   if (number >= UINT32_MAX && fields->reason == NULL) fields->reason = "a call's number beyond 32 bits";
   if (fields->reason != NULL) return;
+  note_number(reader, number);
   const uint32_t index = gcap_doctor_recording_add_call(reader->recording);
   gcap_doctor_event_call_t* call = &reader->recording->calls[index];
   call->number = number;
@@ -359,6 +368,7 @@ static pattern_t blank_pattern(gcap_doctor_fields_t* fields) {
 static void read_like(reader_t* reader, gcap_doctor_fields_t* fields) {
   const uint32_t id = gcap_doctor_fields_needed_id(fields, "id");
   const uint32_t like = reference(reader, fields, "like", &reader->likes, GCAP_DOCTOR_NONE);
+  if (like == GCAP_DOCTOR_NONE && gcap_doctor_fields_text(fields, "like") != NULL) return;  // it is left out, or damage
   pattern_t pattern = like != GCAP_DOCTOR_NONE ? reader->patterns[like] : blank_pattern(fields);
   if (!is_good_id(reader, fields, id)) return;
   read_pattern(reader, fields, &pattern);
@@ -391,14 +401,6 @@ static void read_node_of_call(reader_t* reader, gcap_doctor_fields_t* fields, co
   add_node(reader->recording, node);
   if (back == 0) return;
   add_edge(reader->recording, (gcap_doctor_event_edge_t){.graph = node.graph, .from = node.id - back, .to = node.id});
-}
-
-static void note_number(reader_t* reader, uint64_t number) {
-  if (!reader->is_in_ring) {
-    if (number > reader->last_before) reader->last_before = number;
-  } else if (number > reader->last_before && number < reader->first_after) {
-    reader->first_after = number;
-  }
 }
 
 static void read_call(reader_t* reader, gcap_doctor_fields_t* fields) {
