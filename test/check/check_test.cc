@@ -6,6 +6,7 @@
 #include <sstream>
 #include <stdexcept>
 
+#include "gcap/graph_guards.h"
 #include "test/check/operation.h"
 
 namespace gcap {
@@ -307,6 +308,30 @@ TEST_F(CheckTest, AToleranceLetsAnOutputDiffer) {
   operation_->last_output().absolute = 1;
   GCAP_EXPECT_OK(operation_->Run(&report_));
   EXPECT_EQ(report_.num_findings, 0u) << TextOf(operation_->check, report_);
+}
+
+// The second of two replays in a row is the third one; the end of the capture asks once, too.
+TEST_F(CheckTest, AReplayThatAGuardRefusesIsNotCompared) {
+  Operation operation("counter");
+  float* const y = operation.InPlace("y");
+  int64_t asked = 0;
+  operation.work = [&](const gcap_run_resources_t* r) -> gcap_status_t {
+    gcap_graph_guard_t guard;
+    gcap_graph_guard_init(&guard);
+    guard.kind = GCAP_GRAPH_GUARD_ANSWER;
+    guard.user = &asked;
+    guard.ask = [](void* user, int64_t* out_answer) -> gcap_status_t {
+      *out_answer = ++*static_cast<int64_t*>(user) == 4 ? 1 : 0;
+      return nullptr;
+    };
+    asked = -1;
+    GCAP_RETURN_IF_ERROR(GCAP_GRAPH_GUARD(&guard));
+    asked = 0;
+    return Add(y, y, 1, r->cuda_stream);
+  };
+  GCAP_EXPECT_OK(operation.Run(&report_));
+  EXPECT_EQ(report_.num_findings, 0u) << TextOf(operation.check, report_);
+  EXPECT_EQ(report_.guarded_replays, 1u);
 }
 
 TEST_F(CheckTest, AnExceptionOfTheWorkEndsTheCheck) {
