@@ -346,6 +346,27 @@ TEST_F(CheckTest, AnExceptionOfTheWorkEndsTheCheck) {
   EXPECT_EQ(report_.num_findings, 0u) << TextOf(operation_->check, report_);
 }
 
+TEST_F(CheckTest, AnExceptionOfAFillEndsTheCheck) {
+  operation_->last_input().fill = [](void*, uint64_t, void*) -> gcap_status_t {
+    throw std::runtime_error("no such file");
+  };
+  EXPECT_THROW(gcap_status_ignore(operation_->Run(&report_)), std::runtime_error);
+  operation_->last_input().fill = nullptr;
+  GCAP_EXPECT_OK(operation_->Run(&report_));  // the device is usable
+  EXPECT_EQ(report_.num_findings, 0u) << TextOf(operation_->check, report_);
+}
+
+TEST_F(CheckTest, ASentenceThatIsTooLongSaysSo) {
+  const std::string name(2 * GCAP_CHECK_SENTENCE_BYTES, 'n');
+  operation_->last_output().name = name.c_str();
+  operation_->work = [this](const gcap_run_resources_t* r) { return Relu(x_, y_, r->cuda_stream, kElements / 2); };
+  GCAP_EXPECT_OK(operation_->Run(&report_));
+  ASSERT_EQ(report_.num_findings, 1u);
+  const std::string sentence = report_.findings[0].sentence;
+  EXPECT_EQ(sentence.size(), GCAP_CHECK_SENTENCE_BYTES - 1u);
+  EXPECT_EQ(sentence.substr(sentence.size() - 5), "nn...");
+}
+
 // --- Events ---------------------------------------------------------------------------------------------------------------
 
 TEST_F(CheckTest, FindingsAreWrittenAsEvents) {
