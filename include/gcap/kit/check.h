@@ -161,8 +161,7 @@ static inline void gcap_check_init(gcap_check_t* check) {
 //   UNIMPLEMENTED        the driver is older than CUDA 12.4
 //   CUDA_ERROR           the runtime refused
 //   DEVICE_LOST          a kernel of the operation faulted
-//   UNAVAILABLE          the file of events is incomplete; or other threads go on capturing, which a wait for the device
-//                        would break
+//   UNAVAILABLE          the file of events is incomplete; or other threads go on capturing, which a wait would break
 //   LEAKED               something that the check made could not be ended
 //   others               what `fill` returned
 GCAP_API gcap_status_t gcap_check_capturable(const gcap_check_t* check, gcap_check_report_t* out_report) GCAP_NODISCARD;
