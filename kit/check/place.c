@@ -44,8 +44,10 @@ gcap_status_t gcap_check_place_close(gcap_check_place_t* place) {
   const gcap_code_t code = gcap_status_code(ended);
   status = gcap_status_join(status, ended);
   if (code != GCAP_OK && code != GCAP_LEAKED) {  // it is whole: its stream may still capture
-    return gcap_status_join(status,
-                            GCAP_STATUS(GCAP_LEAKED, "a runtime of the check cannot be ended, and is kept for ever"));
+    return gcap_status_join(
+        status, GCAP_STATUS(GCAP_LEAKED,
+                            "a runtime of the check could not be ended: one more attempt follows, and if that "
+                            "fails too, the runtime is kept for ever"));
   }
   gcap_check_ranges_deinit(&place->ranges);
   place->runtime = NULL;
