@@ -89,6 +89,7 @@ static struct {
   group_t* groups;
   size_t num_groups, group_capacity;
   atomic_bool is_on;
+  atomic_bool has_said_untold;
   atomic_bool has_hosts;  // some executable copies memory of the host that nobody pinned
   atomic_bool is_followed[GCAP_DOCTOR_NUM_MEMORY_WHATS];
   gcap_doctor_memory_t memory;
@@ -391,6 +392,11 @@ static void take_graph(gcap_doctor_thread_t* thread, const void* handle, void* g
                        const gcap_doctor_memory_place_t* made) {
   gcap_doctor_audit_read_t read = begin_read();
   gcap_doctor_audit_read_graph(&read, graph);
+  if (read.untold != 0 && !atomic_exchange(&audit.has_said_untold, true)) {
+    gcap_doctor_writer_note(
+        "the driver does not tell the arguments of some kernels, so launches on memory that those use are not "
+        "audited.");
+  }
   pthread_mutex_lock(&audit.lock);
   exec_t* exec = add_exec(handle);
   if (exec != NULL) take_read(thread, exec, &read);

@@ -858,6 +858,18 @@ TEST(Audit, WithoutItNothingIsFollowed) {
   ExpectSilent(recorded);
 }
 
+TEST(Audit, KernelsWhoseArgumentsAreNotToldAreNamedOnce) {
+  Recorded recorded = Audit([] {
+    Graph told, untold;
+    told.Kernel({1});
+    void* none = nullptr;
+    memcpy(untold.Kernel({1})->about, &none, 8);
+    for (Graph* graph : {&told, &untold, &untold}) Instantiate(kExec, graph->handle(), {});
+  });
+  ASSERT_EQ(recorded.events->num_notes, 1u) << recorded.text;
+  EXPECT_NE(std::string(recorded.events->notes[0]).find("arguments of some kernels"), std::string::npos);
+}
+
 TEST(Audit, ADriverThatDoesNotTellOfArgumentsIsNamed) {
   Recorded recorded = Record([] { Alloc(kMemory, 4096); }, {{"GCAP_DOCTOR_AUDIT", "1"}});
   EXPECT_NE(recorded.text.find("graphs are not audited"), std::string::npos) << recorded.text;
