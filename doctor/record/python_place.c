@@ -8,7 +8,7 @@
 // and 3.12, and nothing hangs on them: memory is read by the kernel, which does not fault; an instruction must be
 // within its code; and the number of frames must be that of the fault handler, or else there are no places any more.
 // The kernel is a call for each frame, which is most of what a recorded call costs. So once the fault handler has shown
-// as many frames as there are for several stacks, the frames are what the fault handler itself reads, and are read as
+// as many frames as there are for three stacks, the frames are what the fault handler itself reads, and are read as
 // the fault handler reads them. 3.12 gives each code a version that no other one has: a code that was shown has its
 // file and function at every line. Locking: none.
 #include "doctor/record/python_place.h"
@@ -25,7 +25,7 @@ enum {
   kMostCodeBytes = 16 << 20,  // of a function
   kFrameOfC = 3,              // an owner: a frame that stands for C code, which is not shown
   kFrameBytes = 72,
-  kProofs = 8,  // stacks of two frames or more
+  kProofs = 3,  // stacks of two frames or more
 };
 
 // Offsets. A thread's state has a pointer at 56, which leads to one to the innermost frame.

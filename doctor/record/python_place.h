@@ -24,7 +24,7 @@ typedef struct gcap_doctor_python_frame {
 // The innermost `most` frames, or as many as there are; returns how many. 0 if it cannot be known which code is which,
 // or what is known of the interpreter is not yet proven.
 size_t gcap_doctor_python_place_frames(const void* thread_state, gcap_doctor_python_frame_t* out_frames, size_t most);
-// The interpreter showed the `frames` frames that there are: what is known of it is right. After several of these the
+// The interpreter showed the `frames` frames that there are: what is known of it is right. After three of these the
 // frames are read without the kernel.
 void gcap_doctor_python_place_shown(uint32_t frames);
 // The interpreter showed another number of frames than there are: what is known of it is wrong. No places from now on.

@@ -70,7 +70,7 @@ TEST(PythonPlace, IsReadByTheKernelUntilTheInterpreterHasShownTheFrames) {
 
   // One frame alone proves nothing of how frames lead to each other.
   for (int i = 0; i < 20; ++i) gcap_doctor_python_place_shown(1);
-  for (int i = 0; i < 8; ++i) {
+  for (int i = 0; i < 3; ++i) {
     num_kernel_reads = 0;
     gcap_doctor_python_frame_t frame;
     ASSERT_TRUE(thread.Place(&again, &frames));
