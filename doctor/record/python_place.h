@@ -5,6 +5,7 @@
 #define GCAP_DOCTOR_RECORD_PYTHON_PLACE_H_
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #pragma GCC visibility push(hidden)
@@ -15,7 +16,15 @@ void gcap_doctor_python_place_start(const char* version);
 // A number that is the same as long as each frame of the thread stands at the same instruction of the same code;
 // `*out_frames` is how many there are. False if it cannot be known.
 bool gcap_doctor_python_place(const void* thread_state, uint64_t* out_place, uint32_t* out_frames);
-// The interpreter showed the `frames` frames that there are: what is known of it is right. After several of these the
+typedef struct gcap_doctor_python_frame {
+  const void* frame;     // the interpreter's
+  uint64_t code, place;  // numbers of its code, and of the instruction of that code; of no other code, ever
+} gcap_doctor_python_frame_t;
+
+// The innermost `most` frames, or as many as there are; returns how many. 0 if it cannot be known which code is which,
+// or what is known of the interpreter is not yet proven.
+size_t gcap_doctor_python_place_frames(const void* thread_state, gcap_doctor_python_frame_t* out_frames, size_t most);
+// The interpreter showed the `frames` frames that there are: what is known of it is right. After three of these the
 // frames are read without the kernel.
 void gcap_doctor_python_place_shown(uint32_t frames);
 // The interpreter showed another number of frames than there are: what is known of it is wrong. No places from now on.

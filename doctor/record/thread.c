@@ -32,6 +32,9 @@ static void end_of_thread(void* record) {
   free(thread->clones);
   gcap_doctor_map_clear(&thread->places);
   free(thread->place_frames);
+  gcap_doctor_map_clear(&thread->frame_ids);
+  gcap_doctor_map_clear(&thread->codes);
+  gcap_doctor_line_free(&thread->code_names);
   gcap_doctor_stacks_forget(thread);
   gcap_doctor_ranges_free(thread);
   free(thread);

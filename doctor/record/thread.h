@@ -69,6 +69,9 @@ typedef struct gcap_doctor_thread {
   uint32_t* place_frames;
   size_t num_place_frames, place_frame_capacity;
   uint32_t place_epoch;
+  gcap_doctor_map_t frame_ids;  // of Python's frames, by the places of each
+  gcap_doctor_map_t codes;      // at a value - 1 of `code_names` the file and the function
+  gcap_doctor_line_t code_names;
   struct gcap_doctor_seen* seen;   // stacks of this thread; stacks.c's
   gcap_doctor_own_file_t scratch;  // for Python stacks
   struct gcap_doctor_range {

@@ -30,9 +30,10 @@ struct Frame {
 static_assert(sizeof(Frame) == 72, "the owner is at 70, within the last word");
 
 struct Thread {
-  explicit Thread(size_t num_frames) : frames(num_frames), code(num_frames * 64) {
+  explicit Thread(size_t num_frames) : frames(num_frames), code(num_frames * kCodeBytes) {
     for (size_t i = 0; i < num_frames; ++i) {
-      frames[i] = {&code[i * 64], i + 1 < num_frames ? &frames[i + 1] : nullptr, {}, &code[i * 64 + 8], nullptr};
+      SetVersion(i, static_cast<uint32_t>(i) + 1);
+      frames[i] = {Code(i), i + 1 < num_frames ? &frames[i + 1] : nullptr, {}, Code(i) + 8, nullptr};
     }
     innermost = frames.data();
     const void* to = &innermost;
@@ -43,6 +44,10 @@ struct Thread {
     return gcap_doctor_python_place(state, out_place, out_frames);
   }
 
+  char* Code(size_t i) { return &code[i * kCodeBytes]; }
+  void SetVersion(size_t i, uint32_t version) { memcpy(Code(i) + 92, &version, sizeof(version)); }  // co_version
+
+  static constexpr size_t kCodeBytes = 128;
   std::vector<Frame> frames;
   std::vector<char> code;
   const Frame* innermost;
@@ -65,11 +70,13 @@ TEST(PythonPlace, IsReadByTheKernelUntilTheInterpreterHasShownTheFrames) {
 
   // One frame alone proves nothing of how frames lead to each other.
   for (int i = 0; i < 20; ++i) gcap_doctor_python_place_shown(1);
-  for (int i = 0; i < 8; ++i) {
+  for (int i = 0; i < 3; ++i) {
     num_kernel_reads = 0;
+    gcap_doctor_python_frame_t frame;
     ASSERT_TRUE(thread.Place(&again, &frames));
     EXPECT_EQ(again, place);
     EXPECT_GT(num_kernel_reads, 0) << i;
+    EXPECT_EQ(gcap_doctor_python_place_frames(thread.state, &frame, 1), 0u) << i;
     gcap_doctor_python_place_shown(3);
   }
 
@@ -79,15 +86,37 @@ TEST(PythonPlace, IsReadByTheKernelUntilTheInterpreterHasShownTheFrames) {
   EXPECT_EQ(frames, 3u);
   EXPECT_EQ(num_kernel_reads, 0);
 
-  thread.frames[2].instruction = &thread.code[2 * 64 + 10];
+  gcap_doctor_python_frame_t known[4], other[4];
+  ASSERT_EQ(gcap_doctor_python_place_frames(thread.state, known, 4), 3u);
+  EXPECT_EQ(known[0].frame, &thread.frames[0]);
+  EXPECT_EQ(known[2].frame, &thread.frames[2]);
+  EXPECT_EQ(gcap_doctor_python_place_frames(thread.state, other, 2), 2u);
+  EXPECT_EQ(other[1].place, known[1].place);
+
+  thread.frames[2].instruction = thread.Code(2) + 10;
+  ASSERT_EQ(gcap_doctor_python_place_frames(thread.state, other, 4), 3u);
+  EXPECT_EQ(other[2].code, known[2].code);
+  EXPECT_NE(other[2].place, known[2].place);
+  EXPECT_EQ(other[1].place, known[1].place);
+
+  // Another code that took the memory of the first one.
+  thread.SetVersion(1, 17);
+  ASSERT_EQ(gcap_doctor_python_place_frames(thread.state, other, 4), 3u);
+  EXPECT_NE(other[1].code, known[1].code);
+  EXPECT_NE(other[1].place, known[1].place);
+  thread.SetVersion(1, 0);  // the interpreter has given all its versions
+  EXPECT_EQ(gcap_doctor_python_place_frames(thread.state, other, 4), 0u);
+  thread.SetVersion(1, 2);
+
   ASSERT_TRUE(thread.Place(&again, &frames));
   EXPECT_NE(again, place);
-  thread.frames[2].instruction = thread.code.data() - 1;
+  thread.frames[2].instruction = thread.Code(2) - 1;
   EXPECT_FALSE(thread.Place(&again, &frames)) << "an instruction before its code";
 
   gcap_doctor_python_place_stop();
-  thread.frames[2].instruction = &thread.code[2 * 64 + 8];
+  thread.frames[2].instruction = thread.Code(2) + 8;
   EXPECT_FALSE(thread.Place(&again, &frames));
+  EXPECT_EQ(gcap_doctor_python_place_frames(thread.state, other, 4), 0u);
   munmap(nowhere, 4096);
 }
 

@@ -59,6 +59,24 @@ def loop():
         (lambda: query())()  # FOURTH
 
 
+def made(name, lines):
+    """A function of the given number of lines, each of which calls, in a file of its own."""
+    space = {"asked": asked}
+    exec(compile("\n".join([f"def {name}():"] + ["    asked()"] * lines), name + ".py", "exec"), space)
+    return space[name]
+
+
+def asked():
+    call(120, b"cuEventQuery", STREAM, 0)
+
+
+def many():
+    for name in ("long", "other", "long"):
+        made(name, 30)()
+    for number in range(40):  # each may have the place of the last one
+        made(f"short_{number}", 1)()
+
+
 def body():
     if way == "thread":
         thread = threading.Thread(target=größe)
@@ -67,6 +85,7 @@ def body():
     else:
         größe()
     loop()
+    many()
     deep(150)
 
 

@@ -122,6 +122,24 @@ void ExpectLoop(const Recorded& recorded) {
   }
 }
 
+// More places than it takes until the recorder reads frames itself; and functions that take each other's memory.
+void ExpectMany(const Recorded& recorded) {
+  const auto calls = recorded.Calls("cuEventQuery");
+  ASSERT_EQ(calls.size(), 130u);
+  for (size_t i = 0; i < calls.size(); ++i) {
+    const std::vector<Frame> frames = PythonStack(recorded, *calls[i]);
+    const std::string name = i >= 90 ? "short_" + std::to_string(i - 90) : i / 30 == 1 ? "other" : "long";
+    ASSERT_GT(frames.size(), 4u) << i;
+    EXPECT_EQ(frames[0].function, "call") << i;
+    EXPECT_EQ(frames[1].function, "asked") << i;
+    EXPECT_EQ(frames[2].function, name) << i;
+    EXPECT_EQ(frames[2].file, name + ".py") << i;
+    EXPECT_EQ(frames[2].line, i >= 90 ? 2 : 2 + i % 30) << i;
+    EXPECT_EQ(frames[3].function, "many") << i;
+    EXPECT_EQ(frames.back().function, "<module>") << i;
+  }
+}
+
 void ExpectStacks(const std::string& python) {
   for (const char* way : {"unlocked", "locked", "thread"}) {
     SCOPED_TRACE(way);
@@ -129,6 +147,7 @@ void ExpectStacks(const std::string& python) {
     if (recorded.events == nullptr) continue;
     ExpectLine(recorded, std::string(way) == "thread");
     ExpectLoop(recorded);
+    ExpectMany(recorded);
     const std::vector<Frame> deep = PythonStack(recorded, recorded.Call("cuCtxSynchronize"));
     EXPECT_EQ(deep.size(), 64u);  // the innermost of 153
     EXPECT_EQ(deep.empty() ? "" : deep.back().function, "deep");
