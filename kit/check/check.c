@@ -125,7 +125,7 @@ static gcap_status_t check_all(gcap_checking_t* checking) {
   GCAP_RETURN_IF_ERROR(gcap_checking_begin(checking));
   GCAP_RETURN_IF_ERROR(gcap_checking_run_eagerly(checking));
   for (size_t i = 0; i < checking->report.num_findings; ++i) {
-    if (checking->report.findings[i].kind == GCAP_CHECK_FAILS) return NULL;
+    if (checking->report.findings[i].kind == GCAP_CHECK_EAGER_FAILED) return NULL;
   }
   GCAP_RETURN_IF_ERROR(gcap_checking_record(checking, &checking->places[GCAP_CHECK_HOME], &captured));
   return captured ? gcap_checking_replay_all(checking) : NULL;

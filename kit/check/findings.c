@@ -15,7 +15,8 @@ typedef struct kind {
 } kind_t;
 
 static const kind_t kinds[] = {
-    [GCAP_CHECK_FAILS] = {"fails", "mend the operation, or what it is given: it does not run eagerly either"},
+    [GCAP_CHECK_EAGER_FAILED] = {"eager_failed",
+                                 "mend the operation, or what it is given: it does not run eagerly either"},
     [GCAP_CHECK_NOT_REPEATABLE] = {"not_repeatable",
                                    "keep what changes from run to run in device memory, and list it as an output that "
                                    "is in_place; name the tolerance of sums without a fixed order"},
@@ -24,10 +25,9 @@ static const kind_t kinds[] = {
     [GCAP_CHECK_READS_SCRATCH] = {"reads_scratch", "write scratch in the run before it is read"},
     [GCAP_CHECK_WRITES_INPUT] = {"writes_input", "list the memory among the outputs, as in_place"},
     [GCAP_CHECK_LEAKS_SCRATCH] = {"leaks_scratch", "keep scratch once, for all runs, and free what a run replaces"},
-    [GCAP_CHECK_SEES_NO_INPUT] = {"sees_no_input",
-                                  "give the inputs a `fill` whose two fills lead to different outputs"},
+    [GCAP_CHECK_SAME_OUTPUTS] = {"same_outputs", "give the inputs a `fill` whose two fills lead to different outputs"},
     [GCAP_CHECK_NOT_CAPTURED] = {"not_captured", "the sentence names the call, the rule that it broke, and the remedy"},
-    [GCAP_CHECK_ESCAPES] = {"escapes", "issue all work to the stream of the run, or to one that was forked from it"},
+    [GCAP_CHECK_ESCAPED] = {"escaped", "issue all work to the stream of the run, or to one that was forked from it"},
     [GCAP_CHECK_PAGEABLE] = {"pageable",
                              "copy from pinned memory that lives as long as the graph, or copy before the run"},
     [GCAP_CHECK_STALE_POINTER] =
@@ -38,11 +38,11 @@ static const kind_t kinds[] = {
     [GCAP_CHECK_FROZEN] = {"frozen",
                            "read what decides the work on the device, or capture anew when it changes: put it into the "
                            "key, state it as a guard or as a value of the run"},
-    [GCAP_CHECK_NOT_TWICE] = {"not_twice", "reset counters and sums by work of the operation, in its stream"},
-    [GCAP_CHECK_OTHER_STREAM] = {"other_stream",
+    [GCAP_CHECK_NOT_RESET] = {"not_reset", "reset counters and sums by work of the operation, in its stream"},
+    [GCAP_CHECK_STREAM_BOUND] = {"stream_bound",
                                  "keep no stream, event or memory of an earlier run: take those of this run"},
-    [GCAP_CHECK_BORROWED] =
-        {"borrowed", "work on memory alone that is the graph's: its scratch, or what lives as long as the graph"},
+    [GCAP_CHECK_FREED_MEMORY] =
+        {"freed_memory", "work on memory alone that is the graph's: its scratch, or what lives as long as the graph"},
 };
 
 // --- Adding -----------------------------------------------------------------------------------------------------------

@@ -133,7 +133,7 @@ gcap_status_t gcap_checking_run(gcap_checking_t* checking, gcap_check_place_t* p
   ++checking->report.eager_runs;
   if (status == NULL || !checking->has_work_failed || gcap_status_code(status) == GCAP_DEVICE_LOST) return status;
   *out_failed = true;
-  gcap_checking_add_failure(checking, GCAP_CHECK_FAILS, "an eager run fails", status);
+  gcap_checking_add_failure(checking, GCAP_CHECK_EAGER_FAILED, "an eager run fails", status);
   return NULL;
 }
 

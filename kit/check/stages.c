@@ -41,7 +41,7 @@ static gcap_status_t look_at_outputs(gcap_checking_t* checking) {
   GCAP_RETURN_IF_ERROR(gcap_verify_state_compare(checking->outputs, GCAP_CHECK_AFTER, GCAP_CHECK_AFTER + 1,
                                                  checking->places[GCAP_CHECK_HOME].stream, &difference));
   if (difference.block != SIZE_MAX) return NULL;
-  gcap_checking_add(checking, GCAP_CHECK_SEES_NO_INPUT,
+  gcap_checking_add(checking, GCAP_CHECK_SAME_OUTPUTS,
                     "eager runs with two fills of the inputs leave the same in all %zu outputs",
                     checking->check.num_outputs);
   return NULL;
@@ -85,7 +85,7 @@ gcap_status_t gcap_checking_record(gcap_checking_t* checking, gcap_check_place_t
   GCAP_RETURN_IF_ERROR(gcap_checking_prepare(checking, place, 0, GCAP_CHECK_POISON, GCAP_CHECK_POISON));
   GCAP_RETURN_IF_ERROR(gcap_checking_capture(checking, place, &failed));
   if (failed) return NULL;
-  GCAP_RETURN_IF_ERROR(gcap_checking_compare(checking, 0, GCAP_CHECK_BEFORE, GCAP_CHECK_ESCAPES,
+  GCAP_RETURN_IF_ERROR(gcap_checking_compare(checking, 0, GCAP_CHECK_BEFORE, GCAP_CHECK_ESCAPED,
                                              "work runs while it is captured", &escaped));
   GCAP_RETURN_IF_ERROR(gcap_checking_audit(checking, place, /*is_new=*/true, &is_sound));
   *out_captured = !escaped && is_sound;
@@ -127,12 +127,12 @@ static gcap_status_t go_elsewhere(gcap_checking_t* checking) {
     GCAP_RETURN_IF_ERROR(gcap_checking_run(checking, place, &failed));
     if (failed) return NULL;
   }
-  GCAP_RETURN_IF_ERROR(gcap_checking_compare(checking, 0, GCAP_CHECK_AFTER, GCAP_CHECK_OTHER_STREAM,
+  GCAP_RETURN_IF_ERROR(gcap_checking_compare(checking, 0, GCAP_CHECK_AFTER, GCAP_CHECK_STREAM_BOUND,
                                              "an eager run on another stream differs from one before", &differs));
   if (differs) return NULL;
   GCAP_RETURN_IF_ERROR(gcap_checking_record(checking, place, &captured));
   if (!captured) return NULL;
-  const replay_t replay = {1, GCAP_CHECK_AFTER + 1, GCAP_CHECK_OTHER_STREAM,
+  const replay_t replay = {1, GCAP_CHECK_AFTER + 1, GCAP_CHECK_STREAM_BOUND,
                            "a replay of a capture on another stream differs from an eager run"};
   return try_replay(checking, place, place->stream, &replay);
 }
@@ -140,12 +140,12 @@ static gcap_status_t go_elsewhere(gcap_checking_t* checking) {
 gcap_status_t gcap_checking_replay_all(gcap_checking_t* checking) {
   static const replay_t at_home[] = {
       {0, GCAP_CHECK_AFTER, GCAP_CHECK_DIFFERS, "a replay with the inputs of the capture differs from an eager run"},
-      {0, GCAP_CHECK_TWICE, GCAP_CHECK_NOT_TWICE, "two replays in a row differ from two eager runs in a row"},
+      {0, GCAP_CHECK_TWICE, GCAP_CHECK_NOT_RESET, "two replays in a row differ from two eager runs in a row"},
       {1, GCAP_CHECK_AFTER + 1, GCAP_CHECK_FROZEN, "a replay with other inputs differs from an eager run"},
   };
-  static const replay_t beside = {1, GCAP_CHECK_AFTER + 1, GCAP_CHECK_OTHER_STREAM,
+  static const replay_t beside = {1, GCAP_CHECK_AFTER + 1, GCAP_CHECK_STREAM_BOUND,
                                   "a replay on another stream differs from an eager run"};
-  static const replay_t after_churn = {0, GCAP_CHECK_AFTER, GCAP_CHECK_BORROWED,
+  static const replay_t after_churn = {0, GCAP_CHECK_AFTER, GCAP_CHECK_FREED_MEMORY,
                                        "a replay after memory was handed out differs from an eager run"};
   gcap_check_place_t* home = &checking->places[GCAP_CHECK_HOME];
   for (size_t i = 0; i < sizeof(at_home) / sizeof(at_home[0]); ++i) {

@@ -11,6 +11,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 
+#include "lib/base/capture_hooks.h"
 #include "lib/internal/hash_table.h"
 
 // Where a stream stands in a capture.
@@ -147,9 +148,7 @@ static bool all_joined(const gcap_capture_members_t* members) {
   return true;
 }
 
-gcap_status_t gcap_capture_find_unjoined(gcap_capture_members_t* members, cudaStream_t origin) {
-  for (size_t i = 0; i < members->count; ++i) members->items[i].unjoined = false;
-  if (all_joined(members)) return NULL;
+static gcap_status_t find(gcap_capture_members_t* members, cudaStream_t origin) {
   position_t origin_position;
   GCAP_RETURN_IF_ERROR(locate(origin, &origin_position));
   if (origin_position.id == 0) return NULL;  // broken: that is what will be told
@@ -164,5 +163,15 @@ gcap_status_t gcap_capture_find_unjoined(gcap_capture_members_t* members, cudaSt
     for (size_t k = 0; k < position.num_nodes; ++k) member->unjoined |= !contains(&joined, position.nodes[k]);
   }
   node_set_deinit(&joined);
+  return status;
+}
+
+gcap_status_t gcap_capture_find_unjoined(gcap_capture_members_t* members, cudaStream_t origin) {
+  for (size_t i = 0; i < members->count; ++i) members->items[i].unjoined = false;
+  if (all_joined(members)) return NULL;
+  const gcap_note_fn note = gcap_thread_note;
+  gcap_thread_note = NULL;  // a short ledger would lose the calls of the work to these questions
+  gcap_status_t status = find(members, origin);
+  gcap_thread_note = note;
   return status;
 }

@@ -513,6 +513,26 @@ TEST_F(GraphHoles, EachUnjoinedForkIsNamed) {
   for (const cudaStream_t stream : streams) GCAP_EXPECT_CUDA(cudaStreamSynchronize(stream));
 }
 
+// The questions that find the stream are no calls of the work.
+TEST_F(GraphHoles, AShortLedgerHasTheLastCallOfAnUnjoinedFork) {
+  options_.rerun_failed_capture = false;
+  options_.capture.ledger_calls = 2;
+  CreateManager();
+  const RawStream forked;
+  const cudaStream_t stream = forked.get();
+  const WorkWith work = [&](const gcap_run_resources_t* resources) -> gcap_status_t {
+    GCAP_RETURN_IF_ERROR(Add(resources, x_.get(), 1));
+    GCAP_RETURN_IF_ERROR(gcap_capture_fork(gcap_capture_current(), &stream, 1));
+    GCAP_RETURN_IF_ERROR(AddTo(stream, y_.get(), y_.get(), 1));
+    GCAP_CAPTURE_NOTE("add<<<>>>", stream);
+    return hole_.Issue(resources);
+  };
+  const Outcome run = RunHoled(RunBy(), work);
+  EXPECT_STREQ(gcap_code_name(run.code), "CAPTURE_INVALIDATED");
+  EXPECT_TRUE(run.Names("(its last call: add<<<>>> at ")) << run.message;
+  GCAP_EXPECT_CUDA(cudaStreamSynchronize(stream));
+}
+
 TEST_F(GraphHoles, AForkThatNobodyKnowsIsRefusedByTheDriver) {
   options_.rerun_failed_capture = false;
   CreateManager();

@@ -59,23 +59,23 @@ typedef struct gcap_check_buffer {
 
 // What was found.
 typedef enum gcap_check_kind {
-  GCAP_CHECK_FAILS = 0,       // an eager run fails
-  GCAP_CHECK_NOT_REPEATABLE,  // two eager runs from the same memory differ: the host, or memory that is not listed,
-                              // counts
-  GCAP_CHECK_READS_OUTPUT,    // what an output had before counts, or stays there in part
-  GCAP_CHECK_READS_SCRATCH,   // what scratch had before counts
-  GCAP_CHECK_WRITES_INPUT,    // an input has other bytes after an eager run
-  GCAP_CHECK_LEAKS_SCRATCH,   // each run keeps more scratch
-  GCAP_CHECK_SEES_NO_INPUT,   // both fills give the same: a frozen input could not be seen
-  GCAP_CHECK_NOT_CAPTURED,    // the capture fails
-  GCAP_CHECK_ESCAPES,         // work runs while it is captured
-  GCAP_CHECK_PAGEABLE,        // a captured copy has pageable memory, as of a variable
-  GCAP_CHECK_STALE_POINTER,   // the graph has a pointer to memory that is gone, or somebody else's
-  GCAP_CHECK_DIFFERS,         // a replay with the same inputs differs
-  GCAP_CHECK_FROZEN,          // a replay with other inputs differs
-  GCAP_CHECK_NOT_TWICE,       // a second replay in a row differs
-  GCAP_CHECK_OTHER_STREAM,    // a run, capture or replay on another stream differs
-  GCAP_CHECK_BORROWED,        // a replay differs once memory that was free was handed out
+  GCAP_CHECK_EAGER_FAILED = 0,  // an eager run fails
+  GCAP_CHECK_NOT_REPEATABLE,    // two eager runs from the same memory differ: the host, or memory that is not listed,
+                                // counts
+  GCAP_CHECK_READS_OUTPUT,      // what an output had before counts, or stays there in part
+  GCAP_CHECK_READS_SCRATCH,     // what scratch had before counts
+  GCAP_CHECK_WRITES_INPUT,      // an input has other bytes after an eager run
+  GCAP_CHECK_LEAKS_SCRATCH,     // each run keeps more scratch
+  GCAP_CHECK_SAME_OUTPUTS,      // both fills give the same: a frozen input could not be seen
+  GCAP_CHECK_NOT_CAPTURED,      // the capture fails
+  GCAP_CHECK_ESCAPED,           // work runs while it is captured
+  GCAP_CHECK_PAGEABLE,          // a captured copy has pageable memory, as of a variable
+  GCAP_CHECK_STALE_POINTER,     // the graph has a pointer to memory that is gone, or somebody else's
+  GCAP_CHECK_DIFFERS,           // a replay with the same inputs differs
+  GCAP_CHECK_FROZEN,            // a replay with other inputs differs
+  GCAP_CHECK_NOT_RESET,         // a second replay in a row differs
+  GCAP_CHECK_STREAM_BOUND,      // a run, capture or replay on another stream differs
+  GCAP_CHECK_FREED_MEMORY,      // a replay differs once memory that was free was handed out
 } gcap_check_kind_t;
 
 // A check ends soon behind its first finding: more than these are not told, and a longer sentence ends in "...".
