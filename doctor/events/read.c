@@ -49,6 +49,7 @@ typedef struct reader {
   size_t num_modules, module_capacity;
   pattern_t* patterns;
   size_t num_patterns, pattern_capacity;
+  uint64_t version;
   uint64_t ring_at, segment_bytes, num_segments;  // 0 without a ring
   bool is_in_ring;
   uint64_t last_before, first_after;  // numbers of calls: the largest before the ring, and the smallest in it
@@ -146,6 +147,7 @@ static void read_first(reader_t* reader, gcap_doctor_fields_t* fields) {
     fields->reason = "the version of the format is neither 1 nor 2";
     return;
   }
+  reader->version = version;
   recording->pid = gcap_doctor_fields_number(fields, "pid", 0);
   recording->unix_seconds = gcap_doctor_fields_number(fields, "time", 0);
   recording->program = keep_or_empty(reader, gcap_doctor_fields_text(fields, "program"));
@@ -317,6 +319,14 @@ static void read_pattern(reader_t* reader, gcap_doctor_fields_t* fields, pattern
   read_text(reader, fields, "type", &pattern->type);
 }
 
+static void note_number(reader_t* reader, uint64_t number) {
+  if (!reader->is_in_ring) {
+    if (number > reader->last_before) reader->last_before = number;
+  } else if (number > reader->last_before && number < reader->first_after) {
+    reader->first_after = number;
+  }
+}
+
 // An exception stands among the calls, in their order.
 static void read_raise(reader_t* reader, gcap_doctor_fields_t* fields) {
   const uint64_t number = gcap_doctor_fields_needed_number(fields, "n");
@@ -327,6 +337,7 @@ static void read_raise(reader_t* reader, gcap_doctor_fields_t* fields) {
   const char* type = gcap_doctor_fields_needed_text(fields, "type");
   if (number >= UINT32_MAX && fields->reason == NULL) fields->reason = "a call's number beyond 32 bits";
   if (fields->reason != NULL) return;
+  note_number(reader, number);
   const uint32_t index = gcap_doctor_recording_add_call(reader->recording);
   gcap_doctor_event_call_t* call = &reader->recording->calls[index];
   call->number = number;
@@ -359,6 +370,7 @@ static pattern_t blank_pattern(gcap_doctor_fields_t* fields) {
 static void read_like(reader_t* reader, gcap_doctor_fields_t* fields) {
   const uint32_t id = gcap_doctor_fields_needed_id(fields, "id");
   const uint32_t like = reference(reader, fields, "like", &reader->likes, GCAP_DOCTOR_NONE);
+  if (like == GCAP_DOCTOR_NONE && gcap_doctor_fields_text(fields, "like") != NULL) return;  // it is left out, or damage
   pattern_t pattern = like != GCAP_DOCTOR_NONE ? reader->patterns[like] : blank_pattern(fields);
   if (!is_good_id(reader, fields, id)) return;
   read_pattern(reader, fields, &pattern);
@@ -391,14 +403,6 @@ static void read_node_of_call(reader_t* reader, gcap_doctor_fields_t* fields, co
   add_node(reader->recording, node);
   if (back == 0) return;
   add_edge(reader->recording, (gcap_doctor_event_edge_t){.graph = node.graph, .from = node.id - back, .to = node.id});
-}
-
-static void note_number(reader_t* reader, uint64_t number) {
-  if (!reader->is_in_ring) {
-    if (number > reader->last_before) reader->last_before = number;
-  } else if (number > reader->last_before && number < reader->first_after) {
-    reader->first_after = number;
-  }
 }
 
 static void read_call(reader_t* reader, gcap_doctor_fields_t* fields) {
@@ -582,12 +586,15 @@ static void read_execs(reader_t* reader, gcap_doctor_fields_t* fields) {
 }
 
 static void read_note(reader_t* reader, gcap_doctor_fields_t* fields) {
+  static const char kStopped[] = "the recording stopped";  // what came after that is left out
   gcap_doctor_recording_t* recording = reader->recording;
   const char* text = gcap_doctor_fields_needed_text(fields, "text");
   if (fields->reason != NULL) return;
   GCAP_DOCTOR_GROW(recording, notes, num_notes, note_capacity);
   recording->notes[recording->num_notes++] = keep(reader, text);
-  if (strstr(text, "limit") != NULL) recording->reached_limit = true;
+  // Notes of version 2 have words of frameworks, too, such as that of a limit.
+  const bool is_cut = strncmp(text, kStopped, strlen(kStopped)) == 0;
+  if (is_cut || (reader->version == 1 && strstr(text, "limit") != NULL)) recording->reached_limit = true;
 }
 
 static void read_end(reader_t* reader, gcap_doctor_fields_t* fields) {
@@ -730,7 +737,7 @@ static void read_segments(reader_t* reader, segment_t* segments, size_t count) {
   }
   // A program that died as it turned to a segment has left out the oldest one.
   if (count != 0 && segments[0].number == 1 && segments[count - 1].number == count) return;
-  reader->recording->reached_limit = count != 0;
+  if (count != 0) reader->recording->reached_limit = true;
 }
 
 static void read_ring_of(reader_t* reader, FILE* file) {
@@ -769,7 +776,7 @@ static void say_gap(gcap_doctor_recording_t* recording) {
       (double)after->start_ns / 1e9);
 }
 
-// The calls are in order. A recorder of version 1 left out the end.
+// The calls are in order. A recorder of version 1, and one whose write failed, left out the end.
 static void find_gap(const reader_t* reader, gcap_doctor_recording_t* recording) {
   if (!recording->reached_limit) return;
   recording->gap = (uint32_t)recording->num_calls;

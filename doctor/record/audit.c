@@ -89,6 +89,7 @@ static struct {
   group_t* groups;
   size_t num_groups, group_capacity;
   atomic_bool is_on;
+  atomic_bool has_said_untold;
   atomic_bool has_hosts;  // some executable copies memory of the host that nobody pinned
   atomic_bool is_followed[GCAP_DOCTOR_NUM_MEMORY_WHATS];
   gcap_doctor_memory_t memory;
@@ -371,8 +372,9 @@ static gcap_doctor_audit_read_t begin_read(void) {
   return read;
 }
 
-// With the lock held. Executables that are made at one place are a group.
+// With the lock held. Executables that are made at one place are a group. Where no stack is known, no place is.
 static void join_group(exec_t* exec, const gcap_doctor_memory_place_t* made) {
+  if (made->stack == 0) return;
   uint32_t group = gcap_doctor_map_get(&audit.group_of_stack, made->stack);
   if (group == 0) {
     if (!gcap_doctor_grow(&audit.groups, &audit.group_capacity, audit.num_groups + 1, sizeof(*audit.groups))) return;
@@ -390,6 +392,11 @@ static void take_graph(gcap_doctor_thread_t* thread, const void* handle, void* g
                        const gcap_doctor_memory_place_t* made) {
   gcap_doctor_audit_read_t read = begin_read();
   gcap_doctor_audit_read_graph(&read, graph);
+  if (read.untold != 0 && !atomic_exchange(&audit.has_said_untold, true)) {
+    gcap_doctor_writer_note(
+        "the driver does not tell the arguments of some kernels, so launches on memory that those use are not "
+        "audited.");
+  }
   pthread_mutex_lock(&audit.lock);
   exec_t* exec = add_exec(handle);
   if (exec != NULL) take_read(thread, exec, &read);
@@ -408,13 +415,33 @@ static void keep_told(const exec_t* exec, const used_t* before, size_t count) {
   }
 }
 
+// Whether a word is of the node, or of a node of its child graph.
+static bool is_within(const exec_t* exec, uint32_t node, const gcap_doctor_audit_word_t* word) {
+  return word->node >= node && word->node - node <= exec->nodes[node].inner;
+}
+
+// With the lock held. The host's memory of a node's copy.
+static void replace_hosts(exec_t* exec, gcap_doctor_thread_t* thread, uint32_t node,
+                          const gcap_doctor_audit_read_t* read) {
+  size_t count = 0;
+  for (size_t i = 0; i < exec->num_hosts; ++i) {
+    if (!is_within(exec, node, &exec->hosts[i].word)) exec->hosts[count++] = exec->hosts[i];
+  }
+  exec->num_hosts = count;
+  for (size_t i = 0; i < read->num_words; ++i) {
+    gcap_doctor_audit_word_t word = read->words[i];
+    word.node = node;
+    if (word.is_host && piece_of(word.value) == 0) add_host(exec, thread, &word);
+  }
+}
+
 // With the lock held. The node has the words of the read, in place of its own. The other pointers keep their pieces.
 static void replace_words(exec_t* exec, uint32_t node, const gcap_doctor_audit_read_t* read) {
   pointer_t* pointers = calloc(exec->num_pointers + read->num_words + 1, sizeof(*pointers));
   if (pointers == NULL) return;
   size_t count = 0;
   for (size_t i = 0; i < exec->num_pointers; ++i) {
-    if (exec->pointers[i].word.node != node) pointers[count++] = exec->pointers[i];
+    if (!is_within(exec, node, &exec->pointers[i].word)) pointers[count++] = exec->pointers[i];
   }
   for (size_t i = 0; i < read->num_words; ++i) {
     const uint32_t piece = piece_of(read->words[i].value);
@@ -436,25 +463,29 @@ static void replace_words(exec_t* exec, uint32_t node, const gcap_doctor_audit_r
   exec->epoch = UINT64_MAX;  // the next launch looks
 }
 
-static void change_node(const void* handle, const void* node, const gcap_doctor_audit_read_t* read, bool is_off) {
+// Once an executable was updated, calls name its nodes by the graph that it was made of, whose handles are not kept: of
+// an executable with a change to a node that is not known nothing is known any more.
+static void change_node(gcap_doctor_thread_t* thread, const void* handle, const void* node,
+                        const gcap_doctor_audit_read_t* read, bool is_off) {
   pthread_mutex_lock(&audit.lock);
   exec_t* exec = find_exec(handle);
-  for (size_t i = 0; exec != NULL && i < exec->num_nodes; ++i) {
-    if (exec->nodes[i].handle != node) continue;
-    if (read != NULL) {
-      if (read->num_nodes != 0) exec->nodes[i].kernel = read->nodes[0].kernel;
-      replace_words(exec, (uint32_t)i, read);
-    } else {
-      exec->nodes[i].is_off = is_off;
-      exec->epoch = UINT64_MAX;
-    }
-    break;
+  size_t i = 0;
+  while (exec != NULL && i < exec->num_nodes && exec->nodes[i].handle != node) ++i;
+  if (exec != NULL && i == exec->num_nodes) {
+    forget_pointers(exec);
+  } else if (exec != NULL && read != NULL) {
+    exec->nodes[i].kernel = read->num_nodes != 0 ? read->nodes[0].kernel : NULL;
+    replace_hosts(exec, thread, (uint32_t)i, read);
+    replace_words(exec, (uint32_t)i, read);
+  } else if (exec != NULL) {
+    exec->nodes[i].is_off = is_off;
+    exec->epoch = UINT64_MAX;
   }
   pthread_mutex_unlock(&audit.lock);
 }
 
 // A call gave a node of an executable another content. Of what it does not describe here nothing is known any more.
-static void set_node(const gcap_doctor_memory_call_t* call, const void* arguments) {
+static void set_node(gcap_doctor_thread_t* thread, const gcap_doctor_memory_call_t* call, const void* arguments) {
   uint64_t exec, node, about;
   gcap_doctor_audit_read_t read = begin_read();
   gcap_doctor_memory_argument(call, arguments, GCAP_DOCTOR_MEMORY_ARGUMENT_EXEC, &exec);
@@ -467,16 +498,16 @@ static void set_node(const gcap_doctor_memory_call_t* call, const void* argument
   } else if (gcap_doctor_memory_argument(call, arguments, GCAP_DOCTOR_MEMORY_ARGUMENT_MEMSET, &about)) {
     gcap_doctor_audit_read_memset(&read, handle, (const void*)(uintptr_t)about);
   }
-  change_node((const void*)(uintptr_t)exec, handle, &read, false);
+  change_node(thread, (const void*)(uintptr_t)exec, handle, &read, false);
   gcap_doctor_audit_read_free(&read);
 }
 
-static void enable_node(const gcap_doctor_memory_call_t* call, const void* arguments) {
+static void enable_node(gcap_doctor_thread_t* thread, const gcap_doctor_memory_call_t* call, const void* arguments) {
   uint64_t exec, node, enabled;
   gcap_doctor_memory_argument(call, arguments, GCAP_DOCTOR_MEMORY_ARGUMENT_EXEC, &exec);
   gcap_doctor_memory_argument(call, arguments, GCAP_DOCTOR_MEMORY_ARGUMENT_NODE, &node);
   gcap_doctor_memory_argument(call, arguments, GCAP_DOCTOR_MEMORY_ARGUMENT_ENABLED, &enabled);
-  change_node((const void*)(uintptr_t)exec, (const void*)(uintptr_t)node, NULL, (uint32_t)enabled == 0);
+  change_node(thread, (const void*)(uintptr_t)exec, (const void*)(uintptr_t)node, NULL, (uint32_t)enabled == 0);
 }
 
 // --- Launches --------------------------------------------------------------------------------------------------------
@@ -583,7 +614,9 @@ static void launched(gcap_doctor_thread_t* thread, uint32_t callback, const gcap
   size_t count = 0;
   uint32_t sharer = 0;
   const bool has_hosts = atomic_load_explicit(&audit.has_hosts, memory_order_relaxed);
-  const uintptr_t frame = has_hosts ? gcap_doctor_stacks_program_frame() : 0;
+  uintptr_t frame = has_hosts ? gcap_doctor_stacks_program_frame() : 0;
+  // A coroutine has a stack of its own, which says nothing of the thread's.
+  if (!gcap_doctor_thread_has_on_stack(thread, (const void*)frame)) frame = 0;
   pthread_mutex_lock(&audit.lock);
   exec_t* exec = find_exec(handle);
   if (exec != NULL) {
@@ -659,9 +692,9 @@ void gcap_doctor_audit_left(gcap_doctor_thread_t* thread, uint32_t callback, con
     take_graph(thread, pointer_argument(call, data, GCAP_DOCTOR_ARGUMENT_EXEC),
                pointer_argument(call, data, GCAP_DOCTOR_ARGUMENT_GRAPH), NULL);
   } else if (memory->does == GCAP_DOCTOR_MEMORY_DOES_SET) {
-    set_node(memory, data->arguments);
+    set_node(thread, memory, data->arguments);
   } else if (memory->does == GCAP_DOCTOR_MEMORY_DOES_ENABLE) {
-    enable_node(memory, data->arguments);
+    enable_node(thread, memory, data->arguments);
   } else if (memory->does == GCAP_DOCTOR_MEMORY_DOES_ALLOC && !made_nodes(thread, callback, data)) {
     const gcap_doctor_memory_place_t place = place_of(thread, callback, data);
     made(memory, data->arguments, &place);

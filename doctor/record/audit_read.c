@@ -299,6 +299,7 @@ static void read_node(gcap_doctor_audit_read_t* read, layouts_t* layouts, void* 
       break;
     case kTypeChild:
       if (driver.child(handle, &child) == 0 && child != NULL) add_graph(read, layouts, child, depth + 1);
+      read->nodes[node].inner = (uint32_t)(read->num_nodes - 1 - node);
       break;
     case kTypeAlloc:
       if (driver.alloc != NULL && driver.alloc(handle, description) == 0) {

@@ -33,6 +33,7 @@ typedef struct gcap_doctor_audit_node {
   void* handle;
   uint64_t id;         // CUPTI's
   const char* kernel;  // for ever; NULL for none, or where the driver does not tell
+  uint32_t inner;      // nodes of its child graph, at any depth: those behind it
   bool is_off;         // does not run
 } gcap_doctor_audit_node_t;
 

@@ -46,7 +46,6 @@ typedef enum gcap_doctor_memory_argument {
   GCAP_DOCTOR_MEMORY_ARGUMENT_KERNEL,  // the driver's descriptions of nodes
   GCAP_DOCTOR_MEMORY_ARGUMENT_COPY,
   GCAP_DOCTOR_MEMORY_ARGUMENT_MEMSET,
-  GCAP_DOCTOR_MEMORY_ARGUMENT_CHILD,  // a graph
   GCAP_DOCTOR_MEMORY_ARGUMENT_ENABLED,
   GCAP_DOCTOR_NUM_MEMORY_ARGUMENTS,
 } gcap_doctor_memory_argument_t;

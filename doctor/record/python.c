@@ -245,6 +245,7 @@ static size_t shown_frames(gcap_doctor_thread_t* thread, void* state, uint32_t* 
   if (has_place && shown != frames) {
     gcap_doctor_python_place_stop();
   } else if (has_place && count != 0) {
+    gcap_doctor_python_place_shown(frames);
     keep_frames(thread, place, out_frames, count);
   }
   return count;

@@ -134,6 +134,16 @@ static void put_call_items(gcap_doctor_html_t* page, uint32_t index) {
     put_item(page, "Stream", "", gcap_doctor_name_stream(page->heap, recording, call->stream));
 }
 
+static void put_capture_item(gcap_doctor_html_t* page, uint32_t number) {
+  gcap_doctor_html_print(page, "<dt>Capture</dt><dd class=\"prose\">");
+  if (number <= GCAP_DOCTOR_HTML_CAPTURES) {
+    gcap_doctor_html_print(page, "<a href=\"#capture-%" PRIu32 "\">capture %" PRIu32 "</a>", number, number);
+  } else {
+    gcap_doctor_html_print(page, "capture %" PRIu32, number);
+  }
+  gcap_doctor_html_print(page, "</dd>\n");
+}
+
 static void put_finding(gcap_doctor_html_t* page, size_t index) {
   const gcap_doctor_finding_t* finding = &page->diagnosis->findings[index];
   const char* severity = gcap_doctor_name_severity(finding->severity);
@@ -145,16 +155,7 @@ static void put_finding(gcap_doctor_html_t* page, size_t index) {
     gcap_doctor_html_print(page, " <span class=\"faint\">(%" PRIu64 " times)</span>", finding->count);
   gcap_doctor_html_print(page, "</h3>\n<dl>\n");
   put_call_items(page, finding->call);
-  if (finding->capture < page->diagnosis->num_captures) {
-    uint32_t number = finding->capture + 1;
-    gcap_doctor_html_print(page, "<dt>Capture</dt><dd class=\"prose\">");
-    if (number <= GCAP_DOCTOR_HTML_CAPTURES) {
-      gcap_doctor_html_print(page, "<a href=\"#capture-%" PRIu32 "\">capture %" PRIu32 "</a>", number, number);
-    } else {
-      gcap_doctor_html_print(page, "capture %" PRIu32, number);
-    }
-    gcap_doctor_html_print(page, "</dd>\n");
-  }
+  if (finding->capture < page->diagnosis->num_captures) put_capture_item(page, finding->capture + 1);
   if (rule != NULL) {
     put_item(page, "Rule", "prose", gcap_doctor_heap_print(page->heap, "%s: %s", rule->id, rule->situation));
   }

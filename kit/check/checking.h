@@ -71,7 +71,7 @@ gcap_status_t gcap_checking_end(gcap_checking_t* checking) GCAP_NODISCARD;
 gcap_status_t gcap_checking_fill(gcap_checking_t* checking) GCAP_NODISCARD;
 
 gcap_status_t gcap_check_place_open(gcap_checking_t* checking, gcap_check_place_t* place) GCAP_NODISCARD;
-// Frees also the scratch that the operation kept. LEAKED: what cannot be ended is still there.
+// Frees also the scratch that the operation kept. LEAKED: what could not be ended is still there, for another call.
 gcap_status_t gcap_check_place_close(gcap_check_place_t* place) GCAP_NODISCARD;
 
 // The rest work at a place. Each begins and ends with an idle device.

@@ -47,7 +47,7 @@ static gcap_status_t churn_scratch(gcap_check_place_t* place) {
     if (status == NULL) status = GCAP_CUDA(cudaMemsetAsync(block, GCAP_CHECK_POISON, bytes, place->stream));
     status = gcap_status_join(status, gcap_scratch_free(scratch, block));
   }
-  status = gcap_status_join(status, GCAP_CUDA(cudaStreamSynchronize(place->stream)));
+  status = gcap_status_join(status, gcap_stream_synchronize(resources.stream));
   return gcap_status_join(status, gcap_scratch_trim(scratch));
 }
 

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "kit/check/checking.h"
+#include "lib/internal/unwind.h"
 
 // --- Values ------------------------------------------------------------------------------------------------------------
 
@@ -56,9 +57,11 @@ static gcap_status_t fill_values(const gcap_check_buffer_t* buffer, uint64_t see
 
 // --- Buffers -----------------------------------------------------------------------------------------------------------
 
+static void free_values(void** values) { free(*values); }
+
 static gcap_status_t fill_device(const gcap_checking_t* checking, const gcap_check_buffer_t* buffer, uint64_t seed) {
   const cudaStream_t stream = checking->places[GCAP_CHECK_HOME].stream;
-  void* values = malloc(buffer->bytes);
+  GCAP_AT_SCOPE_END(free_values) void* values = malloc(buffer->bytes);  // a fill of the caller's may not return
   if (values == NULL) {
     return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory for the %zu bytes of '%s'", buffer->bytes,
                        buffer->name != NULL ? buffer->name : "");
@@ -68,7 +71,6 @@ static gcap_status_t fill_device(const gcap_checking_t* checking, const gcap_che
     status = GCAP_CUDA(cudaMemcpyAsync(buffer->address, values, buffer->bytes, cudaMemcpyDefault, stream));
     status = gcap_status_join(status, GCAP_CUDA(cudaStreamSynchronize(stream)));
   }
-  free(values);
   return status;
 }
 

@@ -58,7 +58,7 @@ static gcap_check_finding_t* next(gcap_checking_t* checking, gcap_check_kind_t k
 }
 
 void gcap_checking_add(gcap_checking_t* checking, gcap_check_kind_t kind, const char* format, ...) {
-  char sentence[GCAP_CHECK_SENTENCE_BYTES];
+  char sentence[GCAP_CHECK_SENTENCE_BYTES + 1];  // one that is cut below says so
   va_list arguments;
   va_start(arguments, format);
   vsnprintf(sentence, sizeof(sentence), format, arguments);

@@ -44,8 +44,10 @@ gcap_status_t gcap_check_place_close(gcap_check_place_t* place) {
   const gcap_code_t code = gcap_status_code(ended);
   status = gcap_status_join(status, ended);
   if (code != GCAP_OK && code != GCAP_LEAKED) {  // it is whole: its stream may still capture
-    return gcap_status_join(status,
-                            GCAP_STATUS(GCAP_LEAKED, "a runtime of the check cannot be ended, and is kept for ever"));
+    return gcap_status_join(
+        status, GCAP_STATUS(GCAP_LEAKED,
+                            "a runtime of the check could not be ended: one more attempt follows, and if that "
+                            "fails too, the runtime is kept for ever"));
   }
   gcap_check_ranges_deinit(&place->ranges);
   place->runtime = NULL;
@@ -160,6 +162,7 @@ gcap_status_t gcap_checking_capture(gcap_checking_t* checking, gcap_check_place_
   gcap_status_t status = capture_once(checking, place);
   if (status != NULL && checking->has_work_failed && checking->work_code == GCAP_RESOURCE_EXHAUSTED) {
     gcap_status_free(status);  // the arena has grown by what was lacking
+    gcap_check_ranges_end_graph(&place->ranges);
     status = capture_once(checking, place);
   }
   const gcap_code_t code = gcap_status_code(status);

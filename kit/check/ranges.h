@@ -44,7 +44,7 @@ void gcap_check_ranges_hear(void* user, const gcap_allocator_event_t* event);
 gcap_status_t gcap_check_ranges_fill(gcap_check_ranges_t* ranges, unsigned char byte,
                                      cudaStream_t stream) GCAP_NODISCARD;
 
-// The graph of a capture that failed keeps nothing.
+// A capture that failed leaves no graph, which would keep memory.
 void gcap_check_ranges_end_graph(gcap_check_ranges_t* ranges);
 
 // Frees the live blocks.

@@ -109,10 +109,11 @@ static gcap_status_t try_replay(gcap_checking_t* checking, gcap_check_place_t* p
   GCAP_RETURN_IF_ERROR(gcap_checking_prepare(checking, place, replay->fill, GCAP_CHECK_POISON, GCAP_CHECK_POISON));
   GCAP_RETURN_IF_ERROR(gcap_checking_audit(checking, place, /*is_new=*/false, &is_sound));
   if (!is_sound) return NULL;
-  bool replayed = false;
-  GCAP_RETURN_IF_ERROR(gcap_checking_replay(checking, place, stream, &replayed));
-  if (!replayed) return NULL;
-  if (replay->slot == GCAP_CHECK_TWICE) GCAP_RETURN_IF_ERROR(gcap_checking_replay(checking, place, stream, &replayed));
+  for (int i = 0; i < (replay->slot == GCAP_CHECK_TWICE ? 2 : 1); ++i) {
+    bool replayed = false;
+    GCAP_RETURN_IF_ERROR(gcap_checking_replay(checking, place, stream, &replayed));
+    if (!replayed) return NULL;
+  }
   return gcap_checking_compare_replay(checking, place, replay->fill, replay->slot, replay->kind, replay->situation);
 }
 

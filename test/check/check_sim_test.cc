@@ -3,6 +3,7 @@
 // A check whose CUDA calls and allocations fail: no failure is taken for a verdict, and nothing is left. That each call
 // may fail is walked over in test/fault; here a part of them is looked at more closely.
 
+#include "gcap/graph_holes.h"
 #include "gcap_sim.h"
 #include "test/base/heap_failure.h"
 #include "test/check/operation.h"
@@ -117,6 +118,31 @@ TEST_F(CheckSim, MemoryOfAllSizesIsHandedOutBeforeTheLastReplay) {
   operation_->work = [](const gcap_run_resources_t*) -> gcap_status_t { return GCAP_STATUS(GCAP_CANCELLED, "no"); };
   GCAP_EXPECT_OK(operation_->Run(&report_));  // ends before the replays
   EXPECT_GE(whole, gcap_sim_calls("cudaMalloc") - before - whole + 2 * 12 + 2);
+}
+
+// A function of the graph counts what was given back: the last replay comes behind the memory of eager runs, of which
+// the graph has another region.
+TEST_F(CheckSim, IdleScratchIsGivenBackBeforeTheLastReplay) {
+  std::vector<uint64_t> frees;
+  operation_->work = [&frees, issue = operation_->work](const gcap_run_resources_t* r) -> gcap_status_t {
+    void* memory = nullptr;
+    const size_t bytes = size_t{gcap_thread_is_capturing() ? 32u : 2u} << 20;
+    GCAP_RETURN_IF_ERROR(gcap_scratch_alloc(r->scratch, bytes, r->stream, &memory));
+    gcap_status_t status = gcap_scratch_free(r->scratch, memory);
+    gcap_graph_hole_t hole;
+    gcap_graph_hole_init(&hole);
+    hole.work = [](void* user, const gcap_run_resources_t*) -> gcap_status_t {
+      static_cast<std::vector<uint64_t>*>(user)->push_back(gcap_sim_calls("cudaFree"));
+      return nullptr;
+    };
+    hole.user = &frees;
+    if (status == nullptr) status = gcap_graph_hole_issue(r, &hole);
+    return status != nullptr ? status : issue(r);
+  };
+  GCAP_EXPECT_OK(operation_->Run(&report_));
+  EXPECT_EQ(report_.num_findings, 0u) << TextOf(operation_->check, report_);
+  ASSERT_GE(frees.size(), 2u);
+  EXPECT_GT(frees.back(), frees[frees.size() - 2]);
 }
 
 }  // namespace

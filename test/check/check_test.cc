@@ -6,6 +6,7 @@
 #include <sstream>
 #include <stdexcept>
 
+#include "gcap/graph_guards.h"
 #include "test/check/operation.h"
 
 namespace gcap {
@@ -309,6 +310,30 @@ TEST_F(CheckTest, AToleranceLetsAnOutputDiffer) {
   EXPECT_EQ(report_.num_findings, 0u) << TextOf(operation_->check, report_);
 }
 
+// The second of two replays in a row is the third one; the end of the capture asks once, too.
+TEST_F(CheckTest, AReplayThatAGuardRefusesIsNotCompared) {
+  Operation operation("counter");
+  float* const y = operation.InPlace("y");
+  int64_t asked = 0;
+  operation.work = [&](const gcap_run_resources_t* r) -> gcap_status_t {
+    gcap_graph_guard_t guard;
+    gcap_graph_guard_init(&guard);
+    guard.kind = GCAP_GRAPH_GUARD_ANSWER;
+    guard.user = &asked;
+    guard.ask = [](void* user, int64_t* out_answer) -> gcap_status_t {
+      *out_answer = ++*static_cast<int64_t*>(user) == 4 ? 1 : 0;
+      return nullptr;
+    };
+    asked = -1;
+    GCAP_RETURN_IF_ERROR(GCAP_GRAPH_GUARD(&guard));
+    asked = 0;
+    return Add(y, y, 1, r->cuda_stream);
+  };
+  GCAP_EXPECT_OK(operation.Run(&report_));
+  EXPECT_EQ(report_.num_findings, 0u) << TextOf(operation.check, report_);
+  EXPECT_EQ(report_.guarded_replays, 1u);
+}
+
 TEST_F(CheckTest, AnExceptionOfTheWorkEndsTheCheck) {
   int runs = 0;
   operation_->work = [this, &runs](const gcap_run_resources_t* r) -> gcap_status_t {
@@ -319,6 +344,27 @@ TEST_F(CheckTest, AnExceptionOfTheWorkEndsTheCheck) {
   EXPECT_FALSE(gcap_thread_is_capturing());
   GCAP_EXPECT_OK(operation_->Run(&report_));  // the device is usable
   EXPECT_EQ(report_.num_findings, 0u) << TextOf(operation_->check, report_);
+}
+
+TEST_F(CheckTest, AnExceptionOfAFillEndsTheCheck) {
+  operation_->last_input().fill = [](void*, uint64_t, void*) -> gcap_status_t {
+    throw std::runtime_error("no such file");
+  };
+  EXPECT_THROW(gcap_status_ignore(operation_->Run(&report_)), std::runtime_error);
+  operation_->last_input().fill = nullptr;
+  GCAP_EXPECT_OK(operation_->Run(&report_));  // the device is usable
+  EXPECT_EQ(report_.num_findings, 0u) << TextOf(operation_->check, report_);
+}
+
+TEST_F(CheckTest, ASentenceThatIsTooLongSaysSo) {
+  const std::string name(2 * GCAP_CHECK_SENTENCE_BYTES, 'n');
+  operation_->last_output().name = name.c_str();
+  operation_->work = [this](const gcap_run_resources_t* r) { return Relu(x_, y_, r->cuda_stream, kElements / 2); };
+  GCAP_EXPECT_OK(operation_->Run(&report_));
+  ASSERT_EQ(report_.num_findings, 1u);
+  const std::string sentence = report_.findings[0].sentence;
+  EXPECT_EQ(sentence.size(), GCAP_CHECK_SENTENCE_BYTES - 1u);
+  EXPECT_EQ(sentence.substr(sentence.size() - 5), "nn...");
 }
 
 // --- Events ---------------------------------------------------------------------------------------------------------------

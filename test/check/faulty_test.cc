@@ -369,6 +369,19 @@ void MakeWritesInput(Operation* o) {
   };
 }
 
+// A length on the host that each run counts up, which no replay does.
+void MakeWritesHostInput(Operation* o) {
+  const float* x = o->Input("x");
+  float* y = o->Output("y");
+  auto length = std::make_shared<int32_t>(0);
+  o->HostInput("length", length.get(), GCAP_DTYPE_I32);
+  o->Keep(length);
+  o->work = [=](const gcap_run_resources_t* r) {
+    ++*length;
+    return Relu(x, y, r->cuda_stream);
+  };
+}
+
 // --- Memory ---------------------------------------------------------------------------------------------------------------
 
 // vllm-project/vllm#55336: a workspace is replaced when another stream asks for it, and a graph keeps the old one.
@@ -544,6 +557,7 @@ const Faulty kFaulty[] = {
     {"LeavesRows", GCAP_CHECK_READS_OUTPUT, "element 128", MakeLeavesRows},
     {"ReadsScratch", GCAP_CHECK_READS_SCRATCH, "element 128", MakeReadsScratch},
     {"WritesInput", GCAP_CHECK_WRITES_INPUT, "'x'", MakeWritesInput},
+    {"WritesHostInput", GCAP_CHECK_WRITES_INPUT, "'length', on the host, byte 0", MakeWritesHostInput},
     {"WorkspaceReplaced", GCAP_CHECK_STALE_POINTER, "argument", MakeWorkspaceReplaced},
     {"TableOfPointers", GCAP_CHECK_FROZEN, "'y'", MakeTableOfPointers},
     {"WorkspaceGivenAway", GCAP_CHECK_BORROWED, "'y'", MakeWorkspaceGivenAway},

@@ -355,13 +355,32 @@ void MakeKeptConstants(Operation* o) {
   };
 }
 
+// More scratch than eager runs leave.
+constexpr size_t kLarge = size_t{32} << 20;
+
 // Its capture takes a larger workspace than its eager runs: a first capture lacks the memory.
 void MakeLargerInCapture(Operation* o) {
   const float* x = o->Input("x");
   float* y = o->Output("y");
   o->work = [=](Resources r) {
-    const size_t bytes = gcap_thread_is_capturing() ? size_t{8} << 20 : kElementBytes;
+    const size_t bytes = gcap_thread_is_capturing() ? kLarge : kElementBytes;
     return WithScratch(r, bytes, [&](void* memory) -> gcap_status_t {
+      GCAP_RETURN_IF_ERROR(Relu(x, static_cast<float*>(memory), r->cuda_stream));
+      return Add(static_cast<float*>(memory), y, 3, r->cuda_stream);
+    });
+  };
+}
+
+// A capture that lacks memory had other scratch before, which is nobody's when the next attempt has a graph.
+void MakeOtherScratchInSecondCapture(Operation* o) {
+  const float* x = o->Input("x");
+  float* y = o->Output("y");
+  auto captures = std::make_shared<int>(0);
+  o->work = [=](Resources r) {
+    const bool is_first = gcap_thread_is_capturing() && ++*captures == 1;
+    const bool is_large = gcap_thread_is_capturing() && !is_first;
+    return WithScratch(r, is_large ? kLarge : kLarge / 16, [&](void* memory) -> gcap_status_t {
+      if (is_first) return WithScratch(r, kLarge, [](void*) -> gcap_status_t { return nullptr; });
       GCAP_RETURN_IF_ERROR(Relu(x, static_cast<float*>(memory), r->cuda_stream));
       return Add(static_cast<float*>(memory), y, 3, r->cuda_stream);
     });
@@ -530,6 +549,7 @@ std::vector<Sound> AllSound() {
       {"Counter", MakeCounter},
       {"KeptConstants", MakeKeptConstants},
       {"LargerInCapture", MakeLargerInCapture},
+      {"OtherScratchInSecondCapture", MakeOtherScratchInSecondCapture},
       {"Fork", MakeFork},
       {"Hole", MakeHole},
       {"Tap", MakeTap},

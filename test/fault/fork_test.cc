@@ -94,7 +94,11 @@ struct World : StreamScene {
   const gcap_model_t no_model = {};
   gcap_graph_plan_t plan;
   const gcap_check_t check = {};
-  gcap_check_report_t report = {sizeof(report), false, 0, 0, {}, 0, 0, 0, 0, 0, 0, 0};
+  gcap_check_report_t report = [] {
+    gcap_check_report_t empty;
+    gcap_check_report_init(&empty);
+    return empty;
+  }();
 };
 
 struct Call {

@@ -102,6 +102,13 @@ TEST(RunTrace, OfARunWithinARunIsPartOfIt) {
   EXPECT_EQ(outer(5).initializations, 1u);
 }
 
+gcap_run_trace_t Trace(uint64_t allocations, uint64_t initializations) {
+  gcap_run_trace_t trace = {};
+  trace.allocations = allocations;
+  trace.initializations = initializations;
+  return trace;
+}
+
 // Runs until the history is stable, at most 10.
 int RunsUntilStable(const gcap_run_trace_t* runs, int count) {
   gcap_graph_run_history_t history = {};
@@ -113,15 +120,15 @@ int RunsUntilStable(const gcap_run_trace_t* runs, int count) {
 }
 
 TEST(RunHistory, IsStableAfterTwoQuietRunsAlike) {
-  const gcap_run_trace_t alike[] = {{5, 0}, {5, 0}};
+  const gcap_run_trace_t alike[] = {Trace(5, 0), Trace(5, 0)};
   EXPECT_EQ(RunsUntilStable(alike, 2), 2);
-  const gcap_run_trace_t nothing[] = {{0, 0}, {0, 0}};
+  const gcap_run_trace_t nothing[] = {Trace(0, 0), Trace(0, 0)};
   EXPECT_EQ(RunsUntilStable(nothing, 2), 2) << "the first run has none before it";
-  const gcap_run_trace_t other[] = {{5, 0}, {6, 0}, {5, 0}, {5, 0}};
+  const gcap_run_trace_t other[] = {Trace(5, 0), Trace(6, 0), Trace(5, 0), Trace(5, 0)};
   EXPECT_EQ(RunsUntilStable(other, 4), 4);
-  const gcap_run_trace_t loud[] = {{5, 1}, {5, 0}, {5, 0}};
+  const gcap_run_trace_t loud[] = {Trace(5, 1), Trace(5, 0), Trace(5, 0)};
   EXPECT_EQ(RunsUntilStable(loud, 3), 3) << "the first one initialized something";
-  const gcap_run_trace_t always_loud[] = {{5, 1}, {5, 1}, {5, 1}};
+  const gcap_run_trace_t always_loud[] = {Trace(5, 1), Trace(5, 1), Trace(5, 1)};
   EXPECT_EQ(RunsUntilStable(always_loud, 3), -1);
 }
 

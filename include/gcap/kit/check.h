@@ -5,9 +5,8 @@
 //
 // The operation works on fixed addresses. The check fills the inputs, and compares what the operation leaves in the
 // outputs with what an eager run leaves there:
-//   1. Eager runs: the same twice from the same memory; with other bytes in the outputs; with other bytes in the
-//   scratch
-//      of the run; with other inputs; twice without a reset between. They are what replays are compared with.
+//   1. Eager runs: the same twice from the same memory; with other bytes in the outputs; with other bytes in the run's
+//      scratch; with other inputs; twice without a reset between. They are what replays are compared with.
 //   2. A capture, that is not launched: nothing may change meanwhile.
 //   3. An audit of the graph's pointers (graph_contents.h), here and before each replay.
 //   4. Replays: with the same inputs; twice without a reset between; with other inputs; on another stream. Before each,
@@ -150,18 +149,20 @@ static inline void gcap_check_init(gcap_check_t* check) {
 // Thread:   any. Other threads may use gcap meanwhile, but nobody else uses the memory of the check, and nobody captures
 //           in the global mode: the check waits for the device.
 // Capture:  a capturing thread is refused.
-// If the work does not return, because of an exception or a cancelled thread, all that the check made is ended.
+// If the work or a `fill` does not return, because of an exception or a cancelled thread, all that the check made is
+// ended.
 //   INVALID_ARGUMENT     no work; no outputs; a buffer without address or bytes, of bytes that are no multiple of an
 //                        element's, of no type, with a tolerance that is negative or NaN, or not wholly in one
 //                        allocation; buffers that share bytes; `in_place` of an input, or `on_host` of an output; no
 //                        list although there is a count; a file of events that cannot be written. The message names the
 //                        buffer, the value and what is allowed
 //   FAILED_PRECONDITION  the calling thread is capturing
-//   RESOURCE_EXHAUSTED   no memory for the check: device memory for five copies of the buffers, or host memory
+//   RESOURCE_EXHAUSTED   no memory for the check: device memory for six copies of the buffers at least, or host memory
 //   UNIMPLEMENTED        the driver is older than CUDA 12.4
 //   CUDA_ERROR           the runtime refused
 //   DEVICE_LOST          a kernel of the operation faulted
-//   UNAVAILABLE          the file of events is incomplete
+//   UNAVAILABLE          the file of events is incomplete; or other threads go on capturing, which a wait would break
+//   LEAKED               something that the check made could not be ended
 //   others               what `fill` returned
 GCAP_API gcap_status_t gcap_check_capturable(const gcap_check_t* check, gcap_check_report_t* out_report) GCAP_NODISCARD;
 

@@ -39,6 +39,13 @@ cmp out out.json || fail "explain of the events is not what audit reported"
 ends 0 "$doctor" audit --cupti "$cupti" --exit-code -- "$program" "$driver" healthy
 lacks err "audit: "
 lacks err "memory that was freed"
+# A program that becomes another one is audited in both.
+ends 1 "$doctor" audit --cupti "$cupti" --exit-code --events twice -- "$program" "$driver" again
+[ "$(cat out)" = "done" ] || fail "the program's output is $(cat out)"
+counts=$(grep -c '^stale' twice.*.events | sed 's/.*://' | sort | xargs)
+[ "$counts" = "0 1" ] || fail "the two files have $counts launches on memory that was freed"
+grep -q "program=.* healthy" twice.*.2.events || fail "no file of the program after exec(): $(ls twice.*)"
+has err "launched a graph on memory that was freed"
 # Interpreters find what follows frameworks' allocators first, and the program's own folders behind it.
 PYTHONPATH=/theirs ends 0 "$doctor" audit --quiet -- sh -c 'echo "$PYTHONPATH"'
 [ "$(cat out)" = "$GCAP_DOCTOR_PYTHON:/theirs" ] || fail "PYTHONPATH is $(cat out)"

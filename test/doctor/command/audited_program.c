@@ -3,12 +3,15 @@
 // A program that launches a graph on memory that it freed, without a driver: it loads the recorder as the driver would,
 // and makes the calls to a CUPTI and to functions of the driver that stand for the real ones (test/doctor/record).
 //
-//     audited_program FAKE_DRIVER [healthy]
+//     audited_program FAKE_DRIVER [healthy | again]
+//
+// `again`: becomes the healthy program by exec().
 #include <dlfcn.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "test/doctor/record/fake_driver.h"
 
@@ -80,6 +83,7 @@ int main(int argc, char** argv) {
   launch();
   if (argc < 3 || strcmp(argv[2], "healthy") != 0) release(kAddress);
   launch();
+  if (argc >= 3 && strcmp(argv[2], "again") == 0) execl("/proc/self/exe", argv[0], argv[1], "healthy", (char*)NULL);
   puts("done");
   return 0;
 }

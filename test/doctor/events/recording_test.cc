@@ -333,6 +333,42 @@ TEST(RecordingOfVersion2, SegmentsAreReadInTheirOrder) {
   EXPECT_STREQ(recording->notes[3], "last");
 }
 
+// An exception has a number among those of the calls.
+TEST(RecordingOfVersion2, AnExceptionMayBeTheLastOneBeforeTheRing) {
+  const std::string raise = "raise\tn=3\tthread=1\ttype=KeyError\n";
+  Recording recording = Read(Ring(Call(2) + raise, {"segment\tn=2\nnote\ttext=no call\n", "segment\tn=3\n"}));
+  EXPECT_EQ(recording->damage.lines, 0u);
+  EXPECT_EQ(recording->gap, 2u);
+  EXPECT_EQ(recording->left_out, 0u);
+  recording = Read(Ring(Call(2), {"segment\tn=2\n" + std::string("raise\tn=7\tthread=1\ttype=KeyError\n") + Call(9)}));
+  EXPECT_EQ(recording->gap, 1u);
+  EXPECT_EQ(recording->left_out, 4u);
+}
+
+TEST(RecordingOfVersion2, WhatIsLeftOutOfTheRingIsNoDamage) {
+  Recording recording =
+      Read(Ring(Call(2), {"segment\tn=2\nlike\tid=4\tlike=3\tstack=9\ncall\tn=7\tlike=4\n" + Call(9)}));
+  EXPECT_EQ(recording->damage.lines, 0u) << recording->damage.reason;
+  EXPECT_EQ(recording->num_calls, 2u);
+}
+
+TEST(RecordingOfVersion2, NotesTellWhetherTheEndIsLeftOut) {
+  const struct {
+    const char *first, *note;
+    bool is_cut;
+  } cases[] = {
+      {"gcap-events\tversion=1\tpid=7\ttime=1\tprogram=a\nthread\tid=1\tos=70\n", "256 MB, the limit", true},
+      {kSecond, "PyTorch does not tell its blocks (RuntimeError: beyond the limit)", false},
+      {kSecond, "the recording stopped: writing to its file failed (No space left on device).", true},
+  };
+  for (const auto& one : cases) {
+    Recording recording =
+        Read(std::string(one.first) + "call\tn=1\tthread=1\tfunction=f\tresult=0\nnote\ttext=" + one.note + "\n");
+    EXPECT_EQ(recording->reached_limit, one.is_cut) << one.note;
+    EXPECT_EQ(recording->gap, one.is_cut ? 1u : 0u) << one.note;
+  }
+}
+
 TEST(RecordingOfVersion2, RingThatDidNotTurnLeavesNothingOut) {
   Recording recording = Read(Ring(Call(1), {"segment\tn=1\n" + Call(2), "segment\tn=2\n" + Call(3), ""}));
   EXPECT_EQ(recording->num_calls, 3u);

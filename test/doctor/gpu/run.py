@@ -26,12 +26,6 @@ SECONDS = 180  # of one program
 OVERHEAD_ROUNDS = 3
 
 
-def is_recorded(path):
-    """Whether a GPU's recording of a script is kept; a script that says `# recorded: not yet` has none."""
-    with open(path, encoding="utf-8") as file:
-        return "\n# recorded: not yet\n" not in file.read()
-
-
 def expectation(path):
     """What a script says is to be found: kind, rule, function, [function in C], and the line at fault."""
     with open(path, encoding="utf-8") as file:
@@ -140,7 +134,7 @@ def run_recorded(arguments):
              (entry.split() for entry in subprocess.run([arguments.mistakes, "--list"], capture_output=True, text=True,
                                                         check=True).stdout.splitlines())]
     scripts = glob.glob(os.path.join(HERE, "python", "*.py")) + [os.path.join(HERE, "ort", "waiting.py")]
-    for script in filter(is_recorded, scripts):
+    for script in scripts:
         words, line = expectation(script)
         cases.append((os.path.basename(script)[:-3], words, script, line))
     bad = 0

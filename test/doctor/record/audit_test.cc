@@ -5,7 +5,9 @@
 #include <stdint.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
+#include <ucontext.h>
 #include <unistd.h>
 
 #include <deque>
@@ -530,6 +532,43 @@ TEST(Audit, ANodeOfWhichNothingIsToldHasNoPointers) {
   }));
 }
 
+TEST(Audit, AChildGraphThatIsReplacedHasNoPointers) {
+  Recorded recorded = Audit([] {
+    Graph graph, innermost, inner;
+    innermost.Kernel({kMemory}, "innermost");
+    inner.Child(innermost);
+    inner.Kernel({kMemory}, "inner");
+    fake_driver_node_t* child = graph.Child(inner);
+    graph.Kernel({kMemory}, "outer");
+    Alloc(kMemory, 4096);
+    Instantiate(kExec, graph.handle(), {});
+    SetNode(586, "cuGraphExecChildGraphNodeSetParams", child, nullptr);
+    Free(kMemory);
+    Replay(kExec, kStream);
+  });
+  EXPECT_STREQ(OnlyStale(recorded).kernel, "outer");
+  EXPECT_EQ(OnlyStale(recorded).pointers, 1u);
+}
+
+// The node is one of the graph that the executable was made of.
+TEST(Audit, ANodeThatIsChangedAfterAnUpdateMayBeAnyNode) {
+  for (const bool is_set : {false, true}) {
+    ExpectSilent(Audit([is_set] {
+      Graph graph, other;
+      fake_driver_node_t* node = graph.Kernel({kOther});
+      other.Kernel({kMemory});
+      Alloc(kMemory, 4096);
+      Alloc(kOther, 4096);
+      Instantiate(kExec, graph.handle(), {});
+      Update(kExec, other.handle());
+      if (is_set) SetKernel(kExec, node, node);
+      if (!is_set) Enable(node, 0);
+      Free(kMemory);
+      Replay(kExec, kStream);
+    }));
+  }
+}
+
 TEST(Audit, ANodeThatIsSwitchedOffIsNoFindingUntilItIsSwitchedOn) {
   Recorded recorded = Audit([] {
     Graph graph;
@@ -568,6 +607,52 @@ TEST(Audit, ACopyOfAVariableOfAFunctionThatReturnedIsTold) {
   });
   EXPECT_STREQ(OnlyStale(recorded).what, "stack");
   EXPECT_STREQ(OnlyStale(recorded).use, "copy_from");
+}
+
+// A coroutine's stack may lie above the thread's.
+TEST(Audit, ALaunchOnACoroutinesStackTellsNothingOfTheThreads) {
+  ExpectSilent(Audit([] {
+    static ucontext_t outer, inner;
+    static char* above;
+    char room[1 << 16];
+    above = room;
+    std::thread([] {
+      Graph graph;
+      volatile uint64_t variable = 7;
+      graph.Copy(1, reinterpret_cast<uint64_t>(&variable), 2, kMemory);
+      Alloc(kMemory, 4096);
+      Instantiate(kExec, graph.handle(), {});
+      IN_PROGRAM(reinterpret_cast<uintptr_t>(above) > reinterpret_cast<uintptr_t>(&variable));
+      IN_PROGRAM(getcontext(&inner) == 0);
+      inner.uc_stack = {above, 0, 1 << 16};
+      inner.uc_link = &outer;
+      makecontext(
+          &inner, [] { Replay(kExec, kStream); }, 0);
+      IN_PROGRAM(swapcontext(&outer, &inner) == 0);
+    }).join();
+  }));
+}
+
+TEST(Audit, ACopyThatIsGivenOtherMemoryOfTheHostHasThat) {
+  Recorded recorded = Audit([] {
+    Graph graph, other;
+    const size_t bytes = 4096;
+    void* memory[2];
+    for (void*& one : memory) one = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    fake_driver_node_t* first = graph.Copy(1, reinterpret_cast<uint64_t>(memory[0]), 2, kMemory);
+    fake_driver_node_t* second = graph.Copy(1, reinterpret_cast<uint64_t>(memory[1]), 2, kMemory);
+    const void* about = other.Copy(1, reinterpret_cast<uint64_t>(memory[1]), 2, kMemory)->about;
+    Alloc(kMemory, 4096);
+    Instantiate(kExec, graph.handle(), {});
+    SetNode(562, "cuGraphExecMemcpyNodeSetParams", first, about);
+    munmap(memory[0], bytes);
+    Replay(kExec, kStream);
+    IN_PROGRAM(lseek(STDERR_FILENO, 0, SEEK_CUR) == 0);
+    SetNode(714, "cuGraphExecNodeSetParams", second, nullptr);
+    munmap(memory[1], bytes);
+    Replay(kExec, kStream);
+  });
+  EXPECT_STREQ(OnlyStale(recorded).what, "pageable");
 }
 
 TEST(Audit, ACopyOfHostMemoryThatIsNotMappedAnyMoreIsTold) {
@@ -679,6 +764,28 @@ TEST(Audit, ExecutablesOfOnePlaceAreCountedAtTheEnd) {
   EXPECT_STREQ(FunctionOf(recorded, group.call), "cuGraphInstantiateWithFlags");
 }
 
+// Once the file has no room for further stacks, no place is known.
+TEST(Audit, ExecutablesOfNoKnownPlaceAreOfNone) {
+  struct rlimit before;
+  ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &before), 0);
+  const struct rlimit low = {(32 << 10) + (64 << 10), before.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &low), 0);
+  Recorded recorded = Audit([] {
+    Graph graph;
+    graph.Kernel({1});
+    Begin(kStream);
+    for (int i = 0; i < 200; ++i)
+      fake.call(499,
+                ("cuStreamIsCapturing" + std::string(100, static_cast<char>('a' + i % 26)) + std::to_string(i)).c_str(),
+                nullptr, 1);
+    End(kStream, nullptr);
+    for (uintptr_t i = 0; i < 40; ++i) Instantiate(Handle(0x4000 + i), graph.handle(), {});
+    for (uintptr_t i = 0; i < 40; ++i) Instantiate(Handle(0x5000 + i), graph.handle(), {});
+  });
+  EXPECT_EQ(setrlimit(RLIMIT_FSIZE, &before), 0);
+  EXPECT_EQ(recorded.events->num_groups, 0u) << recorded.text;
+}
+
 // --- Many, and processes ---------------------------------------------------------------------------------------------
 
 TEST(Audit, AThousandGraphsAndThreadsThatEnd) {
@@ -749,6 +856,18 @@ TEST(Audit, WithoutItNothingIsFollowed) {
       },
       {{"FAKE_DRIVER", "1"}});
   ExpectSilent(recorded);
+}
+
+TEST(Audit, KernelsWhoseArgumentsAreNotToldAreNamedOnce) {
+  Recorded recorded = Audit([] {
+    Graph told, untold;
+    told.Kernel({1});
+    void* none = nullptr;
+    memcpy(untold.Kernel({1})->about, &none, 8);
+    for (Graph* graph : {&told, &untold, &untold}) Instantiate(kExec, graph->handle(), {});
+  });
+  ASSERT_EQ(recorded.events->num_notes, 1u) << recorded.text;
+  EXPECT_NE(std::string(recorded.events->notes[0]).find("arguments of some kernels"), std::string::npos);
 }
 
 TEST(Audit, ADriverThatDoesNotTellOfArgumentsIsNamed) {

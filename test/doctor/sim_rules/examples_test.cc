@@ -64,10 +64,16 @@ TEST(Examples, BrokenCaptureHasItsFourMistakes) {
   EXPECT_EQ(Bad(logged), 4u) << logged.Findings();
 }
 
-TEST(Examples, BrokenEpHasItsAllocation) {
+// Of its four mistakes a missing wait and scratch that is freed too early are not those of a capture.
+TEST(Examples, BrokenEpHasItsAllocationAndItsStaleStagingBuffer) {
   const Logged logged = Logged::Of({Examples().at("broken_ep")});
   EXPECT_NE(logged.Find(GCAP_DOCTOR_FINDING_CULPRIT, "cudaMalloc"), nullptr) << logged.Findings();
-  EXPECT_EQ(Bad(logged), 1u) << logged.Findings();
+  const gcap_doctor_finding_t* stale = logged.Find(GCAP_DOCTOR_FINDING_STALE, "cudaGraphLaunch");
+  ASSERT_NE(stale, nullptr) << logged.Findings();
+  ASSERT_EQ(stale->num_places, 3u);
+  EXPECT_STREQ(stale->places[1].what, "freed");
+  EXPECT_EQ(logged.FunctionOf(stale->places[1].call), "cudaFreeHost");
+  EXPECT_EQ(Bad(logged), 2u) << logged.Findings();
 }
 
 // A step with break_where_refused.

@@ -434,12 +434,14 @@ class Check:
                  list(zip(self.buffers, self.start))[self.num_inputs:]]
         self._set(values)
         self.buffers, self.start = self.buffers[:self.num_inputs], self.start[:self.num_inputs]
-        self._run_eagerly(values[:self.num_inputs], SEEDS[1])
-        gc.collect(1)  # what the runs of this check left is young
-        for name, reference, start in state:
-            if reference() is not None:
-                self.buffers.append((name, reference()))
-                self.start.append(start)
+        try:
+            self._run_eagerly(values[:self.num_inputs], SEEDS[1])
+            gc.collect(1)  # what the runs of this check left is young
+        finally:
+            for name, reference, start in state:
+                if reference() is not None:
+                    self.buffers.append((name, reference()))
+                    self.start.append(start)
 
     def _of_living(self, reference):
         """The reference, without state that the operation replaced."""
@@ -509,7 +511,12 @@ class Check:
             pass
         finally:
             _restore_host(drawn)
-            self.backend.restore_seeds()
+            self._put_back()
+        self.report.seconds = time.monotonic() - began
+        return self.report
+
+    def _put_back(self):
+        self.backend.restore_seeds()
         self._end()
         if self.backend.is_lost():
             if "replay_failed" not in self.report.kinds():
@@ -517,8 +524,6 @@ class Check:
         else:
             self._set(self.start)
             self.backend.end(self.buffers)
-        self.report.seconds = time.monotonic() - began
-        return self.report
 
 
 def _numpy_random():

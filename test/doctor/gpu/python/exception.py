@@ -2,7 +2,7 @@
 #
 # An exception of the program's own leaves torch.cuda.graph, which ends the capture as it passes.
 # doctor: exception - raise
-# recorded: not yet
+
 import torch
 
 x = torch.ones(1024, device="cuda")

@@ -2,7 +2,7 @@
 #
 # An exception in a capture of CuPy, without a call of CUDA: it ends the program, and nobody the capture.
 # doctor: exception - raise
-# recorded: not yet
+
 import cupy
 
 x = cupy.ones(1 << 16, dtype=cupy.float32)

@@ -3,7 +3,7 @@
 # A framework that keeps its own account of captures refuses an operation: an exception and no call of CUDA, as NVIDIA
 # Warp does. Its context manager ends the capture as the exception passes.
 # doctor: exception - raise
-# recorded: not yet
+
 import torch
 
 captures = []

@@ -2,7 +2,7 @@
 #
 # Ranges of NVTX label the nodes of a graph. run.py compares the labels' times with the program's own events.
 # doctor: none - -
-# recorded: not yet
+
 import torch
 from torch.cuda import nvtx
 

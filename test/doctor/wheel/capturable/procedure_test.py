@@ -90,6 +90,27 @@ class Sound(Case):
         self.assertEqual(self.x.values, [1.0, 2.0, 3.0, 4.0])
         self.assertEqual(random.random(), expected)
 
+    def test_what_it_wrote_is_put_back_whenever_it_raises(self):
+        raised = 0
+        for last in range(1, 16):
+            calls, state = [], self.device.tensor([5.0, 5.0, 5.0, 5.0])
+
+            def operation(x):
+                calls.append(x)
+                self.device.map(lambda a: a + 1, x, out=x)
+                self.device.map(lambda a: a * 2, state, out=state)
+                if len(calls) == last:
+                    raise ValueError("enough")
+                return self.device.map(lambda a: 2 * a, x)
+
+            try:
+                self.check(operation, state=[state])
+            except ValueError:
+                raised += 1
+            self.assertEqual(self.x.values, [1.0, 2.0, 3.0, 4.0], last)
+            self.assertEqual(state.values, [5.0, 5.0, 5.0, 5.0], last)
+        self.assertGreater(raised, 3)
+
     def test_state_is_set_before_each_run(self):
         total = self.device.tensor([10.0] * 4)
 
