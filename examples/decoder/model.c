@@ -7,8 +7,10 @@
 // threads share it without a lock.
 #include "examples/decoder/model.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
+#include "gcap/capture.h"
 #include "gcap/kit/ops/cublaslt.h"
 #include "gcap/kit/ops/matmul.h"
 
@@ -218,6 +220,17 @@ static gcap_status_t hidden(const issue_t* issue, const activations_t* a, int nu
   return multiply(issue, FROM_HIDDEN, a->hidden, layer->from_hidden, a->x);
 }
 
+// Messages, gcap-doctor and profilers name a call's layer.
+static gcap_status_t issue_layer(const issue_t* issue, const activations_t* a, int number) {
+  char label[16];
+  snprintf(label, sizeof(label), "layer %d", number);
+  gcap_label(label);
+  gcap_status_t status = heads(issue, a, number);
+  if (status == NULL) status = hidden(issue, a, number);
+  gcap_label(NULL);
+  return status;
+}
+
 static gcap_status_t choose(const issue_t* issue, const activations_t* a) {
   const model_pass_t* pass = issue->pass;
   GCAP_RETURN_IF_ERROR(norm(issue, a->x, issue->model->before_words, a->y));
@@ -235,10 +248,7 @@ gcap_status_t model_issue(const model_t* model, const model_pass_t* pass, const 
       gcap_scratch_alloc(run->scratch, pass->rows * NUM_ACTIVATIONS * sizeof(float), run->stream, (void**)&scratch));
   const activations_t a = cut(scratch, pass->rows, pass->crossing);
   GCAP_RETURN_IF_ERROR(embed(&issue, &a));
-  for (int i = 0; i < DECODER_LAYERS; ++i) {
-    GCAP_RETURN_IF_ERROR(heads(&issue, &a, i));
-    GCAP_RETURN_IF_ERROR(hidden(&issue, &a, i));
-  }
+  for (int i = 0; i < DECODER_LAYERS; ++i) GCAP_RETURN_IF_ERROR(issue_layer(&issue, &a, i));
   GCAP_RETURN_IF_ERROR(choose(&issue, &a));
   return gcap_scratch_free(run->scratch, scratch);
 }

@@ -23,7 +23,7 @@ typedef enum gcap_capture_mode {
   GCAP_CAPTURE_RELAXED,           // only calls that are illegal in any capture
 } gcap_capture_mode_t;
 
-// Upper limit of ledger_calls. An entry takes about 150 bytes, so a larger value is surely a mistake.
+// Upper limit of ledger_calls. An entry takes about 250 bytes, so a larger value is surely a mistake.
 #define GCAP_CAPTURE_MAX_LEDGER_CALLS 65536u
 
 typedef struct gcap_capture_options {
@@ -153,6 +153,7 @@ typedef struct gcap_capture_call {
   int line;
   cudaStream_t stream;  // NULL if the call did not say
   enum cudaStreamCaptureStatus before, after;
+  const char* label;  // the labels that were open (gcap_label), "" for none; valid as `operation`
 } gcap_capture_call_t;
 
 // Notes an operation that did not go through GCAP_CUDA, such as a kernel launched with <<<>>> or a library call. Call
@@ -168,6 +169,20 @@ typedef struct gcap_capture_call {
 // their work.
 GCAP_API void gcap_capture_note(const char* operation, cudaStream_t stream, const char* file, int line);
 #define GCAP_CAPTURE_NOTE(operation, stream) gcap_capture_note((operation), (stream), __FILE__, __LINE__)
+
+// Opens a label on the calling thread, which names the work that the thread issues until it closes the label; NULL
+// closes the innermost open one. Labels nest: a call that is noted meanwhile has "decoder > layer 3" in the ledger
+// (gcap_capture_call_t.label), in the messages that name the call, in those of a verification (graph_verify.h) and in
+// files of events. With a toolkit that has NVTX (nvtx3/nvToolsExt.h) when gcap is built, the label is also an NVTX
+// range: profilers show it, and gcap-doctor sums times by it.
+// A thread's labels are its alone, and neither a scope nor a run opens or closes any: who opens a label closes it, also
+// when the work fails (gcap::label of gcap.hpp does).
+// Thread:   any thread; of its own labels.
+// Capture:  legal; no call of CUDA is made.
+// Lifetime: `text` is copied. The open labels have 95 bytes together: what does not fit is left out, behind "..." where
+//           that fits. A label inside of 64 open ones is an NVTX range alone.
+// Errors:   none. To close where none is open does nothing.
+GCAP_API void gcap_label(const char* text);
 
 // Writes the newest calls of the ledger, at most `capacity`, oldest first. Returns how many calls were noted in all,
 // including those that the ledger has dropped; 0 for NULL. `out_calls` NULL: only counts. Programs call get_calls,

@@ -562,6 +562,16 @@ gcap_graph_value_t value_in_memory(const char* name, const Struct& bytes) noexce
 template <class Struct>
 gcap_graph_value_t value_in_memory(const char* name, const Struct&& bytes) = delete;  // it would borrow a temporary
 
+// Labels what the thread issues in this C++ scope; it ends on the thread that it began on (gcap_label):
+//     const gcap::label in_layer("layer 3");
+class [[nodiscard]] label {
+ public:
+  explicit label(const char* text) noexcept { gcap_label(text != nullptr ? text : ""); }
+  label(const label&) = delete;
+  label& operator=(const label&) = delete;
+  ~label() { gcap_label(nullptr); }
+};
+
 // Values alone, for gcap_run_t.buffers.
 template <size_t count>
 gcap_graph_buffers_t buffers_of(const gcap_graph_value_t (&values)[count]) noexcept {

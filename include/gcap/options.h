@@ -140,13 +140,6 @@ GCAP_API gcap_status_t gcap_options_parse(gcap_options_t* options, const char* c
 GCAP_API gcap_status_t gcap_options_parse_for_ep(gcap_options_t* options, const char* ep_name, const char* const* keys,
                                                  const char* const* values, size_t count) GCAP_NODISCARD;
 
-// Checks that the options fit together. gcap_runtime_create does this, too.
-//   INVALID_ARGUMENT  one external callback without its partner; external callbacks together with
-//                     arena.use_cuda_mempool; has_user_stream without a user_stream, unless allow_default_stream is
-//                     set; a default stream (0, 1 or 2) as user stream together with enable_cuda_graph; an enumeration
-//                     that has no such value; `graph` as in gcap_graph_manager_create; or `options` was not initialized
-GCAP_API gcap_status_t gcap_options_check(const gcap_options_t* options) GCAP_NODISCARD;
-
 // Writes the value of a key that is in force: what follows from other options is so. `key` is as in gcap_options_parse.
 // NULL: all options, a line "key=value" each, which gcap_options_parse reads again as the same. There, a key that was
 // accepted at its default alone is left out, and so is user_compute_stream if there is none.

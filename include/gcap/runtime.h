@@ -43,8 +43,12 @@ extern "C" {
 typedef struct gcap_runtime gcap_runtime_t;
 
 // Creates a runtime. `options` NULL: the defaults. To capture graphs, set `enable_cuda_graph`.
-//   INVALID_ARGUMENT     as gcap_options_check; no such device; a trace file that cannot be written; or sizes that
-//                        gcap_scratch_create refuses
+//   INVALID_ARGUMENT     options that do not fit together: one external callback without its partner; external
+//                        callbacks together with arena.use_cuda_mempool; has_user_stream without a user_stream, unless
+//                        allow_default_stream is set; a default stream (0, 1 or 2) as user stream together with
+//                        enable_cuda_graph; an enumeration that has no such value; `graph` as in
+//                        gcap_graph_manager_create; or `options` was not initialized. Or no such device; a trace file
+//                        that cannot be written; or sizes that gcap_scratch_create refuses
 //   FAILED_PRECONDITION  with `use_mempool`: the calling thread is capturing
 //   UNIMPLEMENTED        with `use_mempool`: the device has no memory pools
 //   RESOURCE_EXHAUSTED   no host memory

@@ -80,6 +80,7 @@ void gcap_capture_calls_add(gcap_capture_calls_t* calls, cudaStream_t origin, co
   record->answer = answer;
   record->before = before;
   record->after = calls->state;
+  strcpy(record->label, gcap_labels_open());
   if (broke) calls->culprit = *record;
 }
 
@@ -89,7 +90,8 @@ static gcap_capture_call_t to_public(const gcap_capture_call_record_t* record) {
                                .line = record->line,
                                .stream = record->stream,
                                .before = record->before,
-                               .after = record->after};
+                               .after = record->after,
+                               .label = record->label};
 }
 
 // Writes a call into the caller's element, which is of another version if it is not as large as the library's.

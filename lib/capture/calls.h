@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "gcap/capture.h"
+#include "lib/capture/label.h"
 
 // A call's text beyond this is cut off, and ends in "...": enough for a function and its first arguments.
 #define GCAP_CAPTURE_CALL_TEXT_BYTES 104
@@ -22,6 +23,7 @@ typedef struct gcap_capture_call_record {
   int line;
   cudaError_t answer;  // cudaSuccess also if it is not known
   enum cudaStreamCaptureStatus before, after;
+  char label[GCAP_LABELS_BYTES];
 } gcap_capture_call_record_t;
 
 typedef struct gcap_capture_calls {

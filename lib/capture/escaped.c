@@ -75,10 +75,14 @@ gcap_status_t gcap_capture_escape_status(const gcap_capture_t* capture) {
   if (call->operation[0] == '\0') return NULL;
   char stream[32] = "the legacy default stream";
   if (call->stream != cudaStreamLegacy) snprintf(stream, sizeof(stream), "stream %p", (void*)call->stream);
+  char chars[GCAP_LABELS_BYTES + 16];
+  gcap_text_t label;
+  gcap_text_init(&label, chars, sizeof(chars));
+  gcap_labels_add(&label, call->label);
   return GCAP_STATUS(
       GCAP_CAPTURE_INVALIDATED,
-      "%s at %s:%d gave work to %s, which is not in the capture: the work ran at once, and the graph "
+      "%s%s at %s:%d gave work to %s, which is not in the capture: the work ran at once, and the graph "
       "would lack it (rule R64); remedy: give it to a stream of the capture (gcap_capture_fork takes streams in), or "
       "do it outside of the capture; see docs/rules/r64.md",
-      call->operation, call->file, call->line, stream);
+      call->operation, chars, call->file, call->line, stream);
 }

@@ -38,6 +38,14 @@ bool gcap_events_file_write_place(FILE* file, uint32_t id, const char* source, i
   return true;
 }
 
+bool gcap_events_file_write_labels(FILE* file, uint32_t id, const char* labels) {
+  if (labels[0] == '\0') return false;
+  fprintf(file, "range\tid=%" PRIu32, id);
+  gcap_events_file_write_string(file, "text", labels);
+  fputs("\n", file);
+  return true;
+}
+
 void gcap_events_file_write_operation(FILE* file, const char* operation) {
   const size_t length = strlen(operation);
   const char* open = strchr(operation, '(');

@@ -25,6 +25,8 @@ gcap_status_t gcap_events_file_close(FILE* file, const char* path) GCAP_NODISCAR
 void gcap_events_file_write_string(FILE* file, const char* key, const char* text);
 // A stack of this id, of one frame at the place. False, and nothing is written: the place is not known.
 bool gcap_events_file_write_place(FILE* file, uint32_t id, const char* source, int line);
+// A range of this id, of the labels that were open. False, and nothing is written: none were.
+bool gcap_events_file_write_labels(FILE* file, uint32_t id, const char* labels);
 // The fields of what was called: "cudaMalloc(&x, 64)" is a function and its arguments; another text is all function.
 void gcap_events_file_write_operation(FILE* file, const char* operation);
 

@@ -31,7 +31,10 @@ static size_t write_unjoined(const gcap_capture_t* capture, bool only_new, char*
     if (!member->unjoined || (only_new && member->was_unjoined)) continue;
     const gcap_capture_call_record_t* call = find_call(&capture->calls, member->stream);
     gcap_text_add(&text, "%sstream %p", count++ == 0 ? "" : ", ", (void*)member->stream);
-    if (call != NULL) gcap_text_add(&text, " (its last call: %s at %s:%d)", call->operation, call->file, call->line);
+    if (call == NULL) continue;
+    gcap_text_add(&text, " (its last call: %s", call->operation);
+    gcap_labels_add(&text, call->label);
+    gcap_text_add(&text, " at %s:%d)", call->file, call->line);
   }
   return count;
 }

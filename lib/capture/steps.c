@@ -66,6 +66,7 @@ void gcap_capture_step_write(gcap_capture_step_t* step, const char* operation, c
   gcap_text_init(&text, step->operation, sizeof(step->operation));
   gcap_text_add(&text, "%s", operation);
   copy_file(step->file, file);
+  strcpy(step->label, gcap_labels_open());
 }
 
 // Adds a step, behind which its segment has so many nodes.

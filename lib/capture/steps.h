@@ -12,6 +12,7 @@
 
 #include "gcap/capture.h"
 #include "gcap/status.h"
+#include "lib/capture/label.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -19,7 +20,7 @@ extern "C" {
 
 // --- The steps of a capture -----------------------------------------------------------------------------------------
 
-// How many steps of a capture are kept at most: 16 MiB of texts. A step of most works is a call, and a graph of more
+// How many steps of a capture are kept at most: 20 MiB of texts. A step of most works is a call, and a graph of more
 // nodes than these takes minutes to search.
 #define GCAP_CAPTURE_MAX_STEPS 65536u
 // A longer text ends in "...".
@@ -40,6 +41,7 @@ typedef struct gcap_capture_step {
   // "hole 'name'", also of a CALL that is a step with break_where_refused; of an END "work behind the last noted call"
   char operation[GCAP_CAPTURE_STEP_TEXT_BYTES];
   char file[GCAP_CAPTURE_STEP_FILE_BYTES];  // "" of these
+  char label[GCAP_LABELS_BYTES];            // the labels that were open
   int line;
   cudaStream_t stream;  // NULL: the call did not say
   gcap_capture_step_kind_t kind;
@@ -47,7 +49,7 @@ typedef struct gcap_capture_step {
   size_t first_node, num_nodes;
 } gcap_capture_step_t;
 
-// Writes the texts of a step, as each step has them.
+// Writes the texts of a step, as each step has them; the labels are those that the thread has open.
 void gcap_capture_step_write(gcap_capture_step_t* step, const char* operation, const char* file);
 
 // Scratch that the work was handed (scratch.h), by the thread of the scope.

@@ -36,7 +36,9 @@ static void add_unseen(gcap_text_t* text, const gcap_capture_t* capture) {
 
 static void add_call(gcap_text_t* text, const char* relation, const gcap_capture_call_record_t* call) {
   if (call == NULL || call->operation[0] == '\0') return;
-  gcap_text_add(text, "%s%s at %s:%d", relation, call->operation, call->file, call->line);
+  gcap_text_add(text, "%s%s", relation, call->operation);
+  gcap_labels_add(text, call->label);
+  gcap_text_add(text, " at %s:%d", call->file, call->line);
 }
 
 static gcap_status_info_t info_of(gcap_status_t status) {

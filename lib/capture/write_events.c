@@ -10,6 +10,7 @@
 #include <inttypes.h>
 #include <pthread.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "lib/capture/capture_internal.h"
 #include "lib/capture/events_file.h"
@@ -24,6 +25,8 @@ typedef struct writer {
   cudaStream_t streams[kMaxStreams];  // the id is the place and 1
   size_t num_streams;
   uint32_t num_frames;
+  uint32_t num_ranges;
+  const char* labels;  // of the newest range; "" at first
 } writer_t;
 
 // --- What lines refer to ---------------------------------------------------------------------------------------------
@@ -46,6 +49,16 @@ static size_t write_stream(writer_t* writer, cudaStream_t stream) {
 static uint32_t write_place(writer_t* writer, const gcap_capture_call_record_t* call) {
   if (!gcap_events_file_write_place(writer->file, writer->num_frames + 1, call->file, call->line)) return 0;
   return ++writer->num_frames;
+}
+
+// The id of the range of a call, 0 without a label. Calls that follow each other in it share the range.
+static uint32_t write_range(writer_t* writer, const char* labels) {
+  if (strcmp(labels, writer->labels) != 0 &&
+      gcap_events_file_write_labels(writer->file, writer->num_ranges + 1, labels)) {
+    ++writer->num_ranges;
+    writer->labels = labels;
+  }
+  return labels[0] != '\0' ? writer->num_ranges : 0;
 }
 
 // --- Calls -----------------------------------------------------------------------------------------------------------
@@ -75,11 +88,13 @@ static bool has_broken(const gcap_capture_call_record_t* call) {
 static void write_call(writer_t* writer, uint64_t number, const gcap_capture_call_record_t* call) {
   const size_t stream = write_stream(writer, call->stream);
   const uint32_t stack = write_place(writer, call);
+  const uint32_t range = write_range(writer, call->label);
   fprintf(writer->file, "call\tn=%" PRIu64 "\tthread=1", number);
   gcap_events_file_write_operation(writer->file, call->operation);
   fprintf(writer->file, "\tresult=%d", (int)call->answer);
   if (stream != 0) fprintf(writer->file, "\tstream=%zu", stream);
   if (stack != 0) fprintf(writer->file, "\tstack=%" PRIu32, stack);
+  if (range != 0) fprintf(writer->file, "\trange=%" PRIu32, range);
   fprintf(writer->file, "%s\n", says(call));
 }
 
@@ -114,7 +129,7 @@ static void write_end(writer_t* writer) {
 // --- The file --------------------------------------------------------------------------------------------------------
 
 static gcap_status_t write_file(const gcap_capture_t* capture, const char* path) {
-  writer_t writer = {.capture = capture};
+  writer_t writer = {.capture = capture, .labels = ""};
   GCAP_RETURN_IF_ERROR(gcap_events_file_open(path, &writer.file));
   write_begin(&writer);
   write_calls(&writer);

@@ -61,6 +61,7 @@ static void begin_text(gcap_bisect_cause_t* cause, gcap_graph_fault_t fault, siz
 
 static void write_call(const gcap_capture_step_t* step, gcap_text_t* text) {
   gcap_text_add(text, "%s", step->operation);
+  gcap_labels_add(text, step->label);
   if (step->file[0] != '\0') gcap_text_add(text, " at %s:%d", step->file, step->line);
 }
 

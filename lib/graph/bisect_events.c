@@ -26,9 +26,10 @@ const char* gcap_bisect_fault_name(gcap_graph_fault_t fault) {
 
 static void write_step(FILE* file, const gcap_capture_step_t* step) {
   const bool has_place = gcap_events_file_write_place(file, 1, step->file, step->line);
+  const bool has_label = gcap_events_file_write_labels(file, 1, step->label);
   fputs("call\tn=1\tthread=1", file);
   gcap_events_file_write_operation(file, step->operation);
-  fprintf(file, "\tresult=0%s\n", has_place ? "\tstack=1" : "");
+  fprintf(file, "\tresult=0%s%s\n", has_place ? "\tstack=1" : "", has_label ? "\trange=1" : "");
 }
 
 static gcap_status_t write_file(const char* path, const gcap_capture_step_t* step, gcap_graph_fault_t fault,

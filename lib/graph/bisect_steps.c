@@ -123,5 +123,6 @@ void gcap_bisect_write_step(const gcap_capture_steps_t* steps, size_t step, gcap
   }
   const gcap_capture_step_t* of = &steps->items[step];
   gcap_text_add(text, "step %zu of %zu, %s", step, steps->count, of->operation);
+  gcap_labels_add(text, of->label);
   if (of->file[0] != '\0') gcap_text_add(text, " at %s:%d", of->file, of->line);
 }

@@ -14,11 +14,19 @@
 #include "gcap/status.h"
 #include "lib/options/value.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 // --- The library's layout -------------------------------------------------------------------------------------------
 
 // The caller's options in the library's layout; of NULL the defaults.
 //   INVALID_ARGUMENT  as gcap_sized_read
 gcap_status_t gcap_options_read(const gcap_options_t* given, gcap_options_t* out_options) GCAP_NODISCARD;
+
+// Checks that the options fit together, as gcap_runtime_create says; for it, and for tests that need no device.
+//   INVALID_ARGUMENT  of gcap_runtime_create, what the options are refused for
+gcap_status_t gcap_options_check(const gcap_options_t* options) GCAP_NODISCARD;
 
 // Sets what follows from other options: has_user_stream, use_unified_stream, graph_scope. They are in the library's
 // layout.
@@ -72,5 +80,9 @@ gcap_status_t gcap_option_table_parse(const gcap_option_table_t* table, const gc
 //   INVALID_ARGUMENT  an unknown key
 gcap_status_t gcap_option_table_find(const gcap_option_table_t* table, const gcap_option_prefixes_t* prefixes,
                                      const char* key, const gcap_option_t** out_row) GCAP_NODISCARD;
+
+#ifdef __cplusplus
+}  // extern "C"
+#endif
 
 #endif  // GCAP_LIB_OPTIONS_INNER_H_

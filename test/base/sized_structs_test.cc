@@ -332,9 +332,6 @@ void SizedStructs::AddOptions(std::vector<Reader>* all) {
       {"gcap_capture_options", {0, graph, offsetof(T, graph.capture)}, 0},
       {"gcap_kernel_options", {0, offsetof(T, kernels)}, offsetof(gcap_kernel_options_t, prefer_nhwc)}};
   all->push_back(r);
-  r.function = "gcap_options_check";
-  r.read = [](void* given) { return Outcome(gcap_options_check(As<T>(given))); };
-  all->push_back(r);
   r.function = "gcap_options_parse";
   r.read = [](void* given) {
     const char* const keys[] = {"device_id", "graph.max_graphs"};

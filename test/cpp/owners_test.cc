@@ -5,6 +5,7 @@
 
 #include <cuda_runtime_api.h>
 
+#include <string>
 #include <type_traits>
 #include <utility>
 
@@ -133,6 +134,25 @@ TEST_F(Owners, OfCapturesMoveAndEnd) {
         scope.get(), [](void*) {}, /*bytes=*/nullptr, nullptr));
     return std::move(end_capture(scope).value_or_throw().retained);
   });
+}
+
+TEST_F(Owners, OfLabelsCloseThemAlsoWhereTheScopeThrows) {
+  const Stand stand;
+  const capture scope = own<gcap_capture_begin>(stand.handle(), nullptr).value_or_throw();
+  const auto noted = [&]() -> std::string {
+    GCAP_CAPTURE_NOTE("a call", nullptr);
+    gcap_capture_call_t call = {};
+    gcap_capture_get_calls(scope.get(), &call, 1);
+    return call.label;
+  };
+  try {
+    const label outer("outer");
+    const label unnamed(nullptr);
+    EXPECT_EQ(noted(), "outer > ");
+    throw 17;
+  } catch (int) {
+  }
+  EXPECT_EQ(noted(), "");
 }
 
 TEST_F(Owners, OfLeasesMoveAndGiveBack) {

@@ -237,7 +237,6 @@ std::vector<Row> RuntimeRows() {
       ROW(gcap_struct_init, "gcap_options_t", &o.options, sizeof(o.options)),
       ROW(gcap_options_parse, &o.options, &kText, &kText, 1),
       ROW(gcap_options_parse_for_ep, &o.options, "ep", &kText, &kText, 1),
-      ROW(gcap_options_check, &o.options),
       ROW(gcap_options_get, &o.options, "device_id", o.text, sizeof(o.text)).Fine({"key"}),
       ROW(gcap_runtime_create, nullptr, &o.made_runtime).Fine({"options"}),
       ROW(gcap_runtime_create_from, &kRuntimeOps, &o.made_runtime),

@@ -122,7 +122,6 @@ std::vector<Walk> SessionWalks() {
       WalkOf<S>(CALL(gcap_options_parse, &s->options, &kKey, &kOne, 1), Defaults).MakesNoCall(),
       WalkOf<S>(CALL(gcap_options_parse_for_ep, &s->options, "mine", &kKeyOfEp, &kOne, 1), Defaults).MakesNoCall(),
       WalkOf<S>(CALL(gcap_options_get, &s->options, kKey, s->text, sizeof(s->text)), Defaults).MakesNoCall(),
-      WalkOf<S>(CALL(gcap_options_check, &s->options), Defaults).MakesNoCall(),
       WalkOf<S>(CALL(gcap_run_options_parse, &s->run_options, &kRunKey, &kOne, 1),
                 [](S* s) { gcap_run_options_init(&s->run_options); })
           .MakesNoCall(),

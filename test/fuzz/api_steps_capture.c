@@ -112,8 +112,12 @@ void fuzz_capture_step(void) {
     case 7: fork_or_join(scope, /*is_fork=*/false); break;
     case 8:
     case 9: register_with(scope); break;
-    case 10: GCAP_CAPTURE_NOTE("a call of the target", gcap_capture_stream(scope)); break;
+    case 10:
+      gcap_label("a label of the target");
+      GCAP_CAPTURE_NOTE("a call of the target", gcap_capture_stream(scope));
+      break;
     default:
+      gcap_label(NULL);  // of none, or of an earlier step
       gcap_capture_get_calls(scope, calls, 4);
       if (fuzz_draw(4) == 0) {
         gcap_status_t cause = GCAP_STATUS(GCAP_UNAVAILABLE, "given up");

@@ -387,7 +387,12 @@ TEST_F(GraphBisect, AGraphThatIsRightHasNoReport) {
 TEST_F(GraphBisect, TheDifferenceIsAFileOfEvents) {
   Name("x", x_);
   uint64_t position = 3;
-  const WorkWith work = [&](const gcap_run_resources_t* r) { return Add(r, x_.get(), position); };
+  const WorkWith work = [&](const gcap_run_resources_t* r) {
+    gcap_label("layer 3");
+    const gcap_status_t status = Add(r, x_.get(), position);
+    gcap_label(nullptr);
+    return status;
+  };
   const std::string path = ::testing::TempDir() + "/bisect.events";
   verify_.events = path.c_str();
   Capture(work);
@@ -398,6 +403,9 @@ TEST_F(GraphBisect, TheDifferenceIsAFileOfEvents) {
   EXPECT_EQ(text.str().rfind("gcap-events\tversion=1", 0), 0u) << text.str();
   EXPECT_NE(text.str().find("\ndifference\tcall=1\tfault=frozen_value\ttext="), std::string::npos) << text.str();
   EXPECT_NE(text.str().find("moving_test.h"), std::string::npos) << text.str();
+  EXPECT_NE(text.str().find("\nrange\tid=1\ttext=layer 3\n"), std::string::npos) << text.str();
+  EXPECT_NE(text.str().find("\trange=1\n"), std::string::npos) << text.str();
+  EXPECT_TRUE(run.Names(" in label 'layer 3' at ")) << run.message;
 }
 
 }  // namespace

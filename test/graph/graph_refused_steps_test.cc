@@ -14,6 +14,7 @@
 #include "gcap/graph_plan.h"
 #include "gcap/graph_values.h"
 #include "gtest/gtest.h"
+#include "lib/capture/label.h"
 #include "test/graph/holes_test.h"
 #include "test/support/log_catcher.h"
 
@@ -79,6 +80,24 @@ TEST_F(GraphRefusedSteps, AStepThatCanBeCapturedIsPartOfTheSegment) {
   EXPECT_EQ(step_.calls, 1) << "in the capture alone";
   EXPECT_EQ(Info(kId).holes, 0u);
   EXPECT_EQ(Info(kId).nodes, 3u);
+}
+
+// Also in its eager rerun and as a hole the function opens and closes its label, and none is left.
+TEST_F(GraphRefusedSteps, AStepThatIsRefusedIsToldWithItsLabel) {
+  CreateManager();
+  const WorkWith refused = AddTenfold(x_);
+  step_.function = [&](const gcap_run_resources_t* resources) {
+    gcap_label("attention");
+    const gcap_status_t status = refused(resources);
+    gcap_label(nullptr);
+    return status;
+  };
+  ExpectRun(AroundStep(), GCAP_RUN_EAGER);
+  const Outcome why(gcap_graph_manager_explain(manager_, kId, GCAP_GRAPH_WHY_EAGER));
+  EXPECT_TRUE(why.Names(" in label 'attention' at ")) << why.message;
+  ExpectRun(AroundStep(), GCAP_RUN_CAPTURED);
+  ExpectRun(AroundStep(), GCAP_RUN_REPLAYED);
+  EXPECT_STREQ(gcap_labels_open(), "");
 }
 
 TEST_F(GraphRefusedSteps, AStepThatACaptureRefusesIsAHoleAtTheNextOne) {

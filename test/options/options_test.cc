@@ -6,6 +6,8 @@
 
 #include <set>
 
+#include "lib/options/inner.h"
+
 namespace gcap {
 namespace testing {
 namespace {

@@ -78,6 +78,30 @@ void ExpectCulprit(const Ledger& ledger, const std::string& function, const std:
   EXPECT_STREQ(logged.recording().frames[frame].file, __FILE__);
 }
 
+TEST(LedgerFindings, HaveTheLabelsOfCalls) {
+  const Ledger ledger = Write(true, [](cudaStream_t) {
+    void* memory = nullptr;
+    GCAP_CAPTURE_NOTE("before", nullptr);
+    gcap_label("decoder");
+    GCAP_CAPTURE_NOTE("first", nullptr);
+    GCAP_CAPTURE_NOTE("second", nullptr);
+    gcap_label("layer 3");
+    gcap_status_ignore(GCAP_CUDA(cudaMalloc(&memory, 64)));
+    gcap_label(nullptr);
+    gcap_label(nullptr);
+    GCAP_CAPTURE_NOTE("behind", nullptr);
+  });
+  const Logged logged(ledger.text);
+  const gcap_doctor_recording_t& recording = logged.recording();
+  ASSERT_EQ(recording.num_ranges, 2u) << ledger.text;
+  EXPECT_STREQ(recording.ranges[0].text, "decoder");
+  EXPECT_STREQ(recording.ranges[1].text, "decoder > layer 3");
+  ASSERT_EQ(recording.num_calls, 7u) << ledger.text;
+  const uint32_t ranges[] = {GCAP_DOCTOR_NONE, GCAP_DOCTOR_NONE, 0, 0, 1, GCAP_DOCTOR_NONE, GCAP_DOCTOR_NONE};
+  for (size_t i = 0; i < recording.num_calls; ++i) EXPECT_EQ(recording.calls[i].range, ranges[i]) << i;
+  EXPECT_EQ(recording.calls[4].says, std::string("invalidates capture 1"));
+}
+
 TEST(LedgerFindings, NameTheCallThatWasRefused) {
   for (const bool at_the_end : {false, true}) {
     ExpectCulprit(Write(at_the_end,
