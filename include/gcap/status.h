@@ -55,7 +55,9 @@ GCAP_API gcap_status_t gcap_status_make(gcap_code_t code, const char* file, int 
 // Turns the result of a CUDA runtime call into a status and clears the thread's last error, so that no later call is
 // blamed. cudaSuccess gives NULL. `call` is the text of the call and is copied. A helper that makes all launches of a
 // program passes what its callers know, so that a message names the kernel: "launch of attention" as `call`, and the
-// caller's file and line.
+// caller's file and line. From CUDA 12.9 on, where the driver keeps a log of errors, the message ends in the reasons
+// that the log gives for this failure, after "the driver's log:": a failure of a call that `call` begins with, answered
+// on this thread, and newer than the last success and the last failure that this function was told of on this thread.
 GCAP_API gcap_status_t gcap_status_from_cuda(cudaError_t error, const char* call, const char* file,
                                              int line) GCAP_NODISCARD;
 #define GCAP_CUDA(call) gcap_status_from_cuda((call), #call, __FILE__, __LINE__)

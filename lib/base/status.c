@@ -18,6 +18,7 @@
 #include <string.h>
 
 #include "lib/base/capture_hooks.h"
+#include "lib/base/driver_log.h"
 #include "lib/base/printable.h"
 #include "lib/base/rename.h"
 
@@ -150,10 +151,13 @@ gcap_status_t gcap_status_make(gcap_code_t code, const char* file, int line, con
 static __attribute__((noinline)) gcap_status_t describe_cuda_failure(cudaError_t error, const char* call,
                                                                      const char* file, int line) {
   (void)cudaGetLastError();  // the status carries the error from here on
-  char message[kCallBytes + 256];
+  char reasons[GCAP_DRIVER_LOG_BYTES];
+  gcap_driver_log_take(error, call, reasons);
+  char message[kCallBytes + sizeof(reasons) + 256];
   const size_t call_bytes = gcap_printable_cut(call, kCallBytes);
-  snprintf(message, sizeof(message), "%.*s%s failed: %s (%d), %s", (int)call_bytes, call,
-           call[call_bytes] == '\0' ? "" : "...", cudaGetErrorName(error), (int)error, cudaGetErrorString(error));
+  snprintf(message, sizeof(message), "%.*s%s failed: %s (%d), %s%s%s", (int)call_bytes, call,
+           call[call_bytes] == '\0' ? "" : "...", cudaGetErrorName(error), (int)error, cudaGetErrorString(error),
+           reasons[0] == '\0' ? "" : "; the driver's log: ", reasons);
   const struct gcap_status like = {.code = loses_device(error) ? GCAP_DEVICE_LOST : GCAP_CUDA_ERROR,
                                    .cuda_error = error,
                                    .file = file,
@@ -163,6 +167,7 @@ static __attribute__((noinline)) gcap_status_t describe_cuda_failure(cudaError_t
 }
 
 gcap_status_t gcap_status_from_cuda(cudaError_t error, const char* call, const char* file, int line) {
+  if (error == cudaSuccess) gcap_driver_log_succeeded();
   gcap_status_t status = error == cudaSuccess ? NULL : describe_cuda_failure(error, call, file, line);
   // Afterwards: the ledger asks the driver, which may fail too.
   gcap_note(call, error, NULL, file, line);

@@ -24,6 +24,7 @@
 #include <string.h>
 
 #include "gcap/log.h"
+#include "lib/base/stay_loaded.h"
 #include "lib/capture/capture_internal.h"
 #include "lib/capture/escaped.h"
 #include "lib/capture/inner.h"
@@ -34,7 +35,6 @@
 #include "lib/internal/check_argument.h"
 #include "lib/internal/forked.h"
 #include "lib/internal/run_trace.h"
-#include "lib/internal/stay_loaded.h"
 
 static _Thread_local gcap_capture_t* current_scope;
 static pthread_key_t scope_key;  // holds the thread's open scope, so that its destructor runs when the thread exits

@@ -20,8 +20,8 @@
 #include <string.h>
 
 #include "gcap/log.h"
+#include "lib/base/stay_loaded.h"
 #include "lib/internal/forked.h"
-#include "lib/internal/stay_loaded.h"
 
 // A place on a list; `*slot` is what points to it.
 typedef struct link {

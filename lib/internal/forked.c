@@ -7,7 +7,7 @@
 
 #include <pthread.h>
 
-#include "lib/internal/stay_loaded.h"
+#include "lib/base/stay_loaded.h"
 
 gcap_status_t gcap_refuse_forked(const char* operation) {
   return GCAP_STATUS(GCAP_FAILED_PRECONDITION,

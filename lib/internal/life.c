@@ -8,8 +8,8 @@
 #include <pthread.h>
 #include <stdlib.h>
 
+#include "lib/base/stay_loaded.h"
 #include "lib/internal/forked.h"
-#include "lib/internal/stay_loaded.h"
 
 gcap_life_t* gcap_life_create(void) {
   gcap_life_t* life = malloc(sizeof(*life));

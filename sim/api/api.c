@@ -12,6 +12,7 @@
 
 #include "cuda_runtime_api.h"
 #include "gcap_sim.h"
+#include "sim/api/driver_log.h"
 #include "sim/api/fault.h"
 #include "sim/api/function.h"
 #include "sim/api/handle.h"
@@ -114,6 +115,7 @@ static cudaError_t begin(gcap_sim_thread_t* thread, gcap_sim_function_t* functio
   if (!tally.ready) prepare();
   if (thread->turn) gcap_sim_turns_arrive(thread);
   thread->call = function->name;
+  thread->refused = cudaSuccess;
   thread->in_call = true;
   thread->call_number = ++tally.calls;
   ++function->calls;
@@ -163,6 +165,7 @@ cudaError_t gcap_sim_leave_quietly(cudaError_t code) {
 
 cudaError_t gcap_sim_leave(cudaError_t code) {
   if (gcap_sim_fault_any) code = gcap_sim_fault_leave(code);
+  if (code != cudaSuccess && code == gcap_sim_thread()->refused) gcap_sim_driver_log_tell();
   // Not ready is an answer, not an error: the real runtime does not keep it either.
   if (code != cudaSuccess && code != cudaErrorNotReady) gcap_sim_thread()->last_error = code;
   return gcap_sim_leave_quietly(code);

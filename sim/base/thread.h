@@ -30,6 +30,8 @@ typedef struct gcap_sim_thread {
   bool uses_device;  // it has made a call that needs one
   bool has_context;  // a context of the driver is current
   cudaError_t last_error;
+  cudaError_t refused;                                    // by a capture: what the call under way answers for it
+  const char* refused_why;                                // what the driver's log says of it; NULL: nothing is known
   const char* call;                                       // the function under way, for reports
   bool in_call;                                           // between gcap_sim_enter and gcap_sim_leave
   uint64_t call_number;                                   // of that call, counted over all threads

@@ -209,6 +209,13 @@ typedef struct CUkern_st* cudaKernel_t;
 typedef void(CUDART_CB* cudaHostFn_t)(void* userData);
 typedef void(CUDART_CB* cudaStreamCallback_t)(cudaStream_t stream, cudaError_t status, void* userData);
 
+typedef enum cudaLogLevel {
+  cudaLogLevelError = 0,
+  cudaLogLevelWarning = 1,
+} cudaLogLevel;
+typedef struct CUlogsCallbackEntry_st* cudaLogsCallbackHandle;
+typedef void(CUDART_CB* cudaLogsCallback_t)(void* data, cudaLogLevel logLevel, char* message, size_t length);
+
 // Memory: kinds, copies, pools.
 enum cudaMemoryType {
   cudaMemoryTypeUnregistered = 0,

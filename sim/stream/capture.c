@@ -61,6 +61,26 @@ static void report_broken(const gcap_sim_capture_t* capture, gcap_sim_rule_t rul
   gcap_sim_report_end(remedy);
 }
 
+// What the driver's log says of a call that the capture refuses, as an H200 was seen to; NULL: nothing is known.
+static const char* logged_reason(const gcap_sim_capture_t* capture, gcap_sim_rule_t rule) {
+  switch (rule) {
+    case GCAP_SIM_RULE_UNSAFE_CALL:
+      if (capture->thread != gcap_sim_thread()->id) return NULL;
+      return "API call conflicts with a stream capture sequence initiated from the calling thread";
+    case GCAP_SIM_RULE_CAPTURED_EVENT: return "Recorded event not allowed on stream";
+    case GCAP_SIM_RULE_UNJOINED: return "Capture sequence contains a fork that was not joined to the primary stream";
+    case GCAP_SIM_RULE_INVALIDATED: return "Capture was invalidated by a prior API call";
+    default: return NULL;
+  }
+}
+
+static cudaError_t refuse(const gcap_sim_capture_t* capture, gcap_sim_rule_t rule) {
+  gcap_sim_thread_t* thread = gcap_sim_thread();
+  thread->refused = gcap_sim_rule_code(rule);
+  thread->refused_why = logged_reason(capture, rule);
+  return thread->refused;
+}
+
 cudaError_t gcap_sim_capture_invalidate(gcap_sim_capture_t* capture, gcap_sim_rule_t rule) {
   if (!capture->invalid) {
     capture->invalid = true;
@@ -69,7 +89,7 @@ cudaError_t gcap_sim_capture_invalidate(gcap_sim_capture_t* capture, gcap_sim_ru
                           gcap_sim_rule_remedy(rule), id + 1);
     report_broken(capture, rule);
   }
-  return gcap_sim_rule_code(rule);
+  return refuse(capture, rule);
 }
 
 // Does an unsafe call of this thread disturb the capture?
@@ -424,7 +444,7 @@ static cudaError_t end(cudaStream_t handle, cudaGraph_t* out) {
   if (capture->origin != stream) return gcap_sim_capture_invalidate(capture, GCAP_SIM_RULE_UNMATCHED);
   cudaError_t code = cudaSuccess;
   if (capture->invalid) {
-    code = cudaErrorStreamCaptureInvalidated;
+    code = refuse(capture, GCAP_SIM_RULE_INVALIDATED);
   } else if (capture->mode != cudaStreamCaptureModeRelaxed && capture->thread != gcap_sim_thread()->id) {
     code = gcap_sim_capture_invalidate(capture, GCAP_SIM_RULE_WRONG_THREAD);
   } else if (has_unjoined_work(capture)) {

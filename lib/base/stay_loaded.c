@@ -4,7 +4,7 @@
 // program this does nothing. The loader's functions are weak: a program that is linked without them is not unloaded.
 // No state, nothing to lock.
 
-#include "lib/internal/stay_loaded.h"
+#include "lib/base/stay_loaded.h"
 
 #include <dlfcn.h>
 #include <stddef.h>
