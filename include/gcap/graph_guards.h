@@ -43,7 +43,8 @@ typedef struct gcap_graph_guard {
   int64_t low, high;  // INTEGER: both included
   // ANSWER: gives the answer of now, without a lock of a graph manager. May call a manager, but begins, runs and
   // replays nothing, states no guard, and makes no hole: FAILED_PRECONDITION. A failure means that no graph that
-  // depends on the answer is launched. A C++ exception reaches who runs, replays, begins or ends, and the run is over.
+  // depends on the answer is launched. The device is current that was current when the guard was stated. A C++
+  // exception reaches who runs, replays, begins or ends, and the run is over.
   gcap_status_t (*ask)(void* user, int64_t* out_answer);
   void* user;
 } gcap_graph_guard_t;

@@ -19,6 +19,7 @@
 #include "lib/capture/inner.h"
 #include "lib/graph/inner.h"
 #include "lib/internal/check_argument.h"
+#include "lib/internal/cuda_guard.h"
 #include "lib/internal/forked.h"
 #include "lib/internal/grow.h"
 #include "lib/internal/sized.h"
@@ -168,6 +169,23 @@ static gcap_status_t ask(const gcap_graph_guard_t* guard, int64_t* out_answer) {
   return GCAP_STATUS(GCAP_FAILED_PRECONDITION, "the function left a capture open on its thread");
 }
 
+// In a replay the thread may have another device current than the run that stated the guard.
+static gcap_status_t ask_on_device(const gcap_graph_stated_t* stated, int64_t* out_answer) {
+  *out_answer = 0;
+  GCAP_AT_SCOPE_END(gcap_device_give_back_on_unwind) gcap_lent_device_t lent = {.id = -1};
+  GCAP_RETURN_IF_ERROR(gcap_device_lend(stated->device_id, &lent));
+  gcap_status_t status = ask(&stated->guard, out_answer);
+  return gcap_status_join(status, gcap_device_give_back(&lent));
+}
+
+static gcap_status_t see_answer(gcap_graph_stated_t* stated) {
+  const cudaError_t error = cudaGetDevice(&stated->device_id);  // no GCAP_CUDA: it is no call of the work
+  if (error != cudaSuccess) {
+    return gcap_status_from_cuda(error, "cudaGetDevice(&stated->device_id)", __FILE__, __LINE__);
+  }
+  return ask(&stated->guard, &stated->seen);
+}
+
 // Reads the value of now.
 static gcap_status_t see(gcap_graph_stated_t* stated) {
   const gcap_graph_guard_t* guard = &stated->guard;
@@ -187,7 +205,7 @@ static gcap_status_t see(gcap_graph_stated_t* stated) {
       if (stated->bytes == NULL) return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory for a guard");
       memcpy(stated->bytes, guard->address, guard->bytes);
       return NULL;
-    case GCAP_GRAPH_GUARD_ANSWER: return ask(guard, &stated->seen);
+    case GCAP_GRAPH_GUARD_ANSWER: return see_answer(stated);
   }
   return NULL;
 }
@@ -373,7 +391,7 @@ void gcap_graph_guards_ask(const gcap_graph_guards_t* guards, gcap_graph_asked_t
   *out_asked = (gcap_graph_asked_t){0};
   for (size_t i = guards->stated.count - guards->num_asks; i < guards->stated.count; ++i) {
     const gcap_graph_stated_t* stated = &guards->stated.items[i];
-    out_asked->failure = ask(&stated->guard, &out_asked->now);
+    out_asked->failure = ask_on_device(stated, &out_asked->now);
     if (out_asked->failure == NULL && out_asked->now == stated->seen) continue;
     out_asked->flipped = i + 1;
     return;

@@ -41,6 +41,7 @@ typedef struct gcap_graph_stated {
   int line;
   int64_t seen;          // the value of an INTEGER, a pointer, or an answer
   unsigned char* bytes;  // seen, of BYTES; else NULL
+  int device_id;         // of an ANSWER: was current, and is whenever the function is asked
 } gcap_graph_stated_t;
 
 // The guards of one work, its holes and its taps. All zeros: none. Belongs to the thread that issues the work.

@@ -118,29 +118,16 @@ static void leave_on_unwind(unfinished_t* launch) {
   pthread_mutex_unlock(&manager->mutex);
 }
 
-// The device that is current for functions of a runtime's work.
-typedef struct lent_device {
-  int id;  // -1: none is lent
-  int previous;
-} lent_device_t;
-
-static void give_back_on_unwind(lent_device_t* device) {
-  if (device->id >= 0) gcap_status_ignore(gcap_device_pop(device->id, device->previous));  // the exception tells
-}
-
 // A runtime's run makes its device current for the work, so its functions find that in a replay too. The functions of a
 // plain graph manager have the thread's own in every run.
 static gcap_status_t go_on_on_device(const gcap_graph_manager_t* manager, const gcap_graph_captured_t* captured,
                                      end_t end, gcap_run_resources_t* resources) {
-  GCAP_AT_SCOPE_END(give_back_on_unwind) lent_device_t lent = {.id = -1};
+  GCAP_AT_SCOPE_END(gcap_device_give_back_on_unwind) gcap_lent_device_t lent = {.id = -1};
   if (end.functions > 0 && captured->holes->list.items[0].resources.stream != NULL) {
-    GCAP_RETURN_IF_ERROR(gcap_device_push(captured->device_id, &lent.previous));
-    lent.id = captured->device_id;
+    GCAP_RETURN_IF_ERROR(gcap_device_lend(captured->device_id, &lent));
   }
   gcap_status_t status = go_on(manager, captured, end, resources);
-  const lent_device_t device = lent;
-  lent.id = -1;
-  return device.id < 0 ? status : gcap_status_join(status, gcap_device_pop(device.id, device.previous));
+  return gcap_status_join(status, gcap_device_give_back(&lent));
 }
 
 static gcap_status_t go_on_without_mutex(gcap_graph_manager_t* manager, const gcap_graph_captured_t* captured,

@@ -26,6 +26,28 @@ static inline gcap_status_t gcap_device_pop(int device_id, int previous) {
   return previous == device_id ? NULL : GCAP_CUDA(cudaSetDevice(previous));
 }
 
+// A device that is current while a function is called, which may not return.
+typedef struct gcap_lent_device {
+  int id;  // -1: none is lent
+  int previous;
+} gcap_lent_device_t;
+
+static inline void gcap_device_give_back_on_unwind(gcap_lent_device_t* device) {
+  if (device->id >= 0) gcap_status_ignore(gcap_device_pop(device->id, device->previous));  // the exception tells
+}
+
+static inline gcap_status_t gcap_device_lend(int device_id, gcap_lent_device_t* device) {
+  gcap_status_t status = gcap_device_push(device_id, &device->previous);
+  device->id = status == NULL ? device_id : -1;
+  return status;
+}
+
+static inline gcap_status_t gcap_device_give_back(gcap_lent_device_t* device) {
+  const gcap_lent_device_t lent = *device;
+  device->id = -1;
+  return lent.id < 0 ? NULL : gcap_device_pop(lent.id, lent.previous);
+}
+
 // Lets the thread make calls that a capture of another thread in global mode would forbid, and that would break it
 // (rule R14 and R26 of the capture rules): a wait for a stream of ours cannot hurt somebody else's capture.
 static inline gcap_status_t gcap_relaxed_push(enum cudaStreamCaptureMode* out_previous) {

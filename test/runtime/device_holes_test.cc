@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "gcap/graph_guards.h"
 #include "gcap/graph_holes.h"
 #include "gcap/graph_taps.h"
 #include "gcap/graph_verify.h"
@@ -178,6 +179,38 @@ TEST_P(RuntimeDeviceHoles, GiveTheThreadItsDeviceBackWhenTheyThrow) {
     EXPECT_EQ(cudaGetDevice(&current), cudaSuccess);
     EXPECT_EQ(current, GetParam().of_thread);
   }
+}
+
+TEST_P(RuntimeDeviceHoles, GuardsAreAskedOnTheDeviceOfTheRun) {
+  struct Guarded {
+    const DeviceFloats *from, *to;
+    int works = 0;
+    std::vector<int> devices;  // of each question
+  } guarded{x_.get(), y_.get(), 0, {}};
+  const auto issue = [](void* user, const gcap_run_resources_t* run) -> gcap_status_t {
+    Guarded* guarded = static_cast<Guarded*>(user);
+    ++guarded->works;
+    gcap_graph_guard_t guard;
+    gcap_graph_guard_init(&guard);
+    guard.kind = GCAP_GRAPH_GUARD_ANSWER;
+    guard.user = user;
+    guard.ask = [](void* user, int64_t* out_answer) -> gcap_status_t {
+      int current = -1;
+      GCAP_RETURN_IF_ERROR(GCAP_CUDA(cudaGetDevice(&current)));
+      static_cast<Guarded*>(user)->devices.push_back(current);
+      *out_answer = current;
+      return nullptr;
+    };
+    GCAP_RETURN_IF_ERROR(GCAP_GRAPH_GUARD(&guard));
+    return Move(guarded->to->get(), guarded->from->get(), run->cuda_stream);
+  };
+  for (int run = 0; run < 3; ++run) GCAP_ASSERT_OK(RunOnRuntime(runtime_, 0, issue, &guarded, true));
+  EXPECT_EQ(guarded.works, 2) << "eager and captured; the third run is a replay";
+  EXPECT_EQ(guarded.devices, std::vector<int>(3, GetParam().of_runtime))
+      << "stated, at the end of the capture, replayed";
+  int current = -1;
+  EXPECT_EQ(cudaGetDevice(&current), cudaSuccess);
+  EXPECT_EQ(current, GetParam().of_thread);
 }
 
 INSTANTIATE_TEST_SUITE_P(OfEach, RuntimeDeviceHoles,
