@@ -14,7 +14,7 @@
 
 #include "gcap/capture.h"
 
-#if __has_include(<nvtx3/nvToolsExt.h>)
+#if defined(GCAP_NVTX) && __has_include(<nvtx3/nvToolsExt.h>)
 #include <nvtx3/nvToolsExt.h>
 #else
 #define nvtxRangePushA(text) ((void)(text))
