@@ -221,11 +221,14 @@ TEST_F(GraphValuesOfSizes, AnotherSizeIsNamed) {
 
 // What was rehearsed on a device does not count for a capture on another one, nor does the memory of the values there.
 TEST_F(GraphValuesMemory, ACaptureOnAnotherDeviceThanItsFirstRehearsalHasItsOwnMemory) {
-  int devices = 0;
+  int devices = 0, can_access = 0;
   GCAP_EXPECT_CUDA(cudaGetDeviceCount(&devices));
   if (devices < 2) GTEST_SKIP() << "needs two devices, this machine has " << devices;
+  GCAP_EXPECT_CUDA(cudaDeviceCanAccessPeer(&can_access, 1, 0));
+  if (can_access == 0) GTEST_SKIP() << "device 1 has no access to the memory of device 0, where the buffers are";
   GCAP_EXPECT_CUDA(cudaSetDevice(1));
   const RawStream other;
+  GCAP_EXPECT_CUDA(cudaDeviceEnablePeerAccess(0, 0));
   GCAP_EXPECT_CUDA(cudaSetDevice(0));
   int device_id = 0;
   const WorkWith work = [&](const gcap_run_resources_t* r) {
@@ -261,6 +264,9 @@ TEST_F(GraphValuesMemory, ACaptureOnAnotherDeviceThanItsFirstRehearsalHasItsOwnM
   EXPECT_EQ(Info(kId).captures, 1u);
   EXPECT_TRUE(WhyNotMovable().ok()) << WhyNotMovable().message;
   GCAP_EXPECT_OK(gcap_graph_manager_release_all(manager_));
+  GCAP_EXPECT_CUDA(cudaSetDevice(1));
+  GCAP_EXPECT_CUDA(cudaDeviceDisablePeerAccess(0));
+  GCAP_EXPECT_CUDA(cudaSetDevice(0));
 }
 
 TEST_F(GraphValuesMemory, AReplayElsewhereHasItsValuesToo) {
