@@ -33,7 +33,8 @@ Handles LiveHandles() {
 
 uint64_t CudaCalls() {
   uint64_t calls = gcap_sim_calls(nullptr);
-  for (const char* name : {"cudaGetLastError", "cudaPeekAtLastError", "cudaGetErrorName", "cudaGetErrorString"}) {
+  for (const char* name : {"cudaGetLastError", "cudaPeekAtLastError", "cudaGetErrorName", "cudaGetErrorString",
+                           "cudaLogsRegisterCallback"}) {
     calls -= gcap_sim_calls(name);
   }
   return calls;

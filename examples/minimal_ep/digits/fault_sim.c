@@ -15,8 +15,8 @@ void fault_arm(uint64_t nth) { gcap_sim_fail_nth(NULL, nth, cudaErrorUnknown); }
 uint64_t fault_num_calls(void) {
   uint64_t calls = gcap_sim_calls(NULL);
   // A fault for any function passes these by.
-  static const char* const readers[] = {"cudaGetLastError", "cudaPeekAtLastError", "cudaGetErrorName",
-                                        "cudaGetErrorString"};
-  for (size_t i = 0; i < sizeof(readers) / sizeof(readers[0]); ++i) calls -= gcap_sim_calls(readers[i]);
+  static const char* const passed_by[] = {"cudaGetLastError", "cudaPeekAtLastError", "cudaGetErrorName",
+                                          "cudaGetErrorString", "cudaLogsRegisterCallback"};
+  for (size_t i = 0; i < sizeof(passed_by) / sizeof(passed_by[0]); ++i) calls -= gcap_sim_calls(passed_by[i]);
   return calls;
 }
