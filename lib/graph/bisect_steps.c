@@ -113,7 +113,9 @@ void gcap_bisect_steps_free(gcap_bisect_steps_t* steps) {
   gcap_capture_steps_free(&steps->fresh);
   free(steps->in_graph);
   free(steps->in_fresh);
-  steps->in_graph = steps->in_fresh = NULL;
+  free(steps->block_in_graph);
+  free(steps->block_in_work);
+  steps->in_graph = steps->in_fresh = steps->block_in_graph = steps->block_in_work = NULL;
 }
 
 void gcap_bisect_write_step(const gcap_capture_steps_t* steps, size_t step, gcap_text_t* text) {
