@@ -432,11 +432,11 @@ std::string First(const std::vector<Place>& places, const std::string& folder = 
 }
 
 TEST(UserFrame, IsOfTheProgramWhereverAFrameworkLies) {
-  const Place main = {"/work/serve/main.py", "<module>"}, model = {"/work/serve/models/net.py", "forward"};
+  const Place main = {"/srv/serve/main.py", "<module>"}, model = {"/srv/serve/models/net.py", "forward"};
   for (const char* framework :
        {"/opt/target/warp/_src/context.py", "/home/me/src/warp/warp/context.py",
         "/usr/lib/python3.12/site-packages/warp/context.py", "/usr/lib/python3.12/contextlib.py", "<frozen runpy>",
-        "/work/serve/.venv/lib/python3.12/site-packages/warp/context.py"}) {
+        "/srv/serve/.venv/lib/python3.12/site-packages/warp/context.py"}) {
     EXPECT_EQ(First({{framework, "set_stream"}, {framework, "numpy"}, model, main}), model.file) << framework;
     EXPECT_EQ(First({{framework, "set_stream"}, main}), main.file) << framework;
   }
@@ -449,7 +449,7 @@ TEST(UserFrame, IsOfTheFolderInWhichAScriptLies) {
             "/home/me/app/net.py");
   EXPECT_EQ(First({framework, {"/home/other/net.py", "forward"}, {"app/serve.py", "<module>"}}), "app/serve.py");
   // A folder whose name begins alike is another one.
-  EXPECT_EQ(First({{"/work/serve2/net.py", "f"}, {"/work/serve/main.py", "<module>"}}), "/work/serve/main.py");
+  EXPECT_EQ(First({{"/srv/serve2/net.py", "f"}, {"/srv/serve/main.py", "<module>"}}), "/srv/serve/main.py");
   // An older recorder tells no folder: what is not installed.
   EXPECT_EQ(First({{"/x/site-packages/torch/a.py", "f"}, {"/home/me/net.py", "forward"}, {"serve.py", "<module>"}}, ""),
             "/home/me/net.py");
@@ -457,9 +457,9 @@ TEST(UserFrame, IsOfTheFolderInWhichAScriptLies) {
 
 TEST(UserFrame, OfAThreadIsTheProgramsToo) {
   Recording recording = Read(std::string(kFirst) +
-                             "pyframe\tid=1\tfile=/work/serve/main.py\tline=1\tfunction=<module>\n"
+                             "pyframe\tid=1\tfile=/srv/serve/main.py\tline=1\tfunction=<module>\n"
                              "pyframe\tid=2\tfile=/opt/warp/context.py\tline=1\tfunction=f\n"
-                             "pyframe\tid=3\tfile=/work/serve/load.py\tline=1\tfunction=load\n"
+                             "pyframe\tid=3\tfile=/srv/serve/load.py\tline=1\tfunction=load\n"
                              "pyframe\tid=4\tfile=/usr/lib/python3.12/threading.py\tline=1\tfunction=_bootstrap\n"
                              "stack\tid=1\tpy=2,3,4\n"
                              "stack\tid=2\tpy=2,1\n");
@@ -479,10 +479,10 @@ TEST(UserFrame, OfAnInstalledProgramIsItsPackage) {
 TEST(UserFrame, OfATestIsTheTestAndNotItsRunner) {
   const std::string packages = "/x/lib/python3.12/site-packages/";
   EXPECT_EQ(First({{packages + "torch/nn.py", "call"},
-                   {"/work/tests/test_net.py", "test_net"},
+                   {"/srv/tests/test_net.py", "test_net"},
                    {packages + "_pytest/python.py", "pytest_pyfunc_call"},
                    {"/x/bin/pytest", "<module>"}}),
-            "/work/tests/test_net.py");
+            "/srv/tests/test_net.py");
   // A program of one's own in such a folder.
   EXPECT_EQ(First({{"/opt/warp/context.py", "f"}, {"/home/me/bin/serve.py", "<module>"}}), "/home/me/bin/serve.py");
 }
