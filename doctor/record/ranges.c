@@ -6,7 +6,7 @@
 // different threads (nvtxRangeStart) are not nested, and label nothing.
 //
 // A range costs a copy of its text. Its line is written with the first call that is recorded in the range. Locking:
-// none, but that of the interned ids: a stack is its thread's alone.
+// none, but that of the interned ids and of the texts that the program registers: a stack is its thread's alone.
 #include "doctor/record/ranges.h"
 
 #include <pthread.h>
@@ -26,6 +26,12 @@ enum {
 int InitializeInjectionNvtx2(gcap_doctor_nvtx_get_table_t get_table);
 
 static gcap_doctor_intern_t ranges = {.lock = PTHREAD_MUTEX_INITIALIZER};
+static struct {
+  pthread_mutex_t lock;
+  gcap_doctor_map_t ids;  // index + 1 by the text's hash
+  char** texts;
+  size_t count, capacity;
+} registered = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 // --- Texts -----------------------------------------------------------------------------------------------------------
 
@@ -138,15 +144,31 @@ static int domain_push_ex(const void* domain, const gcap_doctor_nvtx_attributes_
   return push(domain, copy_message(attributes));
 }
 
-// A program registers a text for as long as it runs.
+// A program registers a text for as long as it runs, maybe again and again. Takes the text; NULL without memory.
+static const void* keep_registered(char* text) {
+  if (text == NULL) return NULL;
+  const uint64_t key = gcap_doctor_hash(0, text, strlen(text));
+  pthread_mutex_lock(&registered.lock);
+  const uint32_t known = gcap_doctor_map_get(&registered.ids, key);
+  const char* kept = known != 0 ? registered.texts[known - 1] : NULL;
+  if (known == 0 &&
+      gcap_doctor_grow(&registered.texts, &registered.capacity, registered.count + 1, sizeof(*registered.texts)) &&
+      gcap_doctor_map_set(&registered.ids, key, (uint32_t)registered.count + 1)) {
+    kept = registered.texts[registered.count++] = text;
+  }
+  pthread_mutex_unlock(&registered.lock);
+  if (kept != text) free(text);
+  return kept;
+}
+
 static const void* register_a(const void* domain, const char* text) {
   (void)domain;
-  return copy_text(text != NULL ? text : "");
+  return keep_registered(copy_text(text != NULL ? text : ""));
 }
 
 static const void* register_w(const void* domain, const wchar_t* text) {
   (void)domain;
-  return copy_wide(text != NULL ? text : L"");
+  return keep_registered(copy_wide(text != NULL ? text : L""));
 }
 
 #define PUT(table, size, at, function) \

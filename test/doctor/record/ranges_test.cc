@@ -105,6 +105,8 @@ TEST(RecordedRange, HasAnyKindOfText) {
     const auto push_wide = At<int (*)(const wchar_t*)>(nvtx.core[GCAP_DOCTOR_NVTX_PUSH_W]);
     const auto add = At<const void* (*)(const void*, const char*)>(nvtx.core2[GCAP_DOCTOR_NVTX_REGISTER_A]);
     const auto add_wide = At<const void* (*)(const void*, const wchar_t*)>(nvtx.core2[GCAP_DOCTOR_NVTX_REGISTER_W]);
+    EXPECT_EQ(add(nullptr, "registered"), add(nullptr, "registered"));
+    EXPECT_NE(add(nullptr, "registered"), add(nullptr, "another"));
     Begin(kStream);
     const struct {
       int32_t type;
