@@ -222,7 +222,7 @@ static gcap_status_t hidden(const issue_t* issue, const activations_t* a, int nu
 
 // Messages, gcap-doctor and profilers name a call's layer.
 static gcap_status_t issue_layer(const issue_t* issue, const activations_t* a, int number) {
-  char label[16];
+  char label[24];
   snprintf(label, sizeof(label), "layer %d", number);
   gcap_label(label);
   gcap_status_t status = heads(issue, a, number);
