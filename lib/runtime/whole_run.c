@@ -29,16 +29,6 @@ static void end_run_on_unwind(gcap_runtime_t** runtime) {
   gcap_status_ignore(gcap_runtime_end_run(*runtime, /*run=*/NULL, GCAP_STATUS_OF_UNWINDING()));  // the exception tells
 }
 
-// A device that is current for a run.
-typedef struct run_device {
-  int id, previous;
-  bool is_popped;
-} run_device_t;
-
-static void pop_on_unwind(run_device_t* device) {
-  if (!device->is_popped) gcap_status_ignore(gcap_device_pop(device->id, device->previous));  // the exception tells
-}
-
 static gcap_status_t issue(gcap_runtime_t* runtime, const gcap_run_t* run, const gcap_run_resources_t* resources) {
   GCAP_AT_SCOPE_END(end_run_on_unwind) gcap_runtime_t* unfinished = runtime;
   GCAP_AT_SCOPE_END(gcap_graph_leave_work)
@@ -55,10 +45,9 @@ static gcap_status_t issue(gcap_runtime_t* runtime, const gcap_run_t* run, const
 gcap_status_t gcap_runtime_run_once(gcap_runtime_t* runtime, const gcap_run_t* run,
                                     const gcap_run_resources_t* resources, gcap_graph_run_kind_t* out_kind) {
   const int device_id = gcap_stream_device(resources->stream);
-  int previous = 0;
-  GCAP_RETURN_IF_ERROR(gcap_device_push(device_id, &previous));
   // The work may not return, nor the function of a guard or of a hole.
-  GCAP_AT_SCOPE_END(pop_on_unwind) run_device_t device = {.id = device_id, .previous = previous};
+  GCAP_AT_SCOPE_END(gcap_device_give_back_on_unwind) gcap_lent_device_t lent = {.id = -1};
+  GCAP_RETURN_IF_ERROR(gcap_device_lend(device_id, &lent));
   gcap_run_t begun = *run;
   begun.num_taps = 0;  // the work has them
   gcap_status_t status = gcap_runtime_begin_run(runtime, &begun, out_kind, (void**)resources->addresses);
@@ -68,8 +57,7 @@ gcap_status_t gcap_runtime_run_once(gcap_runtime_t* runtime, const gcap_run_t* r
     if (status == NULL) status = issue(runtime, run, &kept);
     status = gcap_runtime_end_run(runtime, &begun, status);
   }
-  device.is_popped = true;
-  return gcap_status_join(status, gcap_device_pop(device_id, previous));
+  return gcap_status_join(status, gcap_device_give_back(&lent));
 }
 
 // --- The steps ------------------------------------------------------------------------------------------------------
