@@ -134,14 +134,6 @@ static gcap_status_t check_all(gcap_checking_t* checking) {
 static const gcap_sized_type_t check_type = GCAP_SIZED_TYPE(gcap_check);
 static const gcap_sized_type_t report_type = GCAP_SIZED_TYPE(gcap_check_report);
 
-static gcap_status_t refuse_report(const gcap_check_report_t* report) {
-  if (report->struct_size >= 2 * sizeof(size_t) && report->struct_size % sizeof(size_t) == 0) return NULL;
-  return GCAP_STATUS(GCAP_INVALID_ARGUMENT,
-                     "gcap_check_report_t: struct_size is %zu, which is no version's: fill the struct with "
-                     "gcap_check_report_init",
-                     report->struct_size);
-}
-
 static gcap_status_t check_to_report(gcap_checking_t* checking) {
   gcap_check_report_init(&checking->report);
   checking->report.seed = checking->check.seed;
@@ -155,7 +147,7 @@ static gcap_status_t check_to_report(gcap_checking_t* checking) {
 gcap_status_t gcap_check_capturable(const gcap_check_t* check, gcap_check_report_t* out_report) {
   GCAP_RETURN_IF_NULL(check);
   GCAP_RETURN_IF_NULL(out_report);
-  GCAP_RETURN_IF_ERROR(refuse_report(out_report));
+  GCAP_RETURN_IF_ERROR(gcap_sized_check(&report_type, out_report));
   static const gcap_check_report_t nothing = {.struct_size = sizeof(nothing)};
   gcap_sized_write(&report_type, &nothing, out_report);
   GCAP_RETURN_IF_ERROR(gcap_check_thread_not_capturing(__func__));

@@ -111,7 +111,7 @@ gcap_status_t gcap_checking_replay_all(gcap_checking_t* checking) GCAP_NODISCARD
 gcap_status_t gcap_checking_compare(gcap_checking_t* checking, int fill, size_t slot, gcap_check_kind_t kind,
                                     const char* situation, bool* out_differs) GCAP_NODISCARD;
 // A finding if an eager run of the first fill changed an input.
-gcap_status_t gcap_checking_compare_inputs(gcap_checking_t* checking, const char* situation) GCAP_NODISCARD;
+gcap_status_t gcap_checking_compare_inputs(gcap_checking_t* checking) GCAP_NODISCARD;
 // As gcap_checking_compare, of a replay, with its cause.
 gcap_status_t gcap_checking_compare_replay(gcap_checking_t* checking, gcap_check_place_t* place, int fill, size_t slot,
                                            gcap_check_kind_t kind, const char* situation) GCAP_NODISCARD;

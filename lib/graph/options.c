@@ -43,20 +43,12 @@ gcap_status_t gcap_run_check_key(const gcap_run_t* run) {
 static const gcap_sized_type_t run_type = GCAP_SIZED_TYPE(gcap_run);
 static const gcap_sized_type_t result_type = GCAP_SIZED_TYPE(gcap_run_result);
 
-static gcap_status_t check_result(const gcap_run_result_t* result) {
-  if (result->struct_size >= 2 * sizeof(size_t) && result->struct_size % sizeof(size_t) == 0) return NULL;
-  return GCAP_STATUS(GCAP_INVALID_ARGUMENT,
-                     "gcap_run_result_t: struct_size is %zu, which is no version's: fill the struct with "
-                     "gcap_run_result_init",
-                     result->struct_size);
-}
-
 // The struct alone.
 static gcap_status_t read_struct(const gcap_run_t* given, gcap_run_t* run) {
   gcap_run_init(run);
   GCAP_RETURN_IF_ERROR(gcap_sized_read(&run_type, given, run));
   run->struct_size = sizeof(*run);
-  return run->result != NULL ? check_result(run->result) : NULL;
+  return run->result != NULL ? gcap_sized_check(&result_type, run->result) : NULL;
 }
 
 gcap_status_t gcap_run_read_taps(const gcap_run_t* run) {
@@ -110,21 +102,13 @@ void gcap_graph_verify_give_report(const gcap_graph_verify_t* verify, const gcap
   if (verify->report != NULL) gcap_sized_write(&report_type, report, verify->report);
 }
 
-static gcap_status_t check_report(const gcap_graph_verify_report_t* report) {
-  if (report->struct_size >= 2 * sizeof(size_t) && report->struct_size % sizeof(size_t) == 0) return NULL;
-  return GCAP_STATUS(GCAP_INVALID_ARGUMENT,
-                     "gcap_graph_verify_report_t: struct_size is %zu, which is no version's: fill the struct with "
-                     "gcap_graph_verify_report_init",
-                     report->struct_size);
-}
-
 gcap_status_t gcap_graph_verify_read(const gcap_graph_verify_t* given, gcap_graph_verify_t* out_verify) {
   static const gcap_sized_type_t type = GCAP_SIZED_TYPE(gcap_graph_verify);
   gcap_graph_verify_init(out_verify);
   GCAP_RETURN_IF_ERROR(gcap_sized_read(&type, given, out_verify));
   if (out_verify->num_buffers > 0) GCAP_RETURN_IF_NULL(out_verify->buffers);
   if (out_verify->report == NULL) return NULL;
-  GCAP_RETURN_IF_ERROR(check_report(out_verify->report));
+  GCAP_RETURN_IF_ERROR(gcap_sized_check(&report_type, out_verify->report));
   gcap_graph_verify_report_t nothing;
   gcap_graph_verify_report_init(&nothing);
   gcap_graph_verify_give_report(out_verify, &nothing);

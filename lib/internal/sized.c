@@ -36,14 +36,18 @@ static bool settle_unknown(direction_t direction, char* unknown, size_t bytes) {
   return true;
 }
 
+static bool is_of_a_version(size_t bytes) { return bytes >= 2 * sizeof(size_t) && bytes % sizeof(size_t) == 0; }
+
+static gcap_status_t refuse_size(const gcap_sized_type_t* type, size_t bytes) {
+  return GCAP_STATUS(GCAP_INVALID_ARGUMENT,
+                     "%s_t: struct_size is %zu, which is no version's: fill the struct with %s_init", type->name, bytes,
+                     type->name);
+}
+
 // Walks `given`, of `room` bytes at most, beside `known`.
 static gcap_status_t walk(direction_t direction, const gcap_sized_type_t* type, char* given, size_t room, char* known) {
   const size_t given_bytes = room < sizeof(size_t) ? 0 : size_of(given);
-  if (given_bytes < 2 * sizeof(size_t) || given_bytes % sizeof(size_t) != 0 || given_bytes > room) {
-    return GCAP_STATUS(GCAP_INVALID_ARGUMENT,
-                       "%s_t: struct_size is %zu, which is no version's: fill the struct with %s_init", type->name,
-                       given_bytes, type->name);
-  }
+  if (!is_of_a_version(given_bytes) || given_bytes > room) return refuse_size(type, given_bytes);
   size_t at_given = sizeof(size_t), at_known = sizeof(size_t);
   for (size_t i = 0; i < type->num_parts && at_given < given_bytes; ++i) {
     const gcap_sized_part_t* part = &type->parts[i];
@@ -71,6 +75,11 @@ gcap_status_t gcap_sized_read(const gcap_sized_type_t* type, const void* given, 
   return walk(READ, type, (char*)given, SIZE_MAX, known);
 }
 
+gcap_status_t gcap_sized_check(const gcap_sized_type_t* type, const void* given) {
+  const size_t bytes = size_of(given);
+  return is_of_a_version(bytes) ? NULL : refuse_size(type, bytes);
+}
+
 void gcap_sized_write(const gcap_sized_type_t* type, const void* known, void* given) {
   if (given == NULL) return;
   gcap_status_ignore(walk(WRITE, type, given, SIZE_MAX, (char*)known));  // the sizes are the caller's header's
@@ -78,7 +87,7 @@ void gcap_sized_write(const gcap_sized_type_t* type, const void* known, void* gi
 
 gcap_status_t gcap_sized_read_table(const char* name, const void* given, size_t bytes, void* known) {
   const size_t given_bytes = size_of(given);
-  if (given_bytes < 2 * sizeof(size_t) || given_bytes % sizeof(size_t) != 0) {
+  if (!is_of_a_version(given_bytes)) {
     return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "%s: struct_size is %zu, which is no version's: set sizeof(%s)", name,
                        given_bytes, name);
   }

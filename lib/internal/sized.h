@@ -42,6 +42,10 @@ typedef struct gcap_sized_type {
 //                     not know is not zero
 gcap_status_t gcap_sized_read(const gcap_sized_type_t* type, const void* given, void* known) GCAP_NODISCARD;
 
+// Whether the caller's struct `given`, which is written later, has its size.
+//   INVALID_ARGUMENT  a size that is no version's
+gcap_status_t gcap_sized_check(const gcap_sized_type_t* type, const void* given) GCAP_NODISCARD;
+
 // Copies `known` into the caller's struct `given`, whose sizes are set: as much as the caller's version has. What only
 // the caller knows becomes zero. NULL is fine.
 void gcap_sized_write(const gcap_sized_type_t* type, const void* known, void* given);
