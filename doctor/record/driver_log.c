@@ -27,9 +27,7 @@ static atomic_bool is_listening;
 
 static void write_text(gcap_doctor_thread_t* thread, uint64_t call, const char* message, size_t length) {
   char text[kMaxText + 1];
-  if (length > kMaxText) {
-    for (length = kMaxText; length > 0 && ((unsigned char)message[length] & 0xc0) == 0x80;) --length;
-  }
+  length = gcap_doctor_line_cut(message, length, kMaxText);
   memcpy(text, message, length);
   while (length > 0 && (text[length - 1] == '\n' || text[length - 1] == '\0')) --length;
   text[length] = '\0';

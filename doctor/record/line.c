@@ -30,6 +30,13 @@ void gcap_doctor_line_begin(gcap_doctor_line_t* line, const char* kind) {
   gcap_doctor_line_append(line, kind, strlen(kind));
 }
 
+size_t gcap_doctor_line_cut(const char* text, size_t length, size_t most) {
+  if (length <= most) return length;
+  length = most;
+  while (length > 0 && ((unsigned char)text[length] & 0xc0) == 0x80) --length;
+  return length;
+}
+
 void gcap_doctor_line_end(gcap_doctor_line_t* line) { gcap_doctor_line_append(line, "\n", 1); }
 
 static void begin_field(gcap_doctor_line_t* line, const char* key) {

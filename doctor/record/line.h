@@ -26,6 +26,8 @@ void gcap_doctor_line_number(gcap_doctor_line_t* line, const char* key, uint64_t
 void gcap_doctor_line_hex(gcap_doctor_line_t* line, const char* key, uint64_t value);
 // `value` is written as UTF-8: what is none in it becomes U+FFFD.
 void gcap_doctor_line_field(gcap_doctor_line_t* line, const char* key, const char* value);
+// The length of a text that is to have `most` bytes at most: a longer one is cut where a character begins.
+size_t gcap_doctor_line_cut(const char* text, size_t length, size_t most);
 void gcap_doctor_line_end(gcap_doctor_line_t* line);
 // Ids, separated by commas; no field if there are none.
 void gcap_doctor_line_ids(gcap_doctor_line_t* line, const char* key, const uint32_t* ids, size_t count);

@@ -101,10 +101,7 @@ static void release(void* object) {
 static void read_text(void* text, char* out, size_t size) {
   const char* bytes = text != NULL ? python.AsUtf8(text) : NULL;
   if (bytes == NULL) python.Clear();
-  size_t length = bytes != NULL ? strlen(bytes) : 0;
-  if (length >= size) {
-    for (length = size - 1; length > 0 && ((unsigned char)bytes[length] & 0xc0) == 0x80;) --length;
-  }
+  const size_t length = bytes != NULL ? gcap_doctor_line_cut(bytes, strlen(bytes), size - 1) : 0;
   if (length != 0) memcpy(out, bytes, length);
   out[length] = '\0';
 }

@@ -37,11 +37,7 @@ static struct {
 
 // A new copy, cut where a character begins; NULL without memory.
 static char* copy_text(const char* text) {
-  size_t length = strnlen(text, kMaxText + 1);
-  if (length > kMaxText) {
-    for (length = kMaxText; length > 0 && ((unsigned char)text[length] & 0xc0) == 0x80;) --length;
-  }
-  return strndup(text, length);
+  return strndup(text, gcap_doctor_line_cut(text, strnlen(text, kMaxText + 1), kMaxText));
 }
 
 static size_t put_utf8(char* out, uint32_t code) {
