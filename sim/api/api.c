@@ -254,6 +254,14 @@ uint64_t gcap_sim_calls(const char* name) {
   return calls;
 }
 
+uint64_t gcap_sim_calls_for_faults(void) {
+  gcap_sim_lock();
+  uint64_t calls = tally.calls;
+  for (size_t i = 0; i < GCAP_SIM_API_COUNT; ++i) calls -= functions[i].class == GCAP_SIM_PURE ? functions[i].calls : 0;
+  gcap_sim_unlock();
+  return calls;
+}
+
 size_t gcap_sim_live(const char* kind) {
   gcap_sim_lock();
   size_t live = gcap_sim_allocation_count(kind);

@@ -250,6 +250,10 @@ void gcap_sim_set_log(const char* filter, void (*sink)(void* user, const char* l
 // Calls made so far of the named function, or of all functions when NULL. A name that is not simulated gives 0.
 uint64_t gcap_sim_calls(const char* function);
 
+// Calls made so far that a fault for any function could have hit: all but those that only read or set what the caller's
+// own process has, as cudaGetLastError, which a fault hits by their name alone.
+uint64_t gcap_sim_calls_for_faults(void);
+
 // Live handles and allocations of one kind: "stream", "event", "graph", "exec", "device memory", "pinned memory",
 // "cublasLt handle", "cudnn handle", … or of all kinds when NULL.
 size_t gcap_sim_live(const char* kind);

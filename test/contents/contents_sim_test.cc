@@ -397,10 +397,10 @@ TEST_F(ContentsSim, OnlyNodesThatReadWhatIsAnotherOneAreSet) {
   const auto calls_of = [&](uint64_t addend, uint64_t fill) {
     graph.SetValues(addend, fill);
     bool torn = true;
-    const uint64_t calls = CudaCalls();
+    const uint64_t calls = gcap_sim_calls_for_faults();
     GCAP_EXPECT_OK(graph.Move(&torn));
     EXPECT_FALSE(torn);
-    return CudaCalls() - calls;
+    return gcap_sim_calls_for_faults() - calls;
   };
   EXPECT_EQ(calls_of(kAddends[0], kFills[0]), 1u) << "for the thread's context";
   EXPECT_EQ(calls_of(7, kFills[0]), 3u) << "two kernels";
@@ -413,9 +413,9 @@ TEST_F(ContentsSim, ABufferWithoutANewAddressStays) {
   Movable graph(*this);
   graph.address = 0;
   bool torn = true;
-  const uint64_t calls = CudaCalls();
+  const uint64_t calls = gcap_sim_calls_for_faults();
   GCAP_EXPECT_OK(graph.Move(&torn));
-  EXPECT_EQ(CudaCalls() - calls, 1u) << "for the thread's context";
+  EXPECT_EQ(gcap_sim_calls_for_faults() - calls, 1u) << "for the thread's context";
   EXPECT_FALSE(torn);
   EXPECT_EQ(graph.relocation->buffers[0].address, graph.buffers[0].address);
 }

@@ -58,10 +58,11 @@ void Try(const Walk& walk, Fault* fault) {
   LogCatcher log;
   std::unique_ptr<Scene> scene = walk.make();
   if (::testing::Test::HasFailure()) return;
-  const uint64_t calls = CudaCalls();
+  const uint64_t calls = gcap_sim_calls_for_faults();
   fault->Arm();
   const Outcome outcome(walk.act(scene.get()));
-  EXPECT_TRUE(walk.calls == Calls::kSome || CudaCalls() == calls) << "it is said to call nothing of CUDA";
+  EXPECT_TRUE(walk.calls == Calls::kSome || gcap_sim_calls_for_faults() == calls)
+      << "it is said to call nothing of CUDA";
   fault->Disarm();
   if (fault->Failures("cudaStreamEndCapture") > 1) EndCapture(scene->CapturingStream());
   ExpectOutcome(walk, outcome, *fault, log.text());

@@ -149,9 +149,9 @@ TEST_F(GraphMovingSim, AReplayOnTheSameBuffersCallsTheDriverOnce) {
   const gcap_graph_buffers_t buffers = BuffersOf(items);
   gcap_run_t run = ReplayOf(kId, /*synchronize=*/false);
   run.buffers = &buffers;
-  const uint64_t before = CudaCalls();
+  const uint64_t before = gcap_sim_calls_for_faults();
   GCAP_EXPECT_OK(gcap_graph_manager_replay(manager_, &run, nullptr));
-  EXPECT_EQ(CudaCalls() - before, 1u);
+  EXPECT_EQ(gcap_sim_calls_for_faults() - before, 1u);
   stream_->Synchronize();
 }
 

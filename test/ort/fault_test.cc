@@ -46,7 +46,7 @@ class FaultTest : public OrtTest {
     OrtTest::SetUp();
     if (IsSkipped() || HasFatalFailure()) return;
     fail_nth_ = Find<FailNth>("gcap_sim_fail_nth");
-    calls_ = Find<Calls>("gcap_sim_calls");
+    calls_ = Find<Calls>("gcap_sim_calls_for_faults");
     set_log_ = Find<SetLog>("gcap_sim_set_log");
   }
 
@@ -88,26 +88,18 @@ class FaultTest : public OrtTest {
 
  private:
   using FailNth = void (*)(const char* function, uint64_t n, cudaError_t code);
-  using Calls = uint64_t (*)(const char* function);
+  using Calls = uint64_t (*)();
   using SetLog = void (*)(const char* filter, void (*sink)(void* user, const char* line), void* user);
 
-  uint64_t CudaCalls() const {
-    uint64_t calls = calls_(nullptr);
-    for (const char* name : {"cudaGetLastError", "cudaPeekAtLastError", "cudaGetErrorName", "cudaGetErrorString",
-                             "cudaLogsRegisterCallback"}) {
-      calls -= calls_(name);
-    }
-    return calls;
-  }
   std::string Armed(const std::function<std::string()>& step) {
     if (hit_) return step();
-    const uint64_t before = CudaCalls();
+    const uint64_t before = calls_();
     fail_nth_(nullptr, left_, cudaErrorUnknown);
     set_log_("errors", Note, this);
     const std::string error = step();
     set_log_(nullptr, nullptr, nullptr);
     fail_nth_(nullptr, 0, cudaSuccess);
-    const uint64_t made = CudaCalls() - before;
+    const uint64_t made = calls_() - before;
     hit_ = made >= left_;
     if (!hit_) left_ -= made;
     return error;

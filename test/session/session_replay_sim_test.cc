@@ -104,7 +104,6 @@ cudaError_t __wrap_cudaStreamIsCapturing(cudaStream_t stream, enum cudaStreamCap
 namespace {
 
 using gcap::testing::ChainRig;
-using gcap::testing::CudaCalls;
 using gcap::testing::DeviceFloats;
 using gcap::testing::Floats;
 using gcap::testing::GraphOptions;
@@ -145,10 +144,10 @@ class SessionReplay : public ::testing::TestWithParam<bool> {
 
 TEST_P(SessionReplay, WithoutSynchronizeIsOneCudaCall) {
   for (int run = 0; run < 3; ++run) {
-    const uint64_t all = CudaCalls();
+    const uint64_t all = gcap_sim_calls_for_faults();
     const uint64_t launches = gcap_sim_calls("cudaGraphLaunch");
     Run(/*synchronize=*/false);
-    EXPECT_EQ(CudaCalls(), all + 1);
+    EXPECT_EQ(gcap_sim_calls_for_faults(), all + 1);
     EXPECT_EQ(gcap_sim_calls("cudaGraphLaunch"), launches + 1);
   }
   GCAP_EXPECT_OK(gcap_runtime_synchronize(rig_->ep->runtime()));
@@ -157,9 +156,9 @@ TEST_P(SessionReplay, WithoutSynchronizeIsOneCudaCall) {
 // What a replay saves the CPU: the run that it repeats is a call for each of its kernels at the least.
 TEST_P(SessionReplay, IsFewerCallsThanTheRunThatItRepeats) {
   const auto calls_of = [this](int graph_id) {
-    const uint64_t before = CudaCalls();
+    const uint64_t before = gcap_sim_calls_for_faults();
     Run(/*synchronize=*/false, graph_id);
-    return CudaCalls() - before;
+    return gcap_sim_calls_for_faults() - before;
   };
   const uint64_t of_run = calls_of(GCAP_GRAPH_ID_NONE);
   EXPECT_GE(of_run, rig_->ep->Info(0).nodes);

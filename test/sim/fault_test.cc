@@ -102,6 +102,22 @@ TEST_F(Fault, OfAnyFunctionSparesReadsOfTheLastError) {
   EXPECT_EQ(cudaErrorUnknown, GetDevice());
 }
 
+TEST_F(Fault, OfAnyFunctionIsTheOneOfThatManyCalls) {
+  int device = 0;
+  const auto work = [&] {
+    (void)cudaPeekAtLastError();
+    const cudaError_t first = cudaGetDevice(&device);
+    (void)cudaGetLastError();
+    return std::vector<cudaError_t>{first, cudaGetDevice(&device)};
+  };
+  const uint64_t before = gcap_sim_calls_for_faults();
+  (void)work();
+  const uint64_t calls = gcap_sim_calls_for_faults() - before;
+  EXPECT_EQ(calls, 2u);
+  gcap_sim_fail_nth(nullptr, calls, cudaErrorUnknown);
+  EXPECT_EQ(work(), (std::vector<cudaError_t>{cudaSuccess, cudaErrorUnknown}));
+}
+
 TEST_F(Fault, ByNameHitsReadsOfTheLastErrorToo) {
   Inject("cudaGetLastError", 1, cudaErrorUnknown);
   EXPECT_EQ(cudaErrorUnknown, cudaGetLastError());

@@ -31,15 +31,6 @@ Handles LiveHandles() {
   return live;
 }
 
-uint64_t CudaCalls() {
-  uint64_t calls = gcap_sim_calls(nullptr);
-  for (const char* name : {"cudaGetLastError", "cudaPeekAtLastError", "cudaGetErrorName", "cudaGetErrorString",
-                           "cudaLogsRegisterCallback"}) {
-    calls -= gcap_sim_calls(name);
-  }
-  return calls;
-}
-
 // --- Fault -----------------------------------------------------------------------------------------------------------
 
 // `#7 thread 1 cudaMalloc(64 bytes) -> 999 cudaErrorUnknown`
@@ -60,7 +51,7 @@ Fault::Fault(uint64_t n, Reach reach) : n_(n), reach_(reach) { EXPECT_EQ(cudaGet
 void Fault::Arm() {
   constexpr uint64_t kManyCalls = 60;  // more than follow; a call that is made again until it succeeds must end
   armed_ = true;
-  calls_before_ = CudaCalls();
+  calls_before_ = gcap_sim_calls_for_faults();
   gcap_sim_set_log("errors", Note, this);
   gcap_sim_fail_nth(nullptr, n_, cudaErrorUnknown);
   gcap_sim_fault_t later = {};
@@ -73,7 +64,7 @@ void Fault::Arm() {
 bool Fault::Disarm() {
   if (!armed_) return hit();
   armed_ = false;
-  const bool reached = CudaCalls() - calls_before_ >= n_;
+  const bool reached = gcap_sim_calls_for_faults() - calls_before_ >= n_;
   gcap_sim_fail_nth(nullptr, 0, cudaSuccess);
   gcap_sim_set_log(nullptr, nullptr, nullptr);
   EXPECT_EQ(reached, hit()) << function_;

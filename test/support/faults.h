@@ -36,9 +36,6 @@ using Handles = std::map<std::string, size_t>;
 // How many handles live, by kind.
 Handles LiveHandles();
 
-// Calls made so far that a fault can hit: all but those that only read the calling thread's own error state.
-uint64_t CudaCalls();
-
 enum class Reach {
   kOneCall,
   kAllAfter,  // each call after the nth fails too, with kLaterError: the first failure is the one to be told first
