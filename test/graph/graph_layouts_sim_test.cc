@@ -173,6 +173,15 @@ class GraphLayouts : public GraphMoving {
     if (program.uses_memory) buffers.stand_ins = GCAP_GRAPH_STAND_INS_MEMORY;
     return RunOn(buffers, WorkOf(program));
   }
+  // Whether a buffer is in another 4 GiB than at first: words that may be two numbers each are then in doubt, and the
+  // run may be eager. Where memory lies is the allocator's choice.
+  static bool IsFar(const Place& first, const Place& place) {
+    for (size_t i = 0; i < first.addresses.size(); ++i) {
+      const auto gibs = [i](const Place& at) { return reinterpret_cast<uintptr_t>(at.addresses[i]) >> 32; };
+      if (gibs(first) != gibs(place)) return true;
+    }
+    return false;
+  }
   // What an eager run at the place leaves.
   std::vector<unsigned char> Eagerly(const Program& program, const Place& place) {
     place.Fill();
@@ -191,9 +200,11 @@ class GraphLayouts : public GraphMoving {
     const std::vector<unsigned char> at_first = first.Read();
     EXPECT_EQ(at_first, Eagerly(program, first));
     calls_ = 0;
+    int may_be_eager = program.overlaps ? 1 : 0;
     for (int i = 0; i < 4; ++i) {
       const bool lies_otherwise = i == 3;  // a replay only if nothing overlaps
       const Place place(program, &draws, Draws(lies_otherwise ? seed + kLayouts : seed));
+      if (IsFar(first, place)) may_be_eager = 4;
       const Outcome moved = RunAt(program, place);
       ASSERT_TRUE(moved.ok()) << moved.message;
       const std::vector<unsigned char> bytes = place.Read();
@@ -201,7 +212,7 @@ class GraphLayouts : public GraphMoving {
       ASSERT_EQ(first.Read(), at_first) << "the first buffers were touched";
     }
     EXPECT_EQ(Info(kId).replays + static_cast<uint64_t>(calls_), 5u);
-    EXPECT_LE(calls_, program.overlaps ? 1 : 0) << "not replayed";
+    EXPECT_LE(calls_, may_be_eager) << "not replayed";
     GCAP_EXPECT_OK(gcap_graph_manager_release(manager_, kId));
     num_forks_ += program.forks;
     num_overlaps_ += program.overlaps;

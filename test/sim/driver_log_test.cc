@@ -90,9 +90,9 @@ TEST_F(DriverLog, WhatIsNotKnownIsNotLogged) {
   EXPECT_EQ(lines_, Lines{});
   EXPECT_EQ(cudaErrorStreamCaptureInvalidated, End());
   lines_.clear();
-  gcap_sim_fail_nth("cudaMalloc", 1, cudaErrorStreamCaptureUnsupported);
+  gcap_sim_fail_nth("cudaMalloc", 1, cudaErrorStreamCaptureInvalidated);  // the error of the last refusal
   void* memory = nullptr;
-  EXPECT_EQ(cudaErrorStreamCaptureUnsupported, cudaMalloc(&memory, 16));
+  EXPECT_EQ(cudaErrorStreamCaptureInvalidated, cudaMalloc(&memory, 16));
   EXPECT_EQ(cudaErrorInvalidValue, cudaMalloc(nullptr, 16));
   EXPECT_EQ(lines_, Lines{});
 }
