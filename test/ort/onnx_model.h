@@ -63,6 +63,12 @@ class OnnxModel {
     attributes_.push_back(attribute);
     return *this;
   }
+  OnnxModel& Tensor(const std::string& name, const std::vector<float>& values) {
+    return Tensor(name, kOnnxFloat, values.size(), values.data(), values.size() * sizeof(float));
+  }
+  OnnxModel& Tensor(const std::string& name, const std::vector<int64_t>& values) {
+    return Tensor(name, kOnnxInt64, values.size(), values.data(), values.size() * sizeof(int64_t));
+  }
   OnnxModel& Node(const std::string& op_type, const std::string& name, const Names& inputs, const Names& outputs) {
     Message node;
     for (const std::string& input : inputs) node.Text(1, input);
@@ -109,6 +115,12 @@ class OnnxModel {
   }
 
  private:
+  OnnxModel& Tensor(const std::string& name, OnnxType type, size_t count, const void* data, size_t bytes) {
+    const Message tensor =
+        Message().Number(1, count).Number(2, type).Text(9, std::string(static_cast<const char*>(data), bytes));
+    attributes_.push_back(Message().Text(1, name).Sub(5, tensor).Number(20, 4));
+    return *this;
+  }
   static Message Value(const std::string& name, const Shape& shape, OnnxType type) {
     Message dims;
     for (int64_t size : shape) {
