@@ -119,6 +119,7 @@ GCAP_NODE_COMPUTE(gcap_node_clip);
 GCAP_NODE_COMPUTE(gcap_node_cast);
 GCAP_NODE_ACCEPTS(gcap_node_gelu_accepts);
 GCAP_NODE_ACCEPTS(gcap_node_cast_accepts);
+int64_t gcap_node_onnx_type(gcap_dtype_t dtype);  // the number that ONNX's TensorProto has for a type
 // reduce.c
 GCAP_NODE_COMPUTE(gcap_node_softmax);
 GCAP_NODE_COMPUTE(gcap_node_log_softmax);
@@ -139,6 +140,15 @@ GCAP_NODE_COMPUTE(gcap_node_depth_to_space);
 GCAP_NODE_COMPUTE(gcap_node_gather);
 GCAP_NODE_COMPUTE(gcap_node_dropout);
 GCAP_NODE_ACCEPTS(gcap_node_dropout_accepts);
+// arrange.c
+GCAP_NODE_COMPUTE(gcap_node_tile);
+GCAP_NODE_COMPUTE(gcap_node_trilu);
+GCAP_NODE_COMPUTE(gcap_node_eye_like);
+GCAP_NODE_ACCEPTS(gcap_node_eye_like_accepts);
+GCAP_NODE_COMPUTE(gcap_node_one_hot);
+GCAP_NODE_ACCEPTS(gcap_node_one_hot_accepts);
+GCAP_NODE_COMPUTE(gcap_node_cum_sum);
+GCAP_NODE_COMPUTE(gcap_node_reverse_sequence);
 // pad.c
 GCAP_NODE_ACCEPTS(gcap_node_pad_accepts);
 GCAP_NODE_COMPUTE(gcap_node_pad);
@@ -148,6 +158,7 @@ typedef struct gcap_node_element {
   unsigned char bytes[sizeof(int64_t)];
 } gcap_node_element_t;
 gcap_node_element_t gcap_node_value(const gcap_node_t* node, gcap_dtype_t dtype);
+gcap_node_element_t gcap_node_element(gcap_dtype_t dtype, int64_t value);
 bool gcap_node_is_float(gcap_dtype_t dtype);
 GCAP_NODE_COMPUTE(gcap_node_constant_of_shape);
 GCAP_NODE_ACCEPTS(gcap_node_constant_of_shape_accepts);

@@ -43,6 +43,7 @@ static const gcap_node_op_t ops[] = {
      .accepts = gcap_node_constant_of_shape_accepts},
     {"Conv", "TT?T>T", FLOATS, .compute = gcap_node_conv, .needs_cudnn = true, .accepts = gcap_node_conv_accepts,
      PLAN(gcap_node_conv)},
+    {"CumSum", "Ti>T", NUMBERS, .compute = gcap_node_cum_sum},
     {"DepthToSpace", "T>T", ANY, .compute = gcap_node_depth_to_space},
     BINARY("Div", "TT>T", NUMBERS, GCAP_BINARY_DIV),
     {"Dropout", "T?ub>T?B", FLOATS, .compute = gcap_node_dropout, .accepts = gcap_node_dropout_accepts},
@@ -50,6 +51,7 @@ static const gcap_node_op_t ops[] = {
     UNARY("Erf", FLOATS, GCAP_UNARY_ERF),
     UNARY("Exp", FLOATS, GCAP_UNARY_EXP),
     {"Expand", "Tl>T", ANY, .compute = gcap_node_expand},
+    {"EyeLike", "U>U", ANY, .compute = gcap_node_eye_like, .accepts = gcap_node_eye_like_accepts},
     {"Flatten", "T>T", ANY, .compute = gcap_node_copy_elements},
     {"Gather", "TI>T", ANY, .compute = gcap_node_gather},
     {"Gelu", "T>T", FLOATS, .compute = gcap_node_gelu, .accepts = gcap_node_gelu_accepts},
@@ -71,6 +73,7 @@ static const gcap_node_op_t ops[] = {
     BINARY("Mul", "TT>T", NUMBERS, GCAP_BINARY_MUL),
     UNARY("Neg", NUMBERS, GCAP_UNARY_NEG),
     UNARY("Not", BOOL, GCAP_UNARY_NOT),
+    {"OneHot", "UuT>T", ANY, .compute = gcap_node_one_hot, .accepts = gcap_node_one_hot_accepts},
     BINARY("Or", "TT>T", BOOL, GCAP_BINARY_OR),
     {"Pad", "T?lti>T", ANY, .compute = gcap_node_pad, .accepts = gcap_node_pad_accepts},
     BINARY("Pow", "TU>T", NUMBERS, GCAP_BINARY_POW),
@@ -87,6 +90,7 @@ static const gcap_node_op_t ops[] = {
     REDUCE("ReduceSumSquare", NUMBERS, GCAP_REDUCE_SUM_SQUARE),
     UNARY("Relu", NUMBERS, GCAP_UNARY_RELU),
     {"Reshape", "Tl>T", ANY, .compute = gcap_node_copy_elements},
+    {"ReverseSequence", "TL>T", ANY, .compute = gcap_node_reverse_sequence},
     UNARY("Sigmoid", FLOATS, GCAP_UNARY_SIGMOID),
     {"Slice", "T?iiii>T", ANY, .compute = gcap_node_slice, .accepts = gcap_node_slice_accepts},
     {"Softmax", "T>T", FLOATS, .compute = gcap_node_softmax},
@@ -97,7 +101,9 @@ static const gcap_node_op_t ops[] = {
     BINARY("Sub", "TT>T", NUMBERS, GCAP_BINARY_SUB),
     {"Sum", "T*>T", NUMBERS, .compute = gcap_node_fold, .code = GCAP_BINARY_ADD},
     UNARY("Tanh", FLOATS, GCAP_UNARY_TANH),
+    {"Tile", "Tl>T", ANY, .compute = gcap_node_tile},
     {"Transpose", "T>T", ANY, .compute = gcap_node_transpose},
+    {"Trilu", "T?l>T", ANY, .compute = gcap_node_trilu},
     {"Unsqueeze", "T?l>T", ANY, .compute = gcap_node_copy_elements},
     {"Where", "BTT>T", ANY, .compute = gcap_node_where},
 };
@@ -128,6 +134,7 @@ static bool fits(const gcap_node_op_t* op, char letter, const gcap_value_t* valu
     case 'U':
     case 'u': return (op->types & bit) != 0;
     case 'F': return value->dtype == GCAP_DTYPE_F32;
+    case 'L':
     case 'l': return value->dtype == GCAP_DTYPE_I64;
     case 'I':
     case 'i': return value->dtype == GCAP_DTYPE_I64 || value->dtype == GCAP_DTYPE_I32;

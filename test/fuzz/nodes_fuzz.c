@@ -97,11 +97,13 @@ static const char* draw_op(fuzz_input_t* in) {
                                     "Concat",
                                     "Conv",
                                     "ConstantOfShape",
+                                    "CumSum",
                                     "DepthToSpace",
                                     "Div",
                                     "Dropout",
                                     "Equal",
                                     "Expand",
+                                    "EyeLike",
                                     "Flatten",
                                     "Gather",
                                     "Gelu",
@@ -122,6 +124,7 @@ static const char* draw_op(fuzz_input_t* in) {
                                     "Mul",
                                     "Neg",
                                     "Not",
+                                    "OneHot",
                                     "Or",
                                     "Pad",
                                     "Pow",
@@ -137,6 +140,7 @@ static const char* draw_op(fuzz_input_t* in) {
                                     "ReduceSumSquare",
                                     "Relu",
                                     "Reshape",
+                                    "ReverseSequence",
                                     "Shape",
                                     "Sigmoid",
                                     "Size",
@@ -147,7 +151,9 @@ static const char* draw_op(fuzz_input_t* in) {
                                     "Squeeze",
                                     "Sub",
                                     "Sum",
+                                    "Tile",
                                     "Transpose",
+                                    "Trilu",
                                     "Unsqueeze",
                                     "Where"};
   return ops[fuzz_below(in, sizeof(ops) / sizeof(ops[0]))];
@@ -202,7 +208,13 @@ static void draw_attribute(trial_t* trial, int index) {
                                       "mode",
                                       "blocksize",
                                       "starts",
-                                      "ends"};
+                                      "ends",
+                                      "upper",
+                                      "k",
+                                      "exclusive",
+                                      "reverse",
+                                      "time_axis",
+                                      "batch_axis"};
   static const char* const texts[] = {"SAME_UPPER", "SAME_LOWER", "VALID", "NOTSET", "Relu", "tanh", "none",
                                       "",           "reflect",    "edge",  "wrap",   "DCR",  "CRD"};
   gcap_attribute_t* attribute = &trial->attributes[index];

@@ -120,6 +120,11 @@ TEST_F(NodeRefusals, NodesThatAreNotInTheTableAreNotSupported) {
          a->Ints("pads", {0, 0}).Float("value", 1);
        }},
       {"Pad", {{f32, {2}}, {i64, {2}}, {i64, {}}}, {{f32, {2}}}},                                       // two types
+      {"OneHot", {{boolean, {2}}, {i64, {}}, {f32, {2}}}, {{f32, {2, 3}}}},                             // no index
+      {"OneHot", {{i64, {2}}, {f16, {}}, {f32, {2}}}, {{f32, {2, 3}}}},                                 // no depth
+      {"EyeLike", {{f32, {2, 2}}}, {{i64, {2, 2}}}},                                                    // no dtype
+      {"EyeLike", {{f32, {2, 2}}}, {{i64, {2, 2}}}, [](Attributes* a) { a->Int("dtype", 6); }},         // another one
+      {"ReverseSequence", {{f32, {2, 2}}, {f32, {2}}}, {{f32, {2, 2}}}},                                // no lengths
       {"Range", {{f16, {}}, {f16, {}}, {f16, {}}}, {{f16, {2}}}},                                       // no f16
       {"ConstantOfShape", {{i64, {1}}}, {{i64, {2}}}, [](Attributes* a) { a->Float("value", 1.5f); }},  // a float
   };
