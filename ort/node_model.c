@@ -77,6 +77,8 @@ bool gcap_ort_dtype(gcap_ort_element_type_t type, gcap_dtype_t* out_dtype) {
     case GCAP_ORT_INT64: *out_dtype = GCAP_DTYPE_I64; return true;
     case GCAP_ORT_INT32: *out_dtype = GCAP_DTYPE_I32; return true;
     case GCAP_ORT_BOOL: *out_dtype = GCAP_DTYPE_BOOL; return true;
+    case GCAP_ORT_INT8: *out_dtype = GCAP_DTYPE_I8; return true;
+    case GCAP_ORT_UINT8: *out_dtype = GCAP_DTYPE_U8; return true;
     default: return false;
   }
 }
@@ -90,8 +92,8 @@ void gcap_ort_reason_set(gcap_ort_reason_t* reason, const char* format, ...) {
 
 // ONNX's names of the types that gcap lacks, by ONNX Runtime's number.
 static const char* const foreign_types[] = {
-    [2] = "uint8",   [3] = "int8",    [4] = "uint16",  [5] = "int16",      [8] = "string",
-    [11] = "double", [12] = "uint32", [13] = "uint64", [14] = "complex64", [15] = "complex128",
+    [4] = "uint16",  [5] = "int16",   [8] = "string",     [11] = "double",
+    [12] = "uint32", [13] = "uint64", [14] = "complex64", [15] = "complex128",
 };
 
 static void refuse_type(gcap_ort_element_type_t type, gcap_ort_reason_t* out_why) {

@@ -128,6 +128,8 @@ gcap_status_t gcap_node_clip(const gcap_node_kernel_t* kernel, const gcap_kernel
 static int64_t onnx_type(gcap_dtype_t dtype) {
   switch (dtype) {
     case GCAP_DTYPE_F32: return 1;
+    case GCAP_DTYPE_U8: return 2;
+    case GCAP_DTYPE_I8: return 3;
     case GCAP_DTYPE_I32: return 6;
     case GCAP_DTYPE_I64: return 7;
     case GCAP_DTYPE_BOOL: return 9;

@@ -14,7 +14,7 @@
 #define BOOL BIT(GCAP_DTYPE_BOOL)
 #define FLOATS (BIT(GCAP_DTYPE_F32) | BIT(GCAP_DTYPE_F16) | BIT(GCAP_DTYPE_BF16))
 #define NUMBERS (FLOATS | BIT(GCAP_DTYPE_I64) | BIT(GCAP_DTYPE_I32))
-#define ANY (NUMBERS | BOOL)
+#define ANY (NUMBERS | BOOL | BIT(GCAP_DTYPE_I8) | BIT(GCAP_DTYPE_U8))
 
 #define PLAN(name) .plan = name##_plan, .end_plan = name##_end
 #define BINARY(op_type, signature, types, which) \
@@ -73,9 +73,9 @@ static const gcap_node_op_t ops[] = {
     REDUCE("ReduceL1", NUMBERS, GCAP_REDUCE_L1),
     REDUCE("ReduceL2", FLOATS, GCAP_REDUCE_L2),
     REDUCE("ReduceLogSum", FLOATS, GCAP_REDUCE_LOG_SUM),
-    REDUCE("ReduceMax", ANY, GCAP_REDUCE_MAX),
+    REDUCE("ReduceMax", NUMBERS | BOOL, GCAP_REDUCE_MAX),
     REDUCE("ReduceMean", NUMBERS, GCAP_REDUCE_MEAN),
-    REDUCE("ReduceMin", ANY, GCAP_REDUCE_MIN),
+    REDUCE("ReduceMin", NUMBERS | BOOL, GCAP_REDUCE_MIN),
     REDUCE("ReduceProd", NUMBERS, GCAP_REDUCE_PROD),
     REDUCE("ReduceSum", NUMBERS, GCAP_REDUCE_SUM),
     REDUCE("ReduceSumSquare", NUMBERS, GCAP_REDUCE_SUM_SQUARE),

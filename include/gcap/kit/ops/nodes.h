@@ -15,7 +15,8 @@ extern "C" {
 #endif
 
 // Nodes have the semantics of ONNX's opset 13, and what later opsets added to them, with attributes in a
-// gcap_attributes_t (model.h). Floats are f32, f16 and bf16.
+// gcap_attributes_t (model.h). Floats are f32, f16 and bf16. Any is each type of
+// gcap_dtype_t.
 //
 //   op                                   types of T                what is honored, and what is refused
 //   MatMul                               floats                    any ranks, with broadcasting
@@ -49,7 +50,7 @@ extern "C" {
 //   ReduceSum, ReduceMean, ReduceProd    floats, i64, i32          axes, as input on the host or as attribute;
 //   ReduceL1, ReduceSumSquare            floats, i64, i32          keepdims, noop_with_empty_axes
 //   ReduceL2, ReduceLogSum               floats
-//   ReduceMax, ReduceMin                 any
+//   ReduceMax, ReduceMin                 floats, i64, i32, bool
 //   Transpose, Concat, Split             any                       perm; axis; split on the host; num_outputs
 //   Slice                                any                       starts, ends, axes, steps on the host
 //   Gather                               any; indices i64 or i32   axis; an index out of range gives zeros
