@@ -108,6 +108,7 @@ const gcap_ort_op_t gcap_ort_node_ops[] = {
     ON_HOST("Unsqueeze", 1, 12, 0),
     ON_HOST("Unsqueeze", 13, NEWEST, INPUT(1)),
     SINCE("Where", 9),
+    {"FusedMatMul", "com.microsoft", 1, 1, 0, NULL},
     {.op_type = NULL},
 };
 
@@ -147,5 +148,7 @@ const gcap_ort_attribute_t gcap_ort_node_attributes[] = {
     {"training_mode", GCAP_ATTRIBUTE_INT},
     {"transA", GCAP_ATTRIBUTE_INT},
     {"transB", GCAP_ATTRIBUTE_INT},
+    {"transBatchA", GCAP_ATTRIBUTE_INT},
+    {"transBatchB", GCAP_ATTRIBUTE_INT},
     {.name = NULL},
 };

@@ -99,6 +99,7 @@ static const struct {
     {"Unsqueeze", gcap_infer_unsqueeze, 1, 2},
     {"Where", gcap_infer_elementwise, 3, 3},
     {"Xor", gcap_infer_elementwise, 2, 2},
+    {"com.microsoft.FusedMatMul", gcap_infer_fused_matmul, 2, 2},
 };
 #define NUM_OPERATORS ((int)(sizeof(operators) / sizeof(operators[0])))
 

@@ -87,6 +87,7 @@ gcap_status_t gcap_node_return_workspace(const gcap_kernel_context_t* context, v
 #define GCAP_NODE_PLAN(name) gcap_status_t name(const gcap_node_planning_t* planning, void** out_plan)
 
 // matmul.c, gemm.c
+GCAP_NODE_ACCEPTS(gcap_node_fused_matmul_accepts);
 GCAP_NODE_PLAN(gcap_node_matmul_plan);
 GCAP_NODE_COMPUTE(gcap_node_matmul);
 void gcap_node_matmul_end(void* plan);

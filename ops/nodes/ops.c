@@ -93,6 +93,8 @@ static const gcap_node_op_t ops[] = {
     {"Transpose", "T>T", ANY, .compute = gcap_node_transpose},
     {"Unsqueeze", "T?l>T", ANY, .compute = gcap_node_copy_elements},
     {"Where", "BTT>T", ANY, .compute = gcap_node_where},
+    {"com.microsoft.FusedMatMul", "TT>T", FLOATS, .compute = gcap_node_matmul,
+     .accepts = gcap_node_fused_matmul_accepts, PLAN(gcap_node_matmul)},
 };
 #define NUM_OPS (sizeof(ops) / sizeof(ops[0]))
 

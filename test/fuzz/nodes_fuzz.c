@@ -146,7 +146,8 @@ static const char* draw_op(fuzz_input_t* in) {
                                     "Sum",
                                     "Transpose",
                                     "Unsqueeze",
-                                    "Where"};
+                                    "Where",
+                                    "com.microsoft.FusedMatMul"};
   return ops[fuzz_below(in, sizeof(ops) / sizeof(ops[0]))];
 }
 
@@ -178,6 +179,7 @@ static void draw_attribute(trial_t* trial, int index) {
                                       "beta",
                                       "transA",
                                       "transB",
+                                      "transBatchA",
                                       "value",
                                       "pads",
                                       "kernel_shape",
@@ -223,7 +225,8 @@ static bool adds(const char* op) {
                                     "LayerNormalization",
                                     "MatMul",
                                     "Softmax",
-                                    "Sum"};
+                                    "Sum",
+                                    "com.microsoft.FusedMatMul"};
   bool found = strncmp(op, "Reduce", 6) == 0;
   for (size_t i = 0; i < sizeof(ops) / sizeof(ops[0]); ++i) found |= strcmp(op, ops[i]) == 0;
   return found;

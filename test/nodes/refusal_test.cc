@@ -110,6 +110,11 @@ TEST_F(NodeRefusals, NodesThatAreNotInTheTableAreNotSupported) {
       {"BatchNormalization", {{f16, {2, 3}}, {f16, {3}}, {f16, {3}}, {f16, {3}}, {f16, {3}}}, {{f16, {2, 3}}}},
       {"Dropout", {{f32, {2}}, {f32, {}}, {boolean, {}}}, {{f32, {2}}}},  // training_mode is no constant
       {"Cast", {{f32, {2}}}, {{i64, {2}}}, [](Attributes* a) { a->Int("to", 1); }},
+      {"com.microsoft.FusedMatMul",
+       {{f32, {2, 2, 2}}, {f32, {2, 2, 2}}},
+       {{f32, {2, 2, 2}}},
+       [](Attributes* a) { a->Int("transBatchA", 1); }},
+      {"FusedMatMul", {{f32, {2, 2}}, {f32, {2, 2}}}, {{f32, {2, 2}}}},  // of another domain
       {"Gelu", {{f32, {2}}}, {{f32, {2}}}, [](Attributes* a) { a->String("approximate", "cubic"); }},
       {"Gemm", {{f32, {2, 2}}, {f32, {2, 2}}}, {{f32, {2, 2}}}, [](Attributes* a) { a->String("activation", "Elu"); }},
   };

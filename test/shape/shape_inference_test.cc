@@ -396,6 +396,16 @@ TEST(ShapeInference, OfReductions) {
   ExpectRefused(std::move(OnnxNode("ReduceMax").Ints("axes", {3})), {x}, 3, "axes[0] is 3, allowed is -3..2");
 }
 
+OnnxNode& Transposing(OnnxNode&& node) { return node.Int("transA", 1).Int("transB", 1); }
+
+TEST(ShapeInference, OfFusedMatMul) {
+  const char* op = "com.microsoft.FusedMatMul";
+  ExpectShape(std::move(Transposing(OnnxNode(op))), {F({2, 4, 3}), F({5, 4})}, {2, 3, 5});
+  ExpectShape(std::move(Transposing(OnnxNode(op))), {F({4}), F({5, 4})}, {5});
+  ExpectRefused(std::move(Transposing(OnnxNode(op))), {F({2, 3, 4}), F({5, 4})}, 3,
+                "input 0 has 3 columns, input 1 has 4 rows");
+}
+
 TEST(ShapeInference, OfMatMul) {
   ExpectShape(OnnxNode("MatMul"), {F({3, 4}), F({4, 3})}, {3, 3});
   ExpectShape(OnnxNode("MatMul"), {F({1, 2, 3, 4}), F({5, 1, 4, 3})}, {5, 2, 3, 3});

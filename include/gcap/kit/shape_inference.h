@@ -34,7 +34,7 @@ extern "C" {
 //   parts                Concat, Gather, Slice, Split (num_outputs), Transpose
 //   reductions           ReduceL1, ReduceL2, ReduceLogSum, ReduceMax, ReduceMean, ReduceMin, ReduceProd, ReduceSum,
 //                        ReduceSumSquare (keepdims, noop_with_empty_axes)
-//   products             MatMul, Gemm (transA, transB)
+//   products             MatMul; com.microsoft.FusedMatMul and Gemm (transA, transB)
 //   windows              Conv, MaxPool, AveragePool, GlobalAveragePool, GlobalMaxPool (auto_pad, ceil_mode)
 //
 // Squeeze, Unsqueeze and the reductions take their axes as input 1, or as attribute `axes` where an earlier opset has

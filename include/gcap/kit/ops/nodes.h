@@ -20,6 +20,7 @@ extern "C" {
 //
 //   op                                   types of T                what is honored, and what is refused
 //   MatMul                               floats                    any ranks, with broadcasting
+//   com.microsoft.FusedMatMul            floats                    transA, transB, alpha; not: transBatchA, transBatchB
 //   Gemm                                 floats                    transA, transB, alpha, beta; C: any that broadcasts;
 //                                                                  activation
 //   Conv                                 floats                    one or two axes, kernel_shape, pads, strides,
