@@ -6,6 +6,7 @@
 // such axes.
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "gcap/kit/ops/matmul.h"
 #include "ops/nodes/op.h"
@@ -95,8 +96,9 @@ static void take_outer(const operand_t* a, const operand_t* b, int num, product_
 
 static gcap_status_t plan_product(const gcap_node_planning_t* planning, product_t* product) {
   const gcap_node_t* node = planning->node;
-  const bool trans_a = planning->inputs[0].rank > 1 && gcap_node_int(node, "transA", 0) != 0;
-  const bool trans_b = planning->inputs[1].rank > 1 && gcap_node_int(node, "transB", 0) != 0;
+  const bool is_fused = strcmp(node->op_type, "MatMul") != 0;  // MatMul itself has no attributes
+  const bool trans_a = is_fused && planning->inputs[0].rank > 1 && gcap_node_int(node, "transA", 0) != 0;
+  const bool trans_b = is_fused && planning->inputs[1].rank > 1 && gcap_node_int(node, "transB", 0) != 0;
   const operand_t a = operand_of(&planning->inputs[0], true, trans_a);
   const operand_t b = operand_of(&planning->inputs[1], false, trans_b);
   const int num = a.num_batch > b.num_batch ? a.num_batch : b.num_batch;
@@ -108,7 +110,7 @@ static gcap_status_t plan_product(const gcap_node_planning_t* planning, product_
   options.k = a.columns;
   options.trans_a = trans_a;
   options.trans_b = trans_b;
-  options.alpha = gcap_node_float(node, "alpha", 1.0f);
+  if (is_fused) options.alpha = gcap_node_float(node, "alpha", 1.0f);
   options.dtype = planning->inputs[0].dtype;
   options.tf32 = options.dtype == GCAP_DTYPE_F32 && planning->kernels->options.use_tf32;
   options.max_workspace_bytes = MAX_WORKSPACE_BYTES;

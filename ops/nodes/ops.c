@@ -14,7 +14,8 @@
 #define BOOL BIT(GCAP_DTYPE_BOOL)
 #define FLOATS (BIT(GCAP_DTYPE_F32) | BIT(GCAP_DTYPE_F16) | BIT(GCAP_DTYPE_BF16))
 #define NUMBERS (FLOATS | BIT(GCAP_DTYPE_I64) | BIT(GCAP_DTYPE_I32))
-#define ANY (NUMBERS | BOOL | BIT(GCAP_DTYPE_I8) | BIT(GCAP_DTYPE_U8))
+#define BYTES (BIT(GCAP_DTYPE_I8) | BIT(GCAP_DTYPE_U8))
+#define ANY (NUMBERS | BOOL | BYTES)
 
 #define PLAN(name) .plan = name##_plan, .end_plan = name##_end
 #define BINARY(op_type, signature, types, which) \
@@ -41,6 +42,8 @@ static const gcap_node_op_t ops[] = {
     {"Concat", "T*>T", ANY, .compute = gcap_node_concat},
     {"Conv", "TT?T>T", FLOATS, .compute = gcap_node_conv, .needs_cudnn = true, .accepts = gcap_node_conv_accepts,
      PLAN(gcap_node_conv)},
+    {"DequantizeLinear", "UU?U>U", FLOATS | BYTES | BIT(GCAP_DTYPE_I32), .compute = gcap_node_dequantize,
+     .accepts = gcap_node_dequantize_accepts},
     BINARY("Div", "TT>T", NUMBERS, GCAP_BINARY_DIV),
     {"Dropout", "T?ub>T?B", FLOATS, .compute = gcap_node_dropout, .accepts = gcap_node_dropout_accepts},
     BINARY("Equal", "TT>B", ANY, GCAP_BINARY_EQUAL),
@@ -69,6 +72,7 @@ static const gcap_node_op_t ops[] = {
     UNARY("Not", BOOL, GCAP_UNARY_NOT),
     BINARY("Or", "TT>T", BOOL, GCAP_BINARY_OR),
     BINARY("Pow", "TU>T", NUMBERS, GCAP_BINARY_POW),
+    {"QuantizeLinear", "UU?U>U", FLOATS | BYTES, .compute = gcap_node_quantize, .accepts = gcap_node_quantize_accepts},
     UNARY("Reciprocal", FLOATS, GCAP_UNARY_RECIPROCAL),
     REDUCE("ReduceL1", NUMBERS, GCAP_REDUCE_L1),
     REDUCE("ReduceL2", FLOATS, GCAP_REDUCE_L2),

@@ -147,7 +147,9 @@ static const char* draw_op(fuzz_input_t* in) {
                                     "Transpose",
                                     "Unsqueeze",
                                     "Where",
-                                    "com.microsoft.FusedMatMul"};
+                                    "com.microsoft.FusedMatMul",
+                                    "QuantizeLinear",
+                                    "DequantizeLinear"};
   return ops[fuzz_below(in, sizeof(ops) / sizeof(ops[0]))];
 }
 
@@ -180,6 +182,8 @@ static void draw_attribute(trial_t* trial, int index) {
                                       "transA",
                                       "transB",
                                       "transBatchA",
+                                      "block_size",
+                                      "output_dtype",
                                       "value",
                                       "pads",
                                       "kernel_shape",

@@ -27,7 +27,8 @@ extern "C" {
 //                        GreaterOrEqual, And, Or, Xor, Where: with broadcasting
 //   one input's shape    Abs, Cast, Ceil, Clip, Cos, Dropout, Elu, Erf, Exp, Floor, Gelu, HardSigmoid, HardSwish,
 //                        Identity, IsNaN, LeakyRelu, Log, Neg, Not, Reciprocal, Relu, Round, Sigmoid, Sign, Sin,
-//                        Softplus, Sqrt, Tanh, BatchNormalization, InstanceNormalization, LRN, and with a checked axis
+//                        Softplus, Sqrt, Tanh, BatchNormalization, InstanceNormalization, LRN, with checked scales
+//                        QuantizeLinear and DequantizeLinear (block_size), and with a checked axis
 //                        LayerNormalization (and its Mean and InvStdDev), LogSoftmax, Softmax
 //   shapes               Shape (start, end), Size, ConstantOfShape, Range, Expand, Reshape (allowzero), Flatten,
 //                        Squeeze, Unsqueeze

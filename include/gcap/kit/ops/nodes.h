@@ -52,6 +52,9 @@ extern "C" {
 //   ReduceL1, ReduceSumSquare            floats, i64, i32          keepdims, noop_with_empty_axes
 //   ReduceL2, ReduceLogSum               floats
 //   ReduceMax, ReduceMin                 floats, i64, i32, bool
+//   QuantizeLinear                       floats, i8, u8            floats to i8 or u8; axis, block_size, output_dtype;
+//                                                                  not: precision of f16
+//   DequantizeLinear                     floats, i8, u8, i32       integers to floats; axis, block_size
 //   Transpose, Concat, Split             any                       perm; axis; split on the host; num_outputs
 //   Slice                                any                       starts, ends, axes, steps on the host
 //   Gather                               any; indices i64 or i32   axis; an index out of range gives zeros
