@@ -42,6 +42,7 @@ const gcap_ort_op_t gcap_ort_node_ops[] = {
     ON_HOST("Clip", 11, NEWEST, INPUT(1) | INPUT(2)),
     SINCE("Concat", 4),
     SINCE("Conv", 1),
+    SINCE("DequantizeLinear", 10),
     SINCE("Div", 7),
     ON_HOST("Dropout", 7, 11, 0),
     ON_HOST("Dropout", 12, NEWEST, INPUT(1) | INPUT(2)),
@@ -71,6 +72,7 @@ const gcap_ort_op_t gcap_ort_node_ops[] = {
     SINCE("Not", 1),
     SINCE("Or", 7),
     SINCE("Pow", 7),
+    SINCE("QuantizeLinear", 10),
     SINCE("Reciprocal", 6),
     ON_HOST("ReduceL1", 1, 17, 0),
     ON_HOST("ReduceL1", 18, NEWEST, INPUT(1)),
@@ -108,6 +110,7 @@ const gcap_ort_op_t gcap_ort_node_ops[] = {
     ON_HOST("Unsqueeze", 1, 12, 0),
     ON_HOST("Unsqueeze", 13, NEWEST, INPUT(1)),
     SINCE("Where", 9),
+    {"FusedMatMul", "com.microsoft", 1, 1, 0, NULL},
     {.op_type = NULL},
 };
 
@@ -120,6 +123,7 @@ const gcap_ort_attribute_t gcap_ort_node_attributes[] = {
     {"axis", GCAP_ATTRIBUTE_INT},
     {"beta", GCAP_ATTRIBUTE_FLOAT},
     {"bias", GCAP_ATTRIBUTE_FLOAT},
+    {"block_size", GCAP_ATTRIBUTE_INT},
     {"ceil_mode", GCAP_ATTRIBUTE_INT},
     {"count_include_pad", GCAP_ATTRIBUTE_INT},
     {"dilations", GCAP_ATTRIBUTE_INTS},
@@ -132,8 +136,10 @@ const gcap_ort_attribute_t gcap_ort_node_attributes[] = {
     {"momentum", GCAP_ATTRIBUTE_FLOAT},  // of training
     {"noop_with_empty_axes", GCAP_ATTRIBUTE_INT},
     {"num_outputs", GCAP_ATTRIBUTE_INT},
+    {"output_dtype", GCAP_ATTRIBUTE_INT},
     {"pads", GCAP_ATTRIBUTE_INTS},
     {"perm", GCAP_ATTRIBUTE_INTS},
+    {"precision", GCAP_ATTRIBUTE_INT},
     {"ratio", GCAP_ATTRIBUTE_FLOAT},        // of training
     {"round_mode", GCAP_ATTRIBUTE_STRING},  // to a type that gcap lacks
     {"saturate", GCAP_ATTRIBUTE_INT},       // to a type that gcap lacks
@@ -147,5 +153,7 @@ const gcap_ort_attribute_t gcap_ort_node_attributes[] = {
     {"training_mode", GCAP_ATTRIBUTE_INT},
     {"transA", GCAP_ATTRIBUTE_INT},
     {"transB", GCAP_ATTRIBUTE_INT},
+    {"transBatchA", GCAP_ATTRIBUTE_INT},
+    {"transBatchB", GCAP_ATTRIBUTE_INT},
     {.name = NULL},
 };

@@ -28,6 +28,7 @@ static const struct {
     {"ConstantOfShape", gcap_infer_constant_of_shape, 1, 1},
     {"Conv", gcap_infer_conv, 2, 3},
     {"Cos", gcap_infer_same, 1, 1},
+    {"DequantizeLinear", gcap_infer_quantize, 2, 3},
     {"Div", gcap_infer_elementwise, 2, 2},
     {"Dropout", gcap_infer_dropout, 1, 3},
     {"Elu", gcap_infer_same, 1, 1},
@@ -67,6 +68,7 @@ static const struct {
     {"Not", gcap_infer_same, 1, 1},
     {"Or", gcap_infer_elementwise, 2, 2},
     {"Pow", gcap_infer_elementwise, 2, 2},
+    {"QuantizeLinear", gcap_infer_quantize, 2, 3},
     {"Range", gcap_infer_range, 3, 3},
     {"Reciprocal", gcap_infer_same, 1, 1},
     {"ReduceL1", gcap_infer_reduce, 1, 2},
@@ -99,6 +101,7 @@ static const struct {
     {"Unsqueeze", gcap_infer_unsqueeze, 1, 2},
     {"Where", gcap_infer_elementwise, 3, 3},
     {"Xor", gcap_infer_elementwise, 2, 2},
+    {"com.microsoft.FusedMatMul", gcap_infer_fused_matmul, 2, 2},
 };
 #define NUM_OPERATORS ((int)(sizeof(operators) / sizeof(operators[0])))
 

@@ -51,6 +51,8 @@ typedef struct gcap_binary_params {
   GCAP_BINARY_INTEGER_KERNELS(K, i64)               \
   GCAP_BINARY_INTEGER_KERNELS(K, i32)               \
   K(GCAP_BINARY_EQUAL, equal, bool, bool, a == b)   \
+  K(GCAP_BINARY_EQUAL, equal, i8, bool, a == b)     \
+  K(GCAP_BINARY_EQUAL, equal, u8, bool, a == b)     \
   K(GCAP_BINARY_AND, logical_and, bool, bool, a& b) \
   K(GCAP_BINARY_OR, logical_or, bool, bool, a | b)
 

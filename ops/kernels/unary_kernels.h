@@ -56,14 +56,17 @@ enum { GCAP_UNARY_LEAKY_RELU = 100, GCAP_UNARY_CLIP, GCAP_UNARY_END };
   GCAP_UNARY_INTEGER_KERNELS(K, i32) \
   K(GCAP_UNARY_NOT, logical_not, bool, bool, !a)
 
-// Casts, with the type of y as operator. An integer that f16 can hold is exact as float, and others give infinity.
+// Casts, with the type of y as operator. `bool` is a macro, so that it cannot be passed on. An integer that f16 can
+// hold is exact as float, and others give infinity.
 #define GCAP_CAST_FLOAT_KERNELS(K, T)                     \
   K(GCAP_DTYPE_F32, to_f32, T, f32, a)                    \
   K(GCAP_DTYPE_F16, to_f16, T, f16, a)                    \
   K(GCAP_DTYPE_BF16, to_bf16, T, bf16, a)                 \
   K(GCAP_DTYPE_I64, to_i64, T, i64, gcap_float_to_i64(a)) \
   K(GCAP_DTYPE_I32, to_i32, T, i32, gcap_float_to_i32(a)) \
-  K(GCAP_DTYPE_BOOL, to_bool, T, bool, a != 0.0f)
+  K(GCAP_DTYPE_BOOL, to_bool, T, bool, a != 0.0f)         \
+  K(GCAP_DTYPE_I8, to_i8, T, i8, gcap_float_to_i8(a))     \
+  K(GCAP_DTYPE_U8, to_u8, T, u8, gcap_float_to_u8(a))
 
 #define GCAP_CAST_INTEGER_KERNELS(K, T)                          \
   K(GCAP_DTYPE_F32, to_f32, T, f32, (float)a)                    \
@@ -71,7 +74,9 @@ enum { GCAP_UNARY_LEAKY_RELU = 100, GCAP_UNARY_CLIP, GCAP_UNARY_END };
   K(GCAP_DTYPE_BF16, to_bf16, T, bf16, gcap_int_to_odd_float(a)) \
   K(GCAP_DTYPE_I64, to_i64, T, i64, a)                           \
   K(GCAP_DTYPE_I32, to_i32, T, i32, a)                           \
-  K(GCAP_DTYPE_BOOL, to_bool, T, bool, a)
+  K(GCAP_DTYPE_BOOL, to_bool, T, bool, a)                        \
+  K(GCAP_DTYPE_I8, to_i8, T, i8, a)                              \
+  K(GCAP_DTYPE_U8, to_u8, T, u8, a)
 
 #define GCAP_CAST_KERNELS(K)                        \
   GCAP_CAST_FLOAT_KERNELS(K, f32)                   \
@@ -79,12 +84,16 @@ enum { GCAP_UNARY_LEAKY_RELU = 100, GCAP_UNARY_CLIP, GCAP_UNARY_END };
   GCAP_CAST_FLOAT_KERNELS(K, bf16)                  \
   GCAP_CAST_INTEGER_KERNELS(K, i64)                 \
   GCAP_CAST_INTEGER_KERNELS(K, i32)                 \
+  GCAP_CAST_INTEGER_KERNELS(K, i8)                  \
+  GCAP_CAST_INTEGER_KERNELS(K, u8)                  \
   K(GCAP_DTYPE_F32, to_f32, bool, f32, (float)a)    \
   K(GCAP_DTYPE_F16, to_f16, bool, f16, (float)a)    \
   K(GCAP_DTYPE_BF16, to_bf16, bool, bf16, (float)a) \
   K(GCAP_DTYPE_I64, to_i64, bool, i64, a)           \
   K(GCAP_DTYPE_I32, to_i32, bool, i32, a)           \
-  K(GCAP_DTYPE_BOOL, to_bool, bool, bool, a)
+  K(GCAP_DTYPE_BOOL, to_bool, bool, bool, a)        \
+  K(GCAP_DTYPE_I8, to_i8, bool, i8, a)              \
+  K(GCAP_DTYPE_U8, to_u8, bool, u8, a)
 
 // Any one-dimensional grid.
 #define GCAP_DECLARE_KERNEL(op, name, in, out, formula) \

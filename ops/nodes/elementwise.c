@@ -124,10 +124,11 @@ gcap_status_t gcap_node_clip(const gcap_node_kernel_t* kernel, const gcap_kernel
 
 // --- Cast -----------------------------------------------------------------------------------------------------------
 
-// The number that ONNX's TensorProto has for a type.
-static int64_t onnx_type(gcap_dtype_t dtype) {
+int64_t gcap_node_onnx_type(gcap_dtype_t dtype) {
   switch (dtype) {
     case GCAP_DTYPE_F32: return 1;
+    case GCAP_DTYPE_U8: return 2;
+    case GCAP_DTYPE_I8: return 3;
     case GCAP_DTYPE_I32: return 6;
     case GCAP_DTYPE_I64: return 7;
     case GCAP_DTYPE_BOOL: return 9;
@@ -138,7 +139,7 @@ static int64_t onnx_type(gcap_dtype_t dtype) {
 }
 
 bool gcap_node_cast_accepts(const gcap_model_t* model, const gcap_node_t* node) {
-  const int64_t made = onnx_type(model->values[node->outputs[0]].dtype);
+  const int64_t made = gcap_node_onnx_type(model->values[node->outputs[0]].dtype);
   return gcap_node_int(node, "to", made) == made;
 }
 

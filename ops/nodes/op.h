@@ -74,6 +74,8 @@ gcap_status_t gcap_node_kernel_create(const gcap_node_kernels_t* kernels, const 
 const gcap_value_t* gcap_node_input(const gcap_model_t* model, const gcap_node_t* node, int input);
 bool gcap_node_activation_fits(const gcap_node_t* node);
 bool gcap_node_has_relu(const gcap_node_t* node);
+// The number that ONNX's TensorProto has for a type (elementwise.c).
+int64_t gcap_node_onnx_type(gcap_dtype_t dtype);
 // For plans: a size as an int, which cuDNN counts in.
 gcap_status_t gcap_node_int_size(const gcap_node_t* node, const char* what, int64_t size, int* out_size);
 // For `compute`: workspace for one computation, which the next one on the stream may have as soon as this one is
@@ -87,6 +89,7 @@ gcap_status_t gcap_node_return_workspace(const gcap_kernel_context_t* context, v
 #define GCAP_NODE_PLAN(name) gcap_status_t name(const gcap_node_planning_t* planning, void** out_plan)
 
 // matmul.c, gemm.c
+GCAP_NODE_ACCEPTS(gcap_node_fused_matmul_accepts);
 GCAP_NODE_PLAN(gcap_node_matmul_plan);
 GCAP_NODE_COMPUTE(gcap_node_matmul);
 void gcap_node_matmul_end(void* plan);
@@ -119,6 +122,11 @@ GCAP_NODE_COMPUTE(gcap_node_clip);
 GCAP_NODE_COMPUTE(gcap_node_cast);
 GCAP_NODE_ACCEPTS(gcap_node_gelu_accepts);
 GCAP_NODE_ACCEPTS(gcap_node_cast_accepts);
+// quantize.c
+GCAP_NODE_ACCEPTS(gcap_node_quantize_accepts);
+GCAP_NODE_COMPUTE(gcap_node_quantize);
+GCAP_NODE_ACCEPTS(gcap_node_dequantize_accepts);
+GCAP_NODE_COMPUTE(gcap_node_dequantize);
 // reduce.c
 GCAP_NODE_COMPUTE(gcap_node_softmax);
 GCAP_NODE_COMPUTE(gcap_node_log_softmax);

@@ -14,7 +14,8 @@
 #define BOOL BIT(GCAP_DTYPE_BOOL)
 #define FLOATS (BIT(GCAP_DTYPE_F32) | BIT(GCAP_DTYPE_F16) | BIT(GCAP_DTYPE_BF16))
 #define NUMBERS (FLOATS | BIT(GCAP_DTYPE_I64) | BIT(GCAP_DTYPE_I32))
-#define ANY (NUMBERS | BOOL)
+#define BYTES (BIT(GCAP_DTYPE_I8) | BIT(GCAP_DTYPE_U8))
+#define ANY (NUMBERS | BOOL | BYTES)
 
 #define PLAN(name) .plan = name##_plan, .end_plan = name##_end
 #define BINARY(op_type, signature, types, which) \
@@ -41,6 +42,8 @@ static const gcap_node_op_t ops[] = {
     {"Concat", "T*>T", ANY, .compute = gcap_node_concat},
     {"Conv", "TT?T>T", FLOATS, .compute = gcap_node_conv, .needs_cudnn = true, .accepts = gcap_node_conv_accepts,
      PLAN(gcap_node_conv)},
+    {"DequantizeLinear", "UU?U>U", FLOATS | BYTES | BIT(GCAP_DTYPE_I32), .compute = gcap_node_dequantize,
+     .accepts = gcap_node_dequantize_accepts},
     BINARY("Div", "TT>T", NUMBERS, GCAP_BINARY_DIV),
     {"Dropout", "T?ub>T?B", FLOATS, .compute = gcap_node_dropout, .accepts = gcap_node_dropout_accepts},
     BINARY("Equal", "TT>B", ANY, GCAP_BINARY_EQUAL),
@@ -69,13 +72,14 @@ static const gcap_node_op_t ops[] = {
     UNARY("Not", BOOL, GCAP_UNARY_NOT),
     BINARY("Or", "TT>T", BOOL, GCAP_BINARY_OR),
     BINARY("Pow", "TU>T", NUMBERS, GCAP_BINARY_POW),
+    {"QuantizeLinear", "UU?U>U", FLOATS | BYTES, .compute = gcap_node_quantize, .accepts = gcap_node_quantize_accepts},
     UNARY("Reciprocal", FLOATS, GCAP_UNARY_RECIPROCAL),
     REDUCE("ReduceL1", NUMBERS, GCAP_REDUCE_L1),
     REDUCE("ReduceL2", FLOATS, GCAP_REDUCE_L2),
     REDUCE("ReduceLogSum", FLOATS, GCAP_REDUCE_LOG_SUM),
-    REDUCE("ReduceMax", ANY, GCAP_REDUCE_MAX),
+    REDUCE("ReduceMax", NUMBERS | BOOL, GCAP_REDUCE_MAX),
     REDUCE("ReduceMean", NUMBERS, GCAP_REDUCE_MEAN),
-    REDUCE("ReduceMin", ANY, GCAP_REDUCE_MIN),
+    REDUCE("ReduceMin", NUMBERS | BOOL, GCAP_REDUCE_MIN),
     REDUCE("ReduceProd", NUMBERS, GCAP_REDUCE_PROD),
     REDUCE("ReduceSum", NUMBERS, GCAP_REDUCE_SUM),
     REDUCE("ReduceSumSquare", NUMBERS, GCAP_REDUCE_SUM_SQUARE),
@@ -93,6 +97,8 @@ static const gcap_node_op_t ops[] = {
     {"Transpose", "T>T", ANY, .compute = gcap_node_transpose},
     {"Unsqueeze", "T?l>T", ANY, .compute = gcap_node_copy_elements},
     {"Where", "BTT>T", ANY, .compute = gcap_node_where},
+    {"com.microsoft.FusedMatMul", "TT>T", FLOATS, .compute = gcap_node_matmul,
+     .accepts = gcap_node_fused_matmul_accepts, PLAN(gcap_node_matmul)},
 };
 #define NUM_OPS (sizeof(ops) / sizeof(ops[0]))
 

@@ -146,7 +146,10 @@ static const char* draw_op(fuzz_input_t* in) {
                                     "Sum",
                                     "Transpose",
                                     "Unsqueeze",
-                                    "Where"};
+                                    "Where",
+                                    "com.microsoft.FusedMatMul",
+                                    "QuantizeLinear",
+                                    "DequantizeLinear"};
   return ops[fuzz_below(in, sizeof(ops) / sizeof(ops[0]))];
 }
 
@@ -178,6 +181,9 @@ static void draw_attribute(trial_t* trial, int index) {
                                       "beta",
                                       "transA",
                                       "transB",
+                                      "transBatchA",
+                                      "block_size",
+                                      "output_dtype",
                                       "value",
                                       "pads",
                                       "kernel_shape",
@@ -223,7 +229,8 @@ static bool adds(const char* op) {
                                     "LayerNormalization",
                                     "MatMul",
                                     "Softmax",
-                                    "Sum"};
+                                    "Sum",
+                                    "com.microsoft.FusedMatMul"};
   bool found = strncmp(op, "Reduce", 6) == 0;
   for (size_t i = 0; i < sizeof(ops) / sizeof(ops[0]); ++i) found |= strcmp(op, ops[i]) == 0;
   return found;
@@ -244,6 +251,8 @@ static void fill(trial_t* trial, gcap_tensor_t* tensor) {
       case GCAP_DTYPE_BF16: ((uint16_t*)tensor->data)[i] = (uint16_t)(bits >> 16); break;
       case GCAP_DTYPE_I64: ((int64_t*)tensor->data)[i] = number; break;
       case GCAP_DTYPE_I32: ((int32_t*)tensor->data)[i] = (int32_t)number; break;
+      case GCAP_DTYPE_I8:
+      case GCAP_DTYPE_U8: ((uint8_t*)tensor->data)[i] = (uint8_t)number; break;
       default: ((uint8_t*)tensor->data)[i] = number & 1;
     }
   }
@@ -265,7 +274,7 @@ static void draw_input(trial_t* trial, int index) {
   gcap_tensor_t* tensor = &trial->inputs[index];
   const unsigned how = fuzz_byte(in);
   // Mostly the type of the first input, or numbers for the host.
-  tensor->dtype = (gcap_dtype_t)(how / 4 % 7);
+  tensor->dtype = (gcap_dtype_t)(how / 4 % 9);
   if (index > 0 && how % 4 == 1) tensor->dtype = trial->inputs[0].dtype;
   if (index > 0 && how % 4 == 2) tensor->dtype = GCAP_DTYPE_I64;
   tensor->rank = (int)fuzz_below(in, how % 4 == 2 ? 2 : GCAP_MAX_RANK - 3);
@@ -292,7 +301,7 @@ static void draw(trial_t* trial) {
   const unsigned type = fuzz_byte(&trial->in);
   for (int i = 0; i < node->num_outputs; ++i) {
     trial->outputs[i].dtype =
-        type < 192 ? trial->inputs[type % 2 * (node->num_inputs > 1)].dtype : (gcap_dtype_t)(type % 6);
+        type < 192 ? trial->inputs[type % 2 * (node->num_inputs > 1)].dtype : (gcap_dtype_t)(type % 8);
   }
   for (int i = 0; i < MAX_VALUES; ++i) trial->indices[i] = i;
   node->inputs = trial->indices;

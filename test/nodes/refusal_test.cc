@@ -17,7 +17,8 @@ namespace testing {
 namespace {
 
 constexpr int64_t kOpen = -1;  // as the size of a dimension: a symbol of its own
-const gcap_dtype_t f32 = GCAP_DTYPE_F32, f16 = GCAP_DTYPE_F16, i64 = GCAP_DTYPE_I64, boolean = GCAP_DTYPE_BOOL;
+const gcap_dtype_t f32 = GCAP_DTYPE_F32, f16 = GCAP_DTYPE_F16, i64 = GCAP_DTYPE_I64, boolean = GCAP_DTYPE_BOOL,
+                   i8 = GCAP_DTYPE_I8, u8 = GCAP_DTYPE_U8;
 
 // A node without memory: types and shapes alone.
 struct Question {
@@ -110,6 +111,20 @@ TEST_F(NodeRefusals, NodesThatAreNotInTheTableAreNotSupported) {
       {"BatchNormalization", {{f16, {2, 3}}, {f16, {3}}, {f16, {3}}, {f16, {3}}, {f16, {3}}}, {{f16, {2, 3}}}},
       {"Dropout", {{f32, {2}}, {f32, {}}, {boolean, {}}}, {{f32, {2}}}},  // training_mode is no constant
       {"Cast", {{f32, {2}}}, {{i64, {2}}}, [](Attributes* a) { a->Int("to", 1); }},
+      {"com.microsoft.FusedMatMul",
+       {{f32, {2, 2, 2}}, {f32, {2, 2, 2}}},
+       {{f32, {2, 2, 2}}},
+       [](Attributes* a) { a->Int("transBatchA", 1); }},
+      {"FusedMatMul", {{f32, {2, 2}}, {f32, {2, 2}}}, {{f32, {2, 2}}}},    // of another domain
+      {"QuantizeLinear", {{f32, {2}}, {f32, {}}}, {{boolean, {2}}}},       // no integers
+      {"QuantizeLinear", {{i8, {2}}, {f32, {}}}, {{i8, {2}}}},             // no numbers
+      {"QuantizeLinear", {{f32, {2}}, {f32, {}}, {u8, {}}}, {{i8, {2}}}},  // two types of integers
+      {"QuantizeLinear", {{f32, {2}}, {f32, {}}}, {{i8, {2}}}, [](Attributes* a) { a->Int("output_dtype", 2); }},
+      {"QuantizeLinear", {{f32, {2}}, {f32, {}}}, {{i8, {2}}}, [](Attributes* a) { a->Int("precision", 10); }},
+      {"QuantizeLinear", {{f32, {2}}, {f32, {}}}, {{i8, {2}}}, [](Attributes* a) { a->Int("block_size", -1); }},
+      {"DequantizeLinear", {{f32, {2}}, {f32, {}}}, {{f32, {2}}}},
+      {"DequantizeLinear", {{i8, {2}}, {f32, {}}, {u8, {}}}, {{f32, {2}}}},
+      {"DequantizeLinear", {{i8, {2}}, {f32, {}}}, {{i8, {2}}}},
       {"Gelu", {{f32, {2}}}, {{f32, {2}}}, [](Attributes* a) { a->String("approximate", "cubic"); }},
       {"Gemm", {{f32, {2, 2}}, {f32, {2, 2}}}, {{f32, {2, 2}}}, [](Attributes* a) { a->String("activation", "Elu"); }},
   };
@@ -155,6 +170,8 @@ TEST_F(NodeRefusals, ShapesThatDoNotFitAreNamedWhereTheKernelIsMade) {
   ExpectRefused(
       {"BatchNormalization", {{f32, {2, 3}}, {f32, {3}}, {f32, {3}}, {f32, {4}}, {f32, {3}}}, {{f32, {2, 3}}}},
       GCAP_INVALID_ARGUMENT, "node 'n' (BatchNormalization): input 3 has 4 elements, input 0 has 3 channels");
+  ExpectRefused({"QuantizeLinear", {{f32, {2, 3}}, {f32, {2}}}, {{u8, {2, 3}}}}, GCAP_INVALID_ARGUMENT,
+                "node 'n' (QuantizeLinear): dimension 0 of input 1 is 2, allowed is 3");
   ExpectRefused({"GlobalAveragePool", {{f32, {int64_t{1} << 31, 1, 1, 1}}}, {{f32, {int64_t{1} << 31, 1, 1, 1}}}},
                 GCAP_INVALID_ARGUMENT,
                 "node 'n' (GlobalAveragePool): an axis of input 0 is 2147483648, allowed is up to 2147483647");

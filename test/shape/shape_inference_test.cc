@@ -396,6 +396,40 @@ TEST(ShapeInference, OfReductions) {
   ExpectRefused(std::move(OnnxNode("ReduceMax").Ints("axes", {3})), {x}, 3, "axes[0] is 3, allowed is -3..2");
 }
 
+OnnxNode& Transposing(OnnxNode&& node) { return node.Int("transA", 1).Int("transB", 1); }
+
+TEST(ShapeInference, OfFusedMatMul) {
+  const char* op = "com.microsoft.FusedMatMul";
+  ExpectShape(std::move(Transposing(OnnxNode(op))), {F({2, 4, 3}), F({5, 4})}, {2, 3, 5});
+  ExpectShape(std::move(Transposing(OnnxNode(op))), {F({4}), F({5, 4})}, {5});
+  ExpectRefused(std::move(Transposing(OnnxNode(op))), {F({2, 3, 4}), F({5, 4})}, 3,
+                "input 0 has 3 columns, input 1 has 4 rows");
+}
+
+TEST(ShapeInference, OfQuantizeLinear) {
+  const auto blocked = [](OnnxNode&& node) -> OnnxNode&& {
+    return std::move(node.Int("axis", 1).Int("block_size", 2));
+  };
+  for (const char* op : {"QuantizeLinear", "DequantizeLinear"}) {
+    ExpectShape(OnnxNode(op), {F({2, 3}), F({})}, {2, 3});
+    ExpectShape(OnnxNode(op), {F({3}), F({1}), F({1})}, {3});
+    ExpectShape(OnnxNode(op), {F({2, 3}), F({3}), F({3})}, {2, 3});
+    ExpectShape(std::move(OnnxNode(op).Int("axis", -2)), {F({2, 3}), F({2})}, {2, 3});
+    ExpectShape(blocked(OnnxNode(op)), {F({2, 5, 4}), F({2, 3, 4})}, {2, 5, 4});
+    ExpectRefused(OnnxNode(op), {F({2, 3}), F({2})}, 2, "dimension 0 of input 1 is 2, allowed is 3");
+    ExpectRefused(OnnxNode(op), {F({2, 3}), F({2, 3})}, 2, "input 1 has rank 2, allowed is 1, or 1 element");
+    ExpectRefused(OnnxNode(op), {F({2, 3}), F({3}), F({1})}, 2,
+                  "input 2 has another shape than input 1, from dimension 0 on");
+    ExpectRefused(OnnxNode(op), {F({2, 3}), F({}), F({1})}, 2,
+                  "input 2 has another shape than input 1, from dimension 0 on");
+    ExpectRefused(std::move(OnnxNode(op).Int("axis", 2)), {F({2, 3}), F({3})}, 2, "axis is 2, allowed is -2..1");
+    ExpectRefused(blocked(OnnxNode(op)), {F({2, 5, 4}), F({2, 2, 4})}, 3, "dimension 1 of input 1 is 2, allowed is 3");
+    ExpectRefused(blocked(OnnxNode(op)), {F({2, 5, 4}), F({5})}, 3, "input 1 has rank 1, allowed is 3");
+    ExpectRefused(std::move(OnnxNode(op).Int("block_size", -1)), {F({2, 3}), F({3})}, 2,
+                  "block_size is -1, allowed is 0 or more");
+  }
+}
+
 TEST(ShapeInference, OfMatMul) {
   ExpectShape(OnnxNode("MatMul"), {F({3, 4}), F({4, 3})}, {3, 3});
   ExpectShape(OnnxNode("MatMul"), {F({1, 2, 3, 4}), F({5, 1, 4, 3})}, {5, 2, 3, 3});

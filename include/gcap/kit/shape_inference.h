@@ -27,14 +27,15 @@ extern "C" {
 //                        GreaterOrEqual, And, Or, Xor, Where: with broadcasting
 //   one input's shape    Abs, Cast, Ceil, Clip, Cos, Dropout, Elu, Erf, Exp, Floor, Gelu, HardSigmoid, HardSwish,
 //                        Identity, IsNaN, LeakyRelu, Log, Neg, Not, Reciprocal, Relu, Round, Sigmoid, Sign, Sin,
-//                        Softplus, Sqrt, Tanh, BatchNormalization, InstanceNormalization, LRN, and with a checked axis
+//                        Softplus, Sqrt, Tanh, BatchNormalization, InstanceNormalization, LRN, with checked scales
+//                        QuantizeLinear and DequantizeLinear (block_size), and with a checked axis
 //                        LayerNormalization (and its Mean and InvStdDev), LogSoftmax, Softmax
 //   shapes               Shape (start, end), Size, ConstantOfShape, Range, Expand, Reshape (allowzero), Flatten,
 //                        Squeeze, Unsqueeze
 //   parts                Concat, Gather, Slice, Split (num_outputs), Transpose
 //   reductions           ReduceL1, ReduceL2, ReduceLogSum, ReduceMax, ReduceMean, ReduceMin, ReduceProd, ReduceSum,
 //                        ReduceSumSquare (keepdims, noop_with_empty_axes)
-//   products             MatMul, Gemm (transA, transB)
+//   products             MatMul; com.microsoft.FusedMatMul and Gemm (transA, transB)
 //   windows              Conv, MaxPool, AveragePool, GlobalAveragePool, GlobalMaxPool (auto_pad, ceil_mode)
 //
 // Squeeze, Unsqueeze and the reductions take their axes as input 1, or as attribute `axes` where an earlier opset has

@@ -15,10 +15,12 @@ extern "C" {
 #endif
 
 // Nodes have the semantics of ONNX's opset 13, and what later opsets added to them, with attributes in a
-// gcap_attributes_t (model.h). Floats are f32, f16 and bf16.
+// gcap_attributes_t (model.h). Floats are f32, f16 and bf16. Any is each type of
+// gcap_dtype_t.
 //
 //   op                                   types of T                what is honored, and what is refused
 //   MatMul                               floats                    any ranks, with broadcasting
+//   com.microsoft.FusedMatMul            floats                    transA, transB, alpha; not: transBatchA, transBatchB
 //   Gemm                                 floats                    transA, transB, alpha, beta; C: any that broadcasts;
 //                                                                  activation
 //   Conv                                 floats                    one or two axes, kernel_shape, pads, strides,
@@ -49,7 +51,10 @@ extern "C" {
 //   ReduceSum, ReduceMean, ReduceProd    floats, i64, i32          axes, as input on the host or as attribute;
 //   ReduceL1, ReduceSumSquare            floats, i64, i32          keepdims, noop_with_empty_axes
 //   ReduceL2, ReduceLogSum               floats
-//   ReduceMax, ReduceMin                 any
+//   ReduceMax, ReduceMin                 floats, i64, i32, bool
+//   QuantizeLinear                       floats, i8, u8            floats to i8 or u8; axis, block_size, output_dtype;
+//                                                                  not: precision of f16
+//   DequantizeLinear                     floats, i8, u8, i32       integers to floats; axis, block_size
 //   Transpose, Concat, Split             any                       perm; axis; split on the host; num_outputs
 //   Slice                                any                       starts, ends, axes, steps on the host
 //   Gather                               any; indices i64 or i32   axis; an index out of range gives zeros
