@@ -66,6 +66,7 @@ static const struct {
     {"Neg", gcap_infer_same, 1, 1},
     {"Not", gcap_infer_same, 1, 1},
     {"Or", gcap_infer_elementwise, 2, 2},
+    {"PRelu", gcap_infer_prelu, 2, 2},
     {"Pow", gcap_infer_elementwise, 2, 2},
     {"Range", gcap_infer_range, 3, 3},
     {"Reciprocal", gcap_infer_same, 1, 1},

@@ -6,6 +6,7 @@
 #define GCAP_OPS_KERNELS_UNARY_KERNELS_H_
 
 #include "ops/kernels/element.h"
+#include "ops/kernels/elementwise_ops.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -15,13 +16,10 @@ typedef struct gcap_unary_params {
   const void* x;
   void* y;
   int64_t count;
-  float alpha;      // of leaky_relu
+  float alpha, beta;
   float low, high;  // of clip
   int64_t low_int, high_int;
 } gcap_unary_params_t;
-
-// Those that are a member of gcap_unary_op_t, and two with a place in the table behind them.
-enum { GCAP_UNARY_LEAKY_RELU = 100, GCAP_UNARY_CLIP, GCAP_UNARY_END };
 
 // K(operator, name, type of x, type of y, formula); `a` is the element, `p` the parameters.
 //
@@ -40,7 +38,11 @@ enum { GCAP_UNARY_LEAKY_RELU = 100, GCAP_UNARY_CLIP, GCAP_UNARY_END };
   K(GCAP_UNARY_RECIPROCAL, reciprocal, T, T, 1.0f / a)                                                    \
   K(GCAP_UNARY_ABS, abs, T, T, fabsf(a))                                                                  \
   K(GCAP_UNARY_LEAKY_RELU, leaky_relu, T, T, a < 0.0f ? p->alpha * a : a)                                 \
-  K(GCAP_UNARY_CLIP, clip, T, T, gcap_clip_float(a, p->low, p->high))
+  K(GCAP_UNARY_CLIP, clip, T, T, gcap_clip_float(a, p->low, p->high))                                     \
+  K(GCAP_UNARY_COS, cos, T, T, cosf(a))                                                                   \
+  K(GCAP_UNARY_FLOOR, floor, T, T, floorf(a))                                                             \
+  K(GCAP_UNARY_HARD_SIGMOID, hard_sigmoid, T, T, gcap_clip_float(p->alpha* a + p->beta, 0.0f, 1.0f))      \
+  K(GCAP_UNARY_IS_NAN, is_nan, T, bool, a != a)
 
 #define GCAP_UNARY_INTEGER_KERNELS(K, T)                        \
   K(GCAP_UNARY_RELU, relu, T, T, gcap_max_int(a, 0))            \

@@ -6,7 +6,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "gcap/kit/ops/elementwise.h"
+#include "ops/kernels/elementwise.h"
 #include "ops/kernels/half.h"
 #include "ops/nodes/op.h"
 
@@ -15,11 +15,16 @@
 
 gcap_status_t gcap_node_binary(const gcap_node_kernel_t* kernel, const gcap_kernel_context_t* context) {
   const gcap_tensor_t* in = context->inputs;
-  return gcap_binary(STREAM(context), (gcap_binary_op_t)kernel->op->code, &in[0], &in[1], &context->outputs[0]);
+  return gcap_binary_of(STREAM(context), kernel->op->code, &in[0], &in[1], &context->outputs[0]);
+}
+
+static float parameter(const gcap_node_kernel_t* kernel, gcap_node_parameter_t of) {
+  return of.name == NULL ? of.fallback : gcap_node_float(kernel->node, of.name, of.fallback);
 }
 
 gcap_status_t gcap_node_unary(const gcap_node_kernel_t* kernel, const gcap_kernel_context_t* context) {
-  return gcap_unary(STREAM(context), (gcap_unary_op_t)kernel->op->code, &context->inputs[0], &context->outputs[0]);
+  const float alpha = parameter(kernel, kernel->op->alpha), beta = parameter(kernel, kernel->op->beta);
+  return gcap_unary_of(STREAM(context), kernel->op->code, alpha, beta, &context->inputs[0], &context->outputs[0]);
 }
 
 gcap_status_t gcap_node_where(const gcap_node_kernel_t* kernel, const gcap_kernel_context_t* context) {

@@ -5,9 +5,9 @@
 
 #include <string.h>
 
-#include "gcap/kit/ops/elementwise.h"
 #include "gcap/kit/ops/pool2d.h"
 #include "gcap/kit/ops/reduce.h"
+#include "ops/kernels/elementwise.h"
 #include "ops/nodes/op.h"
 
 #define BIT(dtype) (1u << (dtype))
@@ -21,6 +21,11 @@
   { op_type, signature, types, .compute = gcap_node_binary, .code = which }
 #define UNARY(op_type, types, which) \
   { op_type, "T>T", types, .compute = gcap_node_unary, .code = which }
+// Of floats, with attributes.
+#define UNARY_BY(op_type, which, of_alpha, of_beta) \
+  { op_type, "T>T", FLOATS, .compute = gcap_node_unary, .code = which, .alpha = of_alpha, .beta = of_beta }
+#define ATTRIBUTE(name, fallback) \
+  { name, fallback }
 #define REDUCE(op_type, types, which) \
   { op_type, "T?l>T", types, .compute = gcap_node_reduce, .code = which }
 #define POOL(op_type, which, fits)                                                                          \
@@ -41,23 +46,29 @@ static const gcap_node_op_t ops[] = {
     {"Concat", "T*>T", ANY, .compute = gcap_node_concat},
     {"Conv", "TT?T>T", FLOATS, .compute = gcap_node_conv, .needs_cudnn = true, .accepts = gcap_node_conv_accepts,
      PLAN(gcap_node_conv)},
+    UNARY("Cos", FLOATS, GCAP_UNARY_COS),
     BINARY("Div", "TT>T", NUMBERS, GCAP_BINARY_DIV),
     {"Dropout", "T?ub>T?B", FLOATS, .compute = gcap_node_dropout, .accepts = gcap_node_dropout_accepts},
     BINARY("Equal", "TT>B", ANY, GCAP_BINARY_EQUAL),
     UNARY("Erf", FLOATS, GCAP_UNARY_ERF),
     UNARY("Exp", FLOATS, GCAP_UNARY_EXP),
     {"Flatten", "T>T", ANY, .compute = gcap_node_copy_elements},
+    UNARY("Floor", FLOATS, GCAP_UNARY_FLOOR),
     {"Gather", "TI>T", ANY, .compute = gcap_node_gather},
     {"Gelu", "T>T", FLOATS, .compute = gcap_node_gelu, .accepts = gcap_node_gelu_accepts},
     {"Gemm", "TT?T>T", FLOATS, .compute = gcap_node_gemm, .accepts = gcap_node_gemm_accepts, PLAN(gcap_node_gemm)},
     POOL("GlobalAveragePool", GCAP_POOL2D_AVERAGE, gcap_node_global_pool_accepts),
     BINARY("Greater", "TT>B", NUMBERS, GCAP_BINARY_GREATER),
+    BINARY("GreaterOrEqual", "TT>B", NUMBERS, GCAP_BINARY_GREATER_OR_EQUAL),
+    UNARY_BY("HardSigmoid", GCAP_UNARY_HARD_SIGMOID, ATTRIBUTE("alpha", 0.2f), ATTRIBUTE("beta", 0.5f)),
     {"Identity", "T>T", ANY, .compute = gcap_node_copy_elements},
+    {"IsNaN", "T>B", FLOATS, .compute = gcap_node_unary, .code = GCAP_UNARY_IS_NAN},
     {"LRN", "T>T", FLOATS, .compute = gcap_node_lrn, .accepts = gcap_node_lrn_accepts},
     {"LayerNormalization", "TT?T>T?FF", FLOATS, .compute = gcap_node_layer_norm,
      .accepts = gcap_node_layer_norm_accepts},
     {"LeakyRelu", "T>T", FLOATS, .compute = gcap_node_leaky_relu},
     BINARY("Less", "TT>B", NUMBERS, GCAP_BINARY_LESS),
+    BINARY("LessOrEqual", "TT>B", NUMBERS, GCAP_BINARY_LESS_OR_EQUAL),
     UNARY("Log", FLOATS, GCAP_UNARY_LOG),
     {"LogSoftmax", "T>T", FLOATS, .compute = gcap_node_log_softmax},
     {"MatMul", "TT>T", FLOATS, .compute = gcap_node_matmul, PLAN(gcap_node_matmul)},
@@ -68,6 +79,7 @@ static const gcap_node_op_t ops[] = {
     UNARY("Neg", NUMBERS, GCAP_UNARY_NEG),
     UNARY("Not", BOOL, GCAP_UNARY_NOT),
     BINARY("Or", "TT>T", BOOL, GCAP_BINARY_OR),
+    BINARY("PRelu", "TT>T", FLOATS, GCAP_BINARY_PRELU),
     BINARY("Pow", "TU>T", NUMBERS, GCAP_BINARY_POW),
     UNARY("Reciprocal", FLOATS, GCAP_UNARY_RECIPROCAL),
     REDUCE("ReduceL1", NUMBERS, GCAP_REDUCE_L1),

@@ -65,6 +65,10 @@ void AddBinaries(std::vector<NodeCase>* all) {
   all->push_back(Binary("Sum", kTyped, kTyped, -2, 2, [](double a, double b) { return a + b; }));
   all->push_back(Binary("Less", kTyped, boolean, -2, 2, [](double a, double b) { return a < b; }));
   all->push_back(Binary("Greater", kTyped, boolean, -2, 2, [](double a, double b) { return a > b; }));
+  all->push_back(Binary("LessOrEqual", kTyped, boolean, -2, 2, [](double a, double b) { return a <= b; }));
+  all->push_back(Binary("GreaterOrEqual", kTyped, boolean, -2, 2, [](double a, double b) { return a >= b; }));
+  all->push_back(Binary("LessOrEqual", i64, boolean, 0, 2, [](double a, double b) { return a <= b; }));
+  all->push_back(Binary("GreaterOrEqual", i32, boolean, 0, 2, [](double a, double b) { return a >= b; }));
   all->push_back(Binary("Equal", i32, boolean, 0, 1, [](double a, double b) { return a == b; }));
   all->push_back(Binary("Add", i64, i64, -9, 9, [](double a, double b) { return a + b; }));
   all->push_back(Binary("Mul", i32, i32, -9, 9, [](double a, double b) { return a * b; }));
@@ -99,6 +103,16 @@ void AddUnaries(std::vector<NodeCase>* all) {
       [](Attributes* a) { a->Float("alpha", 0.25f); }));
   all->push_back(
       Unary("LeakyReluByDefault", "LeakyRelu", kTyped, -2, 2, [](double x) { return x >= 0 ? x : 0.01 * x; }));
+  all->push_back(Unary("Cos", "Cos", kTyped, -3, 3, [](double x) { return std::cos(x); }));
+  all->push_back(Unary("Floor", "Floor", kTyped, -8, 8, [](double x) { return std::floor(x); }));
+  all->push_back(Unary("IsNaN", "IsNaN", kTyped, -8, 8, [](double) { return 0; }));
+  all->back().outputs[0].first = GCAP_DTYPE_BOOL;
+  all->push_back(Unary("HardSigmoidByDefault", "HardSigmoid", kTyped, -4, 4,
+                       [](double x) { return std::max(0.0, std::min(1.0, 0.2 * x + 0.5)); }));
+  all->push_back(Unary(
+      "HardSigmoid", "HardSigmoid", kTyped, -4, 4,
+      [](double x) { return std::max(0.0, std::min(1.0, 0.75 * x - 0.25)); },
+      [](Attributes* a) { a->Float("alpha", 0.75f).Float("beta", -0.25f); }));
   all->push_back(Unary(
       "ClipByAttributes", "Clip", kTyped, -2, 2, [](double x) { return std::min(x, 0.5); },
       [](Attributes* a) { a->Float("max", 0.5f); }));
@@ -160,6 +174,22 @@ NodeCase Where() {
   return c;
 }
 
+NodeCase PRelu() {
+  const Shape shape = {2, 3, 4};
+  NodeCase c;
+  c.name = c.op_type = "PRelu";
+  c.inputs = {{kTyped, shape, -2, 2}, {kTyped, {3, 1}, -2, 2}};
+  c.outputs = {{kTyped, shape}};
+  c.error = kError;
+  c.reference = [=](const Ins& in) -> std::vector<Values> {
+    return {Make(shape, [&](const Shape& i) {
+      const double x = At(in[0], i);
+      return x < 0 ? x * BroadcastAt(in[1], i) : x;
+    })};
+  };
+  return c;
+}
+
 }  // namespace
 
 std::vector<NodeCase> ElementwiseCases() {
@@ -172,6 +202,7 @@ std::vector<NodeCase> ElementwiseCases() {
   all.push_back(Cast("CastFromi64", GCAP_DTYPE_I64, kTyped, 0, [](double x) { return x; }));
   all.push_back(Cast("CastToBool", kTyped, GCAP_DTYPE_BOOL, 9, [](double x) { return x != 0; }));
   all.push_back(Where());
+  all.push_back(PRelu());
   all.push_back(OfMany("Max", kTyped, {{1, 4}, {4}, {2, 3, 1}}, {2, 3, 4}));
   all.push_back(OfMany("Min", kTyped, {{4}, {}, {3, 1}, {2, 1, 1}, {1, 3, 4}}, {2, 3, 4}));
   all.push_back(OfMany("Max", GCAP_DTYPE_I64, {{2, 3}, {2, 3}, {2, 3}, {3}}, {2, 3}));

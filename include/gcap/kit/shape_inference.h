@@ -24,7 +24,7 @@ extern "C" {
 // later opsets added to them:
 //
 //   element by element   Add, Sub, Mul, Div, Mod, Pow, Min, Max, Sum, Mean, Equal, Less, LessOrEqual, Greater,
-//                        GreaterOrEqual, And, Or, Xor, Where: with broadcasting
+//                        GreaterOrEqual, And, Or, Xor, Where: with broadcasting; PRelu: of input 1 to input 0
 //   one input's shape    Abs, Cast, Ceil, Clip, Cos, Dropout, Elu, Erf, Exp, Floor, Gelu, HardSigmoid, HardSwish,
 //                        Identity, IsNaN, LeakyRelu, Log, Neg, Not, Reciprocal, Relu, Round, Sigmoid, Sign, Sin,
 //                        Softplus, Sqrt, Tanh, BatchNormalization, InstanceNormalization, LRN, and with a checked axis

@@ -32,15 +32,19 @@ extern "C" {
 //   Pow                                  floats, i64, i32          the exponent may be of another of these types
 //   Min, Max, Sum                        floats, i64, i32          any number of inputs
 //   Equal                                any                       gives bool
-//   Less, Greater                        floats, i64, i32          give bool
+//   Less, LessOrEqual                    floats, i64, i32          give bool
+//   Greater, GreaterOrEqual              floats, i64, i32          give bool
 //   And, Or, Not                         bool
 //   Where                                any                       condition: bool
 //   Cast                                 any to any                to, if given, is the output's type
 //   Relu, Neg, Abs                       floats, i64, i32
 //   LeakyRelu                            floats                    alpha
+//   HardSigmoid                          floats                    alpha, beta
+//   PRelu                                floats                    the slope is broadcast to the other input
 //   Gelu                                 floats                    approximate
 //   Sigmoid, Tanh, Erf, Exp, Log, Sqrt   floats
-//   Reciprocal                           floats
+//   Reciprocal, Cos, Floor               floats
+//   IsNaN                                floats                    gives bool
 //   Clip                                 floats, i64, i32          min, max: inputs on the host, or attributes
 //   Softmax, LogSoftmax                  floats                    axis
 //   LayerNormalization                   floats                    axis, epsilon; scale and bias have the shape of the
