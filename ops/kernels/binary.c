@@ -24,12 +24,16 @@ static const char* const names[GCAP_BINARY_END] = {
     [GCAP_BINARY_MAX] = "MAX",
     [GCAP_BINARY_EQUAL] = "EQUAL",
     [GCAP_BINARY_LESS] = "LESS",
-    [GCAP_BINARY_AND] = "AND",
     [GCAP_BINARY_GREATER] = "GREATER",
+    [GCAP_BINARY_AND] = "AND",
     [GCAP_BINARY_OR] = "OR",
     [GCAP_BINARY_LESS_OR_EQUAL] = "LESS_OR_EQUAL",
     [GCAP_BINARY_GREATER_OR_EQUAL] = "GREATER_OR_EQUAL",
     [GCAP_BINARY_PRELU] = "PRELU",
+    [GCAP_BINARY_XOR] = "XOR",
+    [GCAP_BINARY_MOD] = "MOD",
+    [GCAP_BINARY_FMOD] = "FMOD",
+    [GCAP_BINARY_RUNNING_MEAN] = "RUNNING_MEAN",
 };
 
 typedef struct entry {
@@ -54,7 +58,7 @@ static gcap_status_t check_types(int op, const gcap_tensor_t* a, const gcap_tens
   return gcap_check_dtype("y", y, y_dtype, y_dtype == a->dtype ? "the type of a" : "the type of a comparison");
 }
 
-gcap_status_t gcap_binary_of(gcap_stream_t* stream, int op, const gcap_tensor_t* a, const gcap_tensor_t* b,
+gcap_status_t gcap_binary_of(gcap_stream_t* stream, int op, float alpha, const gcap_tensor_t* a, const gcap_tensor_t* b,
                              const gcap_tensor_t* y) {
   GCAP_RETURN_IF_NULL(stream);
   GCAP_RETURN_IF_NULL(a);
@@ -65,7 +69,7 @@ gcap_status_t gcap_binary_of(gcap_stream_t* stream, int op, const gcap_tensor_t*
   GCAP_RETURN_IF_ERROR(gcap_check_tensor("y", y));
   GCAP_RETURN_IF_ERROR(check_types(op, a, b, y));
   const gcap_named_tensor_t inputs[] = {{"a", a}, {"b", b}};
-  gcap_binary_params_t params = {.a = a->data, .b = b->data, .y = y->data};
+  gcap_binary_params_t params = {.a = a->data, .b = b->data, .y = y->data, .alpha = alpha};
   GCAP_RETURN_IF_ERROR(gcap_broadcast(inputs, 2, y, &params.map));
   if (gcap_tensor_elements(y) == 0) return NULL;
   if (a->dtype != b->dtype) return gcap_pow(stream, a, b, y, &params.map);
@@ -78,5 +82,5 @@ gcap_status_t gcap_binary(gcap_stream_t* stream, gcap_binary_op_t op, const gcap
   if ((unsigned)op >= NUM_OPS) {
     return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "op is %d, allowed are 0..%d", (int)op, NUM_OPS - 1);
   }
-  return gcap_binary_of(stream, (int)op, a, b, y);
+  return gcap_binary_of(stream, (int)op, 0.0f, a, b, y);
 }

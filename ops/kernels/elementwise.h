@@ -15,8 +15,8 @@ extern "C" {
 gcap_status_t gcap_unary_of(gcap_stream_t* stream, int op, float alpha, float beta, const gcap_tensor_t* x,
                             const gcap_tensor_t* y) GCAP_NODISCARD;
 
-// gcap_binary. `op` has kernels.
-gcap_status_t gcap_binary_of(gcap_stream_t* stream, int op, const gcap_tensor_t* a, const gcap_tensor_t* b,
+// gcap_binary with a parameter. `op` has kernels.
+gcap_status_t gcap_binary_of(gcap_stream_t* stream, int op, float alpha, const gcap_tensor_t* a, const gcap_tensor_t* b,
                              const gcap_tensor_t* y) GCAP_NODISCARD;
 
 #ifdef __cplusplus

@@ -117,13 +117,16 @@ GCAP_NODE_COMPUTE(gcap_node_batch_norm);
 void gcap_node_batch_norm_end(void* plan);
 // elementwise.c
 GCAP_NODE_COMPUTE(gcap_node_binary);
+GCAP_NODE_COMPUTE(gcap_node_mod);
 GCAP_NODE_COMPUTE(gcap_node_fold);
 GCAP_NODE_COMPUTE(gcap_node_unary);
+GCAP_NODE_COMPUTE(gcap_node_is_inf);
 GCAP_NODE_COMPUTE(gcap_node_where);
 GCAP_NODE_COMPUTE(gcap_node_leaky_relu);
 GCAP_NODE_COMPUTE(gcap_node_gelu);
 GCAP_NODE_COMPUTE(gcap_node_clip);
 GCAP_NODE_COMPUTE(gcap_node_cast);
+GCAP_NODE_ACCEPTS(gcap_node_mod_accepts);
 GCAP_NODE_ACCEPTS(gcap_node_gelu_accepts);
 GCAP_NODE_ACCEPTS(gcap_node_cast_accepts);
 // reduce.c

@@ -88,18 +88,28 @@ static bool ok(gcap_status_t status) {
 
 static const char* draw_op(fuzz_input_t* in) {
   static const char* const ops[] = {"Abs",
+                                    "Acos",
+                                    "Acosh",
                                     "Add",
                                     "And",
+                                    "Asin",
+                                    "Asinh",
+                                    "Atan",
+                                    "Atanh",
                                     "AveragePool",
                                     "BatchNormalization",
                                     "Cast",
+                                    "Ceil",
+                                    "Celu",
                                     "Clip",
                                     "Concat",
                                     "Conv",
                                     "ConstantOfShape",
                                     "Cos",
+                                    "Cosh",
                                     "Div",
                                     "Dropout",
+                                    "Elu",
                                     "Equal",
                                     "Expand",
                                     "Flatten",
@@ -110,7 +120,9 @@ static const char* draw_op(fuzz_input_t* in) {
                                     "Greater",
                                     "GreaterOrEqual",
                                     "HardSigmoid",
+                                    "HardSwish",
                                     "Identity",
+                                    "IsInf",
                                     "IsNaN",
                                     "LRN",
                                     "GlobalAveragePool",
@@ -122,7 +134,9 @@ static const char* draw_op(fuzz_input_t* in) {
                                     "MatMul",
                                     "Max",
                                     "MaxPool",
+                                    "Mean",
                                     "Min",
+                                    "Mish",
                                     "Mod",
                                     "Mul",
                                     "Neg",
@@ -142,18 +156,30 @@ static const char* draw_op(fuzz_input_t* in) {
                                     "ReduceSumSquare",
                                     "Relu",
                                     "Reshape",
+                                    "Round",
+                                    "Selu",
                                     "Shape",
+                                    "Shrink",
                                     "Sigmoid",
+                                    "Sign",
+                                    "Sin",
+                                    "Sinh",
                                     "Size",
                                     "Slice",
                                     "Softmax",
+                                    "Softplus",
+                                    "Softsign",
                                     "Split",
                                     "Squeeze",
                                     "Sub",
                                     "Sum",
+                                    "Swish",
+                                    "Tan",
+                                    "ThresholdedRelu",
                                     "Transpose",
                                     "Unsqueeze",
-                                    "Where"};
+                                    "Where",
+                                    "Xor"};
   return ops[fuzz_below(in, sizeof(ops) / sizeof(ops[0]))];
 }
 
@@ -180,7 +206,11 @@ static void draw_attribute(trial_t* trial, int index) {
                                       "to",
                                       "start",
                                       "end",
+                                      "detect_negative",
+                                      "detect_positive",
                                       "fmod",
+                                      "gamma",
+                                      "lambd",
                                       "alpha",
                                       "beta",
                                       "transA",
@@ -220,17 +250,8 @@ static void draw_attribute(trial_t* trial, int index) {
 
 // Whether elements of an input are added.
 static bool adds(const char* op) {
-  static const char* const ops[] = {"AveragePool",
-                                    "BatchNormalization",
-                                    "Conv",
-                                    "Gemm",
-                                    "GlobalAveragePool",
-                                    "LRN",
-                                    "LogSoftmax",
-                                    "LayerNormalization",
-                                    "MatMul",
-                                    "Softmax",
-                                    "Sum"};
+  static const char* const ops[] = {"AveragePool", "BatchNormalization", "Conv",   "Gemm", "GlobalAveragePool", "LRN",
+                                    "LogSoftmax",  "LayerNormalization", "MatMul", "Mean", "Softmax",           "Sum"};
   bool found = strncmp(op, "Reduce", 6) == 0;
   for (size_t i = 0; i < sizeof(ops) / sizeof(ops[0]); ++i) found |= strcmp(op, ops[i]) == 0;
   return found;
@@ -443,7 +464,7 @@ static void compare(const trial_t* trial) {
 
 // Whether the CPU EP reads an element that it may refuse.
 static bool refuses_elements(const gcap_node_t* node) {
-  return strcmp(node->op_type, "Gather") == 0 || strcmp(node->op_type, "Div") == 0;
+  return strcmp(node->op_type, "Gather") == 0 || strcmp(node->op_type, "Div") == 0 || strcmp(node->op_type, "Mod") == 0;
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t* data, size_t bytes) {

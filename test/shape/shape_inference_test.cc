@@ -152,6 +152,14 @@ TEST(ShapeInference, TheSlopeOfAPReluIsBroadcastToTheOtherInputAlone) {
                 "dimension 0 of input 1 is 3, allowed is 1 or 5, as the inputs before have");
 }
 
+TEST(ShapeInference, FunctionsOfOneInputKeepItsShape) {
+  for (const char* op : {"Acos", "Acosh", "Asin", "Asinh", "Atan", "Atanh", "Celu", "Cosh", "IsInf", "Mish", "Selu",
+                         "Shrink", "Sinh", "Softsign", "Swish", "Tan", "ThresholdedRelu"}) {
+    ExpectShape(OnnxNode(op), {F({2, 0, 3})}, {2, 0, 3});
+    ExpectRefused(OnnxNode(op), {F({2}), F({2})}, 1, "it has 2 inputs, allowed is 1..1");
+  }
+}
+
 TEST(ShapeInference, ABroadcastThatOverflowsIsRefused) {
   ExpectRefused(OnnxNode("Add"), {F({INT64_C(1) << 40, 1}), F({INT64_C(1) << 40})}, 2,
                 "output 0 would have more than PTRDIFF_MAX (9223372036854775807) bytes");
