@@ -36,6 +36,12 @@ typedef struct gcap_node_planning {
   const gcap_tensor_t *inputs, *outputs;  // types and shapes, which fit each other by gcap_infer_shapes; no data
 } gcap_node_planning_t;
 
+// A number that an attribute sets, or always `fallback` without a name.
+typedef struct gcap_node_parameter {
+  const char* name;
+  float fallback;
+} gcap_node_parameter_t;
+
 struct gcap_node_op {
   const char* op_type;
   // The types of the inputs, then '>', then those of the outputs. T: one of `types`, the same everywhere. U: any of
@@ -46,6 +52,7 @@ struct gcap_node_op {
   // By then types are the row's and shapes those of creation.
   gcap_status_t (*compute)(const gcap_node_kernel_t* kernel, const gcap_kernel_context_t* context);
   int code;                                                             // which of a family: gcap_binary_op_t, …
+  gcap_node_parameter_t alpha, beta;                                    // of an operator of one input
   bool needs_cudnn;                                                     // the option use_cudnn may forbid it
   bool (*accepts)(const gcap_model_t* model, const gcap_node_t* node);  // optional: ranks and attributes
   // Optional, both or neither: what is made before a capture.
@@ -113,13 +120,16 @@ GCAP_NODE_COMPUTE(gcap_node_batch_norm);
 void gcap_node_batch_norm_end(void* plan);
 // elementwise.c
 GCAP_NODE_COMPUTE(gcap_node_binary);
+GCAP_NODE_COMPUTE(gcap_node_mod);
 GCAP_NODE_COMPUTE(gcap_node_fold);
 GCAP_NODE_COMPUTE(gcap_node_unary);
+GCAP_NODE_COMPUTE(gcap_node_is_inf);
 GCAP_NODE_COMPUTE(gcap_node_where);
 GCAP_NODE_COMPUTE(gcap_node_leaky_relu);
 GCAP_NODE_COMPUTE(gcap_node_gelu);
 GCAP_NODE_COMPUTE(gcap_node_clip);
 GCAP_NODE_COMPUTE(gcap_node_cast);
+GCAP_NODE_ACCEPTS(gcap_node_mod_accepts);
 GCAP_NODE_ACCEPTS(gcap_node_gelu_accepts);
 GCAP_NODE_ACCEPTS(gcap_node_cast_accepts);
 // quantize.c

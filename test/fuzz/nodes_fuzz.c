@@ -88,40 +88,61 @@ static bool ok(gcap_status_t status) {
 
 static const char* draw_op(fuzz_input_t* in) {
   static const char* const ops[] = {"Abs",
+                                    "Acos",
+                                    "Acosh",
                                     "Add",
                                     "And",
+                                    "Asin",
+                                    "Asinh",
+                                    "Atan",
+                                    "Atanh",
                                     "AveragePool",
                                     "BatchNormalization",
                                     "Cast",
+                                    "Ceil",
+                                    "Celu",
                                     "Clip",
                                     "Concat",
                                     "Conv",
                                     "ConstantOfShape",
+                                    "Cos",
+                                    "Cosh",
                                     "Div",
                                     "Dropout",
+                                    "Elu",
                                     "Equal",
                                     "Expand",
                                     "Flatten",
+                                    "Floor",
                                     "Gather",
                                     "Gelu",
                                     "Gemm",
                                     "Greater",
+                                    "GreaterOrEqual",
+                                    "HardSigmoid",
+                                    "HardSwish",
                                     "Identity",
+                                    "IsInf",
+                                    "IsNaN",
                                     "LRN",
                                     "GlobalAveragePool",
                                     "LayerNormalization",
                                     "LeakyRelu",
                                     "Less",
+                                    "LessOrEqual",
                                     "LogSoftmax",
                                     "MatMul",
                                     "Max",
                                     "MaxPool",
+                                    "Mean",
                                     "Min",
+                                    "Mish",
                                     "Mod",
                                     "Mul",
                                     "Neg",
                                     "Not",
                                     "Or",
+                                    "PRelu",
                                     "Pow",
                                     "Range",
                                     "ReduceL1",
@@ -135,21 +156,33 @@ static const char* draw_op(fuzz_input_t* in) {
                                     "ReduceSumSquare",
                                     "Relu",
                                     "Reshape",
+                                    "Round",
+                                    "Selu",
                                     "Shape",
+                                    "Shrink",
                                     "Sigmoid",
+                                    "Sign",
+                                    "Sin",
+                                    "Sinh",
                                     "Size",
                                     "Slice",
                                     "Softmax",
+                                    "Softplus",
+                                    "Softsign",
                                     "Split",
                                     "Squeeze",
                                     "Sub",
                                     "Sum",
+                                    "Swish",
+                                    "Tan",
+                                    "ThresholdedRelu",
                                     "Transpose",
                                     "Unsqueeze",
                                     "Where",
                                     "com.microsoft.FusedMatMul",
                                     "QuantizeLinear",
-                                    "DequantizeLinear"};
+                                    "DequantizeLinear",
+                                    "Xor"};
   return ops[fuzz_below(in, sizeof(ops) / sizeof(ops[0]))];
 }
 
@@ -176,7 +209,11 @@ static void draw_attribute(trial_t* trial, int index) {
                                       "to",
                                       "start",
                                       "end",
+                                      "detect_negative",
+                                      "detect_positive",
                                       "fmod",
+                                      "gamma",
+                                      "lambd",
                                       "alpha",
                                       "beta",
                                       "transA",
@@ -230,7 +267,8 @@ static bool adds(const char* op) {
                                     "MatMul",
                                     "Softmax",
                                     "Sum",
-                                    "com.microsoft.FusedMatMul"};
+                                    "com.microsoft.FusedMatMul",
+                                    "Mean"};
   bool found = strncmp(op, "Reduce", 6) == 0;
   for (size_t i = 0; i < sizeof(ops) / sizeof(ops[0]); ++i) found |= strcmp(op, ops[i]) == 0;
   return found;
@@ -445,7 +483,7 @@ static void compare(const trial_t* trial) {
 
 // Whether the CPU EP reads an element that it may refuse.
 static bool refuses_elements(const gcap_node_t* node) {
-  return strcmp(node->op_type, "Gather") == 0 || strcmp(node->op_type, "Div") == 0;
+  return strcmp(node->op_type, "Gather") == 0 || strcmp(node->op_type, "Div") == 0 || strcmp(node->op_type, "Mod") == 0;
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t* data, size_t bytes) {

@@ -125,6 +125,9 @@ TEST_F(NodeRefusals, NodesThatAreNotInTheTableAreNotSupported) {
       {"DequantizeLinear", {{f32, {2}}, {f32, {}}}, {{f32, {2}}}},
       {"DequantizeLinear", {{i8, {2}}, {f32, {}}, {u8, {}}}, {{f32, {2}}}},
       {"DequantizeLinear", {{i8, {2}}, {f32, {}}}, {{i8, {2}}}},
+      {"Mod", {{f32, {2}}, {f32, {2}}}, {{f32, {2}}}},   // floats without fmod
+      {"Mean", {{i64, {2}}, {i64, {2}}}, {{i64, {2}}}},  // integers
+      {"IsNaN", {{f32, {2}}}, {{f32, {2}}}},             // gives bool
       {"Gelu", {{f32, {2}}}, {{f32, {2}}}, [](Attributes* a) { a->String("approximate", "cubic"); }},
       {"Gemm", {{f32, {2, 2}}, {f32, {2, 2}}}, {{f32, {2, 2}}}, [](Attributes* a) { a->String("activation", "Elu"); }},
   };
@@ -160,6 +163,8 @@ TEST_F(NodeRefusals, PoolsAreSupportedIfTheirPadsAreSmallerThanTheWindowReaches)
 }
 
 TEST_F(NodeRefusals, ShapesThatDoNotFitAreNamedWhereTheKernelIsMade) {
+  ExpectRefused({"PRelu", {{f32, {3, 1}}, {f32, {4}}}, {{f32, {3, 4}}}}, GCAP_INVALID_ARGUMENT,
+                "node 'n' (PRelu): dimension 0 of input 1 is 4, allowed is 1, as input 0 has");
   ExpectRefused({"MatMul", {{f32, {2, 3}}, {f32, {4, 5}}}, {{f32, {2, 5}}}}, GCAP_INVALID_ARGUMENT,
                 "node 'n' (MatMul): ");
   ExpectRefused({"Conv", {{f32, {1, 3, 4, 4}}, {f32, {2, 4, 3, 3}}}, {{f32, {1, 2, 2, 2}}}}, GCAP_INVALID_ARGUMENT,

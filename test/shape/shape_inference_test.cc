@@ -139,6 +139,27 @@ TEST(ShapeInference, Broadcasts) {
                 "dimension 0 of input 1 is 2, allowed is 1 or 0, as the inputs before have");
 }
 
+// The examples of onnx's PRelu: a slope of the shape, and one that is broadcast to it.
+TEST(ShapeInference, TheSlopeOfAPReluIsBroadcastToTheOtherInputAlone) {
+  ExpectShape(OnnxNode("PRelu"), {F({3, 4, 5}), F({3, 4, 5})}, {3, 4, 5});
+  ExpectShape(OnnxNode("PRelu"), {F({3, 4, 5}), F({5})}, {3, 4, 5});
+  ExpectShape(OnnxNode("PRelu"), {F({3, 4, 5}), F({4, 1})}, {3, 4, 5});
+  ExpectShape(OnnxNode("PRelu"), {F({0, 5}), F({})}, {0, 5});
+  ExpectRefused(OnnxNode("PRelu"), {F({3, 1}), F({4})}, 2, "dimension 0 of input 1 is 4, allowed is 1, as input 0 has");
+  ExpectRefused(OnnxNode("PRelu"), {F({3, 1}), F({0})}, 2, "dimension 0 of input 1 is 0, allowed is 1, as input 0 has");
+  ExpectRefused(OnnxNode("PRelu"), {F({5}), F({1, 5})}, 1, "input 1 has rank 2, allowed is 0..1, the rank of input 0");
+  ExpectRefused(OnnxNode("PRelu"), {F({5}), F({3})}, 1,
+                "dimension 0 of input 1 is 3, allowed is 1 or 5, as the inputs before have");
+}
+
+TEST(ShapeInference, FunctionsOfOneInputKeepItsShape) {
+  for (const char* op : {"Acos", "Acosh", "Asin", "Asinh", "Atan", "Atanh", "Celu", "Cosh", "IsInf", "Mish", "Selu",
+                         "Shrink", "Sinh", "Softsign", "Swish", "Tan", "ThresholdedRelu"}) {
+    ExpectShape(OnnxNode(op), {F({2, 0, 3})}, {2, 0, 3});
+    ExpectRefused(OnnxNode(op), {F({2}), F({2})}, 1, "it has 2 inputs, allowed is 1..1");
+  }
+}
+
 TEST(ShapeInference, ABroadcastThatOverflowsIsRefused) {
   ExpectRefused(OnnxNode("Add"), {F({INT64_C(1) << 40, 1}), F({INT64_C(1) << 40})}, 2,
                 "output 0 would have more than PTRDIFF_MAX (9223372036854775807) bytes");

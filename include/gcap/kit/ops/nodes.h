@@ -32,17 +32,30 @@ extern "C" {
 //   BatchNormalization                   floats; the rest f32      epsilon; not: training_mode
 //   Add, Sub, Mul, Div                   floats, i64, i32
 //   Pow                                  floats, i64, i32          the exponent may be of another of these types
+//   Mod                                  floats, i64, i32          fmod, which floats must have; a modulo 0 of
+//                                                                  integers is 0
 //   Min, Max, Sum                        floats, i64, i32          any number of inputs
+//   Mean                                 floats                    any number of inputs
 //   Equal                                any                       gives bool
-//   Less, Greater                        floats, i64, i32          give bool
-//   And, Or, Not                         bool
+//   Less, LessOrEqual                    floats, i64, i32          give bool
+//   Greater, GreaterOrEqual              floats, i64, i32          give bool
+//   And, Or, Xor, Not                    bool
 //   Where                                any                       condition: bool
 //   Cast                                 any to any                to, if given, is the output's type
-//   Relu, Neg, Abs                       floats, i64, i32
-//   LeakyRelu                            floats                    alpha
+//   Relu, Neg, Abs, Sign                 floats, i64, i32
+//   LeakyRelu, ThresholdedRelu           floats                    alpha
+//   Elu, Celu, Swish                     floats                    alpha
+//   Selu                                 floats                    alpha, gamma
+//   HardSigmoid                          floats                    alpha, beta
+//   Shrink                               floats, i64, i32          bias, lambd; integers are truncated
+//   PRelu                                floats                    the slope is broadcast to the other input
 //   Gelu                                 floats                    approximate
 //   Sigmoid, Tanh, Erf, Exp, Log, Sqrt   floats
-//   Reciprocal                           floats
+//   Reciprocal, Floor, Ceil, Round       floats
+//   Sin, Cos, Tan, Asin, Acos, Atan      floats
+//   Sinh, Cosh, Asinh, Acosh, Atanh      floats
+//   HardSwish, Mish, Softplus, Softsign  floats
+//   IsNaN, IsInf                         floats                    give bool; detect_negative, detect_positive
 //   Clip                                 floats, i64, i32          min, max: inputs on the host, or attributes
 //   Softmax, LogSoftmax                  floats                    axis
 //   LayerNormalization                   floats                    axis, epsilon; scale and bias have the shape of the
