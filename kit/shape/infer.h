@@ -66,6 +66,7 @@ gcap_infer_t gcap_infer_layer_norm, gcap_infer_prelu;                           
 gcap_infer_t gcap_infer_shape_op, gcap_infer_size_op, gcap_infer_constant_of_shape, gcap_infer_range;  // sources.c
 gcap_infer_t gcap_infer_reshape, gcap_infer_flatten, gcap_infer_squeeze, gcap_infer_unsqueeze;         // layout.c
 gcap_infer_t gcap_infer_expand, gcap_infer_transpose;                                                  // layout.c
+gcap_infer_t gcap_infer_space_to_depth, gcap_infer_depth_to_space, gcap_infer_pad;                     // blocks.c, pad.c
 gcap_infer_t gcap_infer_concat, gcap_infer_gather, gcap_infer_slice_op, gcap_infer_split;              // parts.c
 gcap_infer_t gcap_infer_reduce, gcap_infer_matmul, gcap_infer_fused_matmul, gcap_infer_gemm;           // products.c
 gcap_infer_t gcap_infer_quantize;                                                                      // quantize.c

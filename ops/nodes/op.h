@@ -151,8 +151,24 @@ GCAP_NODE_COMPUTE(gcap_node_transpose);
 GCAP_NODE_COMPUTE(gcap_node_concat);
 GCAP_NODE_COMPUTE(gcap_node_split);
 GCAP_NODE_COMPUTE(gcap_node_slice);
+GCAP_NODE_ACCEPTS(gcap_node_slice_accepts);
+GCAP_NODE_COMPUTE(gcap_node_space_to_depth);
+GCAP_NODE_COMPUTE(gcap_node_depth_to_space);
 GCAP_NODE_COMPUTE(gcap_node_gather);
 GCAP_NODE_COMPUTE(gcap_node_dropout);
 GCAP_NODE_ACCEPTS(gcap_node_dropout_accepts);
+// pad.c
+GCAP_NODE_ACCEPTS(gcap_node_pad_accepts);
+GCAP_NODE_COMPUTE(gcap_node_pad);
+GCAP_NODE_COMPUTE(gcap_node_expand);
+// source.c. The attribute `value`, 0 if it is absent, as an element of a type.
+typedef struct gcap_node_element {
+  unsigned char bytes[sizeof(int64_t)];
+} gcap_node_element_t;
+gcap_node_element_t gcap_node_value(const gcap_node_t* node, gcap_dtype_t dtype);
+bool gcap_node_is_float(gcap_dtype_t dtype);
+GCAP_NODE_COMPUTE(gcap_node_constant_of_shape);
+GCAP_NODE_ACCEPTS(gcap_node_constant_of_shape_accepts);
+GCAP_NODE_COMPUTE(gcap_node_range);
 
 #endif  // GCAP_OPS_NODES_OP_H_

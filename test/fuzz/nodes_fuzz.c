@@ -107,6 +107,7 @@ static const char* draw_op(fuzz_input_t* in) {
                                     "ConstantOfShape",
                                     "Cos",
                                     "Cosh",
+                                    "DepthToSpace",
                                     "Div",
                                     "Dropout",
                                     "Elu",
@@ -143,6 +144,7 @@ static const char* draw_op(fuzz_input_t* in) {
                                     "Not",
                                     "Or",
                                     "PRelu",
+                                    "Pad",
                                     "Pow",
                                     "Range",
                                     "ReduceL1",
@@ -169,6 +171,7 @@ static const char* draw_op(fuzz_input_t* in) {
                                     "Softmax",
                                     "Softplus",
                                     "Softsign",
+                                    "SpaceToDepth",
                                     "Split",
                                     "Squeeze",
                                     "Sub",
@@ -238,15 +241,22 @@ static void draw_attribute(trial_t* trial, int index) {
                                       "activation",
                                       "approximate",
                                       "min",
-                                      "max"};
-  static const char* const texts[] = {"SAME_UPPER", "SAME_LOWER", "VALID", "NOTSET", "Relu", "tanh", "none", ""};
+                                      "max",
+                                      "mode",
+                                      "blocksize",
+                                      "starts",
+                                      "ends"};
+  static const char* const texts[] = {"SAME_UPPER", "SAME_LOWER", "VALID", "NOTSET", "Relu", "tanh", "none",
+                                      "",           "reflect",    "edge",  "wrap",   "DCR",  "CRD"};
   gcap_attribute_t* attribute = &trial->attributes[index];
   attribute->name = names[fuzz_below(&trial->in, sizeof(names) / sizeof(names[0]))];
   attribute->kind = (gcap_attribute_kind_t)fuzz_below(&trial->in, 4);
   switch (attribute->kind) {
     case GCAP_ATTRIBUTE_INT: attribute->i = draw_number(&trial->in); break;
     case GCAP_ATTRIBUTE_FLOAT: attribute->f = (float)draw_number(&trial->in) / 4; break;
-    case GCAP_ATTRIBUTE_STRING: attribute->string = texts[fuzz_below(&trial->in, 8)]; break;
+    case GCAP_ATTRIBUTE_STRING:
+      attribute->string = texts[fuzz_below(&trial->in, sizeof(texts) / sizeof(texts[0]))];
+      break;
     default:
       attribute->count = fuzz_below(&trial->in, GCAP_MAX_RANK + 2);
       for (size_t i = 0; i < attribute->count; ++i) trial->numbers[index][i] = draw_number(&trial->in);

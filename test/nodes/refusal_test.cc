@@ -130,6 +130,16 @@ TEST_F(NodeRefusals, NodesThatAreNotInTheTableAreNotSupported) {
       {"IsNaN", {{f32, {2}}}, {{f32, {2}}}},             // gives bool
       {"Gelu", {{f32, {2}}}, {{f32, {2}}}, [](Attributes* a) { a->String("approximate", "cubic"); }},
       {"Gemm", {{f32, {2, 2}}, {f32, {2, 2}}}, {{f32, {2, 2}}}, [](Attributes* a) { a->String("activation", "Elu"); }},
+      {"Slice", {{f32, {2}}, {i64, {1}}}, {{f32, {2}}}},  // starts without ends
+      {"Pad",
+       {{i64, {2}}},
+       {{i64, {2}}},
+       [](Attributes* a) {
+         a->Ints("pads", {0, 0}).Float("value", 1);
+       }},
+      {"Pad", {{f32, {2}}, {i64, {2}}, {i64, {}}}, {{f32, {2}}}},                                       // two types
+      {"Range", {{f16, {}}, {f16, {}}, {f16, {}}}, {{f16, {2}}}},                                       // no f16
+      {"ConstantOfShape", {{i64, {1}}}, {{i64, {2}}}, [](Attributes* a) { a->Float("value", 1.5f); }},  // a float
   };
   for (const Question& question : questions) {
     SCOPED_TRACE(question.op_type);
@@ -240,6 +250,36 @@ TEST_F(NodeRefusals, ContentsOfARunThatDoNotFitAreNamed) {
   GCAP_EXPECT_OK(compute(sum));
   numbers = {0};
   GCAP_EXPECT_FAILS(compute(sum), GCAP_INVALID_ARGUMENT, "dimension 0 of output 0 is 2, its inputs give 1");
+}
+
+// The value of a Pad decides no shape, and is read when the work is issued.
+TEST_F(NodeRefusals, TheValueOfAPadIsOneElement) {
+  DeviceTensor x(f32, {2}), y(f32, {3});
+  const int64_t pads[] = {1, 0};
+  const float values[] = {0.5f, 1.5f};
+  const auto compute = [&](const Shape& shape, const float* value) {
+    gcap_kernel_t kernel = {};
+    GCAP_EXPECT_OK(Create({"Pad", {{f32, {2}}, {i64, {2}}, {f32, shape}}, {{f32, {3}}}}, &kernel));
+    const gcap_tensor_t inputs[] = {x.view(), View(i64, {2}, const_cast<int64_t*>(pads)),
+                                    View(f32, shape, const_cast<float*>(value))};
+    gcap_tensor_t outputs[] = {y.view()};
+    gcap_kernel_context_t context = {};
+    context.resources = resources_;
+    context.inputs = inputs;
+    context.outputs = outputs;
+    gcap_status_t status = kernel.compute(kernel.self, &context);
+    GCAP_EXPECT_OK(gcap_stream_synchronize(resources_.stream));
+    kernel.destroy(kernel.self);
+    return status;
+  };
+  x.Set({4, 5});
+  GCAP_EXPECT_OK(compute({1}, values));
+  EXPECT_EQ(y.Get(), Values({0.5, 4, 5}));
+  GCAP_EXPECT_OK(compute({}, values + 1));
+  EXPECT_EQ(y.Get(), Values({1.5, 4, 5}));
+  GCAP_EXPECT_FAILS(compute({2}, values), GCAP_INVALID_ARGUMENT,
+                    "node 'n' (Pad): input 2 (constant_value) has 2 elements, allowed is 1");
+  GCAP_EXPECT_FAILS(compute({}, nullptr), GCAP_INVALID_ARGUMENT, "node 'n' (Pad): input 2 has an element at NULL");
 }
 
 TEST_F(NodeRefusals, WhatTheHostReadsIsSaid) {

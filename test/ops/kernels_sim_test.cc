@@ -14,6 +14,8 @@
 #include "gcap/kit/ops/pool2d.h"
 #include "gcap/kit/ops/reduce.h"
 #include "gcap_sim.h"
+#include "ops/kernels/pad.h"
+#include "ops/kernels/range.h"
 #include "test/ops/fail_each_call.h"
 #include "test/ops/tensors.h"
 
@@ -65,6 +67,9 @@ class KernelsOnSim : public OpTest {
         [this] { return gcap_split(stream_, &x_, 1, &y_, 1); },
         [this] { return gcap_slice(stream_, &x_, kZeros, nullptr, &column_slice_); },
         [this] { return gcap_gather(stream_, &x_, &indices_, 1, &column_slice_); },
+        [this] { return gcap_pad(stream_, &x_, kZeros, GCAP_PAD_EDGE, nullptr, &y_); },
+        [this] { return gcap_fill(stream_, kZeros, &y_); },
+        [this] { return gcap_range(stream_, kZeros, kZeros, &column_); },
         [this] { return gcap_pool2d_run(pool_, stream_, x_.data, y_.data); },
         [this] { return gcap_conv2d_run(conv_, stream_, x_.data, row_.data, nullptr, y_.data, nullptr); },
     };

@@ -380,6 +380,82 @@ void ExpectParts(OnnxNode&& op, const std::vector<Host>& inputs, const std::vect
   for (size_t i = 0; i < expected.size(); ++i) EXPECT_EQ(ShapeOf(outputs[i]), expected[i]) << i;
 }
 
+// Before opset 10: the documentation's example of attributes, and its default for the axes.
+TEST(ShapeInference, OfASliceByAttributes) {
+  ExpectShape(std::move(OnnxNode("Slice").Ints("axes", {0, 1}).Ints("starts", {1, 0}).Ints("ends", {2, 3})),
+              {F({2, 4})}, {1, 3});
+  ExpectShape(std::move(OnnxNode("Slice").Ints("starts", {0, 1}).Ints("ends", {-1, 1000})), {F({2, 4})}, {1, 3});
+  ExpectRefused(std::move(OnnxNode("Slice").Ints("starts", {0})), {F({2})}, 1,
+                "it has neither an input 2 nor an attribute ends");
+  ExpectRefused(std::move(OnnxNode("Slice").Ints("starts", {0}).Ints("ends", {1, 2})), {F({2})}, 1,
+                "attribute ends has 2 numbers, starts has 1");
+  ExpectRefused(OnnxNode("Slice"), {F({2}), N({0})}, 1, "it has 2 inputs, allowed is 1 or 3..5");
+}
+
+// The examples of Pad's documentation, for a tensor of 3 x 2, and its text on axes.
+TEST(ShapeInference, OfPad) {
+  const Host x = F({3, 2}), value(GCAP_DTYPE_F32, Sizes{});
+  for (const char* mode : {"constant", "edge", "wrap"}) {
+    ExpectShape(std::move(OnnxNode("Pad").String("mode", mode)), {x, N({0, 2, 0, 0})}, {3, 4});
+  }
+  ExpectShape(std::move(OnnxNode("Pad").Ints("pads", {0, 2, 1, 0})), {x}, {4, 4});
+  ExpectShape(OnnxNode("Pad"), {x, N({-1, 1, -1, 0}), value}, {1, 3});
+  ExpectShape(OnnxNode("Pad"), {x, N({5, -1}), value, N({-2})}, {7, 2});
+  ExpectShape(OnnxNode("Pad"), {x, N({}), value, N({})}, {3, 2});
+  ExpectShape(OnnxNode("Pad"), {x, Unknown(4)}, {kOpen, kOpen});
+  ExpectShape(OnnxNode("Pad"), {x, N({5, -1}), value, Unknown(1)}, {kOpen, kOpen});
+  ExpectShape(std::move(OnnxNode("Pad").String("mode", "reflect")), {x, N({2, 1, 2, 1})}, {7, 4});
+  ExpectShape(std::move(OnnxNode("Pad").String("mode", "edge")), {F({0, 2}), N({0, 1, 0, 1})}, {0, 4});
+}
+
+TEST(ShapeInference, RefusesPads) {
+  const Host x = F({3, 2}), value(GCAP_DTYPE_F32, Sizes{});
+  ExpectRefused(OnnxNode("Pad"), {x}, 2, "it has neither an input 1 nor an attribute pads");
+  ExpectRefused(std::move(OnnxNode("Pad").Ints("pads", {1})), {x}, 2,
+                "attribute pads has 1 numbers, allowed is 4, two for each axis");
+  ExpectRefused(std::move(OnnxNode("Pad").Ints("pads", {1, 1, 1, 1})), {x, N({1, 1, 1, 1})}, 2,
+                "it has both an input 1 and an attribute pads");
+  ExpectRefused(OnnxNode("Pad"), {x, N({1})}, 2, "input 1 has 1 numbers, allowed is 4, two for each axis");
+  ExpectRefused(OnnxNode("Pad"), {x, F({4})}, 2, "input 1 is of type f32, allowed is i64");
+  ExpectRefused(OnnxNode("Pad"), {x, Host(GCAP_DTYPE_I64, Sizes{4, 1})}, 2, "input 1 has rank 2, allowed is 1");
+  ExpectRefused(OnnxNode("Pad"), {x, N({0, 0}), value, N({2})}, 2, "axes[0] is 2, allowed is -2..1");
+  ExpectRefused(OnnxNode("Pad"), {x, N({0, 0, 0, 0}), value, N({1, -1})}, 2,
+                "axes[1] is -1, an axis that is there already");
+  ExpectRefused(OnnxNode("Pad"), {x, N({-2, 0, -2, 0})}, 2,
+                "dimension 0 of output 0 would be -1, allowed is 0 or more");
+  ExpectRefused(OnnxNode("Pad"), {x, N({INT64_MIN, 0, 0, 0})}, 2,
+                "pads[0] is -9223372036854775808, allowed is -2305843009213693951..2305843009213693951");
+  ExpectRefused(OnnxNode("Pad"), {F({INT64_C(1) << 60}), N({INT64_MAX / 4, INT64_MAX / 4})}, 1,
+                "output 0 would have more than PTRDIFF_MAX (9223372036854775807) bytes");
+  ExpectRefused(std::move(OnnxNode("Pad").String("mode", "mirror")), {x, N({0, 0, 0, 0})}, 2,
+                "mode is mirror, allowed is constant, reflect, edge or wrap");
+  ExpectRefused(std::move(OnnxNode("Pad").String("mode", "edge")), {x, N({-3, 0, 1, 0})}, 2,
+                "nothing is left of the 3 elements of axis 0 for mode edge");
+  ExpectRefused(std::move(OnnxNode("Pad").String("mode", "reflect")), {x, N({0, 0, 0, 2})}, 2,
+                "it adds 2 elements to axis 1, allowed is 1 for mode reflect");
+}
+
+// The sizes of the documentation's examples.
+TEST(ShapeInference, OfSpaceToDepthAndDepthToSpace) {
+  ExpectShape(std::move(OnnxNode("SpaceToDepth").Int("blocksize", 2)), {F({1, 1, 4, 6})}, {1, 4, 2, 3});
+  ExpectShape(std::move(OnnxNode("DepthToSpace").Int("blocksize", 2)), {F({1, 8, 2, 3})}, {1, 2, 4, 6});
+  ExpectShape(std::move(OnnxNode("DepthToSpace").Int("blocksize", 3).String("mode", "CRD")), {F({1, 9, 2, 0})},
+              {1, 1, 6, 0});
+  ExpectRefused(OnnxNode("SpaceToDepth"), {F({1, 1, 4, 6})}, 4, "blocksize is 0, allowed is 1..2147483647");
+  ExpectRefused(std::move(OnnxNode("SpaceToDepth").Int("blocksize", 4)), {F({1, 1, 4, 6})}, 4,
+                "dimension 3 of input 0 is 6, allowed is a multiple of 4");
+  ExpectRefused(std::move(OnnxNode("SpaceToDepth").Int("blocksize", 2)), {F({4, 6})}, 2,
+                "input 0 has rank 2, allowed is 4");
+  ExpectRefused(std::move(OnnxNode("SpaceToDepth").Int("blocksize", 4)), {F({0, INT64_C(1) << 58, 0, 0})}, 4,
+                "output 0 would have more than PTRDIFF_MAX (9223372036854775807) bytes");
+  ExpectRefused(std::move(OnnxNode("SpaceToDepth").Int("blocksize", INT32_MAX)), {F({0, 4, 0, 0})}, 4,
+                "a dimension of output 0 would be more than 9223372036854775807");
+  ExpectRefused(std::move(OnnxNode("DepthToSpace").Int("blocksize", 2)), {F({1, 6, 2, 3})}, 4,
+                "dimension 1 of input 0 is 6, allowed is a multiple of 4");
+  ExpectRefused(std::move(OnnxNode("DepthToSpace").Int("blocksize", 2).String("mode", "RCD")), {F({1, 8, 2, 3})}, 4,
+                "mode is RCD, allowed is DCR or CRD");
+}
+
 TEST(ShapeInference, OfSplit) {
   ExpectParts(OnnxNode("Split"), {F({6})}, {{2}, {2}, {2}});
   ExpectParts(std::move(OnnxNode("Split").Int("axis", 1)), {F({2, 6}), N({2, 4})}, {{2, 2}, {2, 4}});

@@ -69,7 +69,16 @@ extern "C" {
 //                                                                  not: precision of f16
 //   DequantizeLinear                     floats, i8, u8, i32       integers to floats; axis, block_size
 //   Transpose, Concat, Split             any                       perm; axis; split on the host; num_outputs
-//   Slice                                any                       starts, ends, axes, steps on the host
+//   Slice                                any                       starts, ends, axes, steps on the host; before opset
+//                                                                  10 attributes
+//   Pad                                  any                       mode: constant, reflect, edge, wrap; pads, value and
+//                                                                  axes on the host, before opset 11 attributes. What
+//                                                                  is negative crops, before other modes than constant
+//                                                                  look. Not: reflect of more than is left but one
+//   Expand                               any                       the shape on the host
+//   SpaceToDepth, DepthToSpace           any                       blocksize, mode
+//   ConstantOfShape                      any                       the shape on the host; value: a float or an int
+//   Range                                f32, i64, i32             start, limit, delta on the host; integers wrap
 //   Gather                               any; indices i64 or i32   axis; an index out of range gives zeros
 //   Reshape, Flatten, Squeeze, Unsqueeze any                       shapes and axes on the host; all copy
 //   Identity, Dropout                    any; floats               not: training_mode that is not a constant false. The
