@@ -53,6 +53,7 @@ const gcap_ort_op_t gcap_ort_node_ops[] = {
     SINCE("Gelu", 20),
     SINCE("Gemm", 7),
     SINCE("GlobalAveragePool", 1),
+    SINCE("GlobalMaxPool", 1),
     SINCE("Greater", 7),
     SINCE("Identity", 1),
     SINCE("LRN", 1),

@@ -51,6 +51,7 @@ static const gcap_node_op_t ops[] = {
     {"Gelu", "T>T", FLOATS, .compute = gcap_node_gelu, .accepts = gcap_node_gelu_accepts},
     {"Gemm", "TT?T>T", FLOATS, .compute = gcap_node_gemm, .accepts = gcap_node_gemm_accepts, PLAN(gcap_node_gemm)},
     POOL("GlobalAveragePool", GCAP_POOL2D_AVERAGE, gcap_node_global_pool_accepts),
+    POOL("GlobalMaxPool", GCAP_POOL2D_MAX, gcap_node_global_pool_accepts),
     BINARY("Greater", "TT>B", NUMBERS, GCAP_BINARY_GREATER),
     {"Identity", "T>T", ANY, .compute = gcap_node_copy_elements},
     {"LRN", "T>T", FLOATS, .compute = gcap_node_lrn, .accepts = gcap_node_lrn_accepts},

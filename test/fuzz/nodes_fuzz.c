@@ -109,6 +109,7 @@ static const char* draw_op(fuzz_input_t* in) {
                                     "Identity",
                                     "LRN",
                                     "GlobalAveragePool",
+                                    "GlobalMaxPool",
                                     "LayerNormalization",
                                     "LeakyRelu",
                                     "Less",

@@ -26,7 +26,7 @@ extern "C" {
 //   MaxPool, AveragePool                 floats                    one or two axes; kernel_shape, pads, strides,
 //                                                                  dilations, auto_pad, ceil_mode, count_include_pad.
 //                                                                  Not: Indices, pads as large as the window reaches
-//   GlobalAveragePool                    floats                    one or two axes
+//   GlobalMaxPool, GlobalAveragePool     floats                    one or two axes
 //   BatchNormalization                   floats; the rest f32      epsilon; not: training_mode
 //   Add, Sub, Mul, Div                   floats, i64, i32
 //   Pow                                  floats, i64, i32          the exponent may be of another of these types
