@@ -80,6 +80,7 @@ static const struct {
     {"ReduceSumSquare", gcap_infer_reduce, 1, 2},
     {"Relu", gcap_infer_same, 1, 1},
     {"Reshape", gcap_infer_reshape, 2, 2},
+    {"Resize", gcap_infer_resize_op, 2, 4},
     {"Round", gcap_infer_same, 1, 1},
     {"Shape", gcap_infer_shape_op, 1, 1},
     {"Sigmoid", gcap_infer_same, 1, 1},
@@ -97,6 +98,7 @@ static const struct {
     {"Tanh", gcap_infer_same, 1, 1},
     {"Transpose", gcap_infer_transpose, 1, 1},
     {"Unsqueeze", gcap_infer_unsqueeze, 1, 2},
+    {"Upsample", gcap_infer_resize_op, 2, 2},
     {"Where", gcap_infer_elementwise, 3, 3},
     {"Xor", gcap_infer_elementwise, 2, 2},
 };

@@ -82,6 +82,7 @@ static const gcap_node_op_t ops[] = {
     REDUCE("ReduceSumSquare", NUMBERS, GCAP_REDUCE_SUM_SQUARE),
     UNARY("Relu", NUMBERS, GCAP_UNARY_RELU),
     {"Reshape", "Tl>T", ANY, .compute = gcap_node_copy_elements},
+    {"Resize", "T?ffl>T", ANY, .compute = gcap_node_resize, .accepts = gcap_node_resize_accepts},
     UNARY("Sigmoid", FLOATS, GCAP_UNARY_SIGMOID),
     {"Slice", "Tii?ii>T", ANY, .compute = gcap_node_slice},
     {"Softmax", "T>T", FLOATS, .compute = gcap_node_softmax},
@@ -93,6 +94,7 @@ static const gcap_node_op_t ops[] = {
     UNARY("Tanh", FLOATS, GCAP_UNARY_TANH),
     {"Transpose", "T>T", ANY, .compute = gcap_node_transpose},
     {"Unsqueeze", "T?l>T", ANY, .compute = gcap_node_copy_elements},
+    {"Upsample", "Tf>T", ANY, .compute = gcap_node_resize, .accepts = gcap_node_resize_accepts},
     {"Where", "BTT>T", ANY, .compute = gcap_node_where},
 };
 #define NUM_OPS (sizeof(ops) / sizeof(ops[0]))
@@ -121,7 +123,8 @@ static bool fits(const gcap_node_op_t* op, char letter, const gcap_value_t* valu
       return (op->types & bit) != 0 && *t == (int)value->dtype;
     case 'U':
     case 'u': return (op->types & bit) != 0;
-    case 'F': return value->dtype == GCAP_DTYPE_F32;
+    case 'F':
+    case 'f': return value->dtype == GCAP_DTYPE_F32;
     case 'l': return value->dtype == GCAP_DTYPE_I64;
     case 'I':
     case 'i': return value->dtype == GCAP_DTYPE_I64 || value->dtype == GCAP_DTYPE_I32;

@@ -136,6 +136,7 @@ static const char* draw_op(fuzz_input_t* in) {
                                     "ReduceSumSquare",
                                     "Relu",
                                     "Reshape",
+                                    "Resize",
                                     "Shape",
                                     "Sigmoid",
                                     "Size",

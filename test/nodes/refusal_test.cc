@@ -110,6 +110,18 @@ TEST_F(NodeRefusals, NodesThatAreNotInTheTableAreNotSupported) {
       {"BatchNormalization", {{f16, {2, 3}}, {f16, {3}}, {f16, {3}}, {f16, {3}}, {f16, {3}}}, {{f16, {2, 3}}}},
       {"Dropout", {{f32, {2}}, {f32, {}}, {boolean, {}}}, {{f32, {2}}}},  // training_mode is no constant
       {"Cast", {{f32, {2}}}, {{i64, {2}}}, [](Attributes* a) { a->Int("to", 1); }},
+      {"Resize", {{f32, {2}}, {i64, {1}}}, {{f32, {4}}}},  // scales are f32
+      {"Resize", {{f32, {2}}, {f32, {2}}, {f32, {1}}}, {{f32, {4}}}, [](Attributes* a) { a->String("mode", "area"); }},
+      {"Resize", {{i64, {2}}, {f32, {1}}}, {{i64, {4}}}, [](Attributes* a) { a->String("mode", "linear"); }},
+      {"Resize", {{f32, {2}}, {f32, {2}}, {f32, {1}}}, {{f32, {4}}}, [](Attributes* a) { a->Int("antialias", 1); }},
+      {"Resize",
+       {{f32, {2}}, {f32, {2}}, {f32, {1}}},
+       {{f32, {4}}},
+       [](Attributes* a) { a->String("coordinate_transformation_mode", "tf_crop_and_resize"); }},
+      {"Resize",
+       {{f32, {2}}, {f32, {2}}, {f32, {1}}},
+       {{f32, {4}}},
+       [](Attributes* a) { a->String("nearest_mode", "simple"); }},
       {"Gelu", {{f32, {2}}}, {{f32, {2}}}, [](Attributes* a) { a->String("approximate", "cubic"); }},
       {"Gemm", {{f32, {2, 2}}, {f32, {2, 2}}}, {{f32, {2, 2}}}, [](Attributes* a) { a->String("activation", "Elu"); }},
   };

@@ -6,6 +6,7 @@
 #include "gcap/kit/shape_inference.h"
 
 #include <cmath>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -474,6 +475,46 @@ TEST(ShapeInference, OfPools) {
   ExpectShape(std::move(OnnxNode("MaxPool").Ints("kernel_shape", {3}).Int("ceil_mode", 1)), {F({1, 1, 4})}, {1, 1, 2});
   ExpectShape(OnnxNode("GlobalAveragePool"), {F({1, 3, 5, 5})}, {1, 3, 1, 1});
   ExpectRefused(OnnxNode("MaxPool"), {F({1, 3, 32})}, 3, "it has no attribute kernel_shape");
+}
+
+// Sizes are cut to whole elements; in f32, in which 3 * 0.333... is 1.
+TEST(ShapeInference, OfResizes) {
+  const auto scales = [](const std::vector<float>& s) { return Host({static_cast<int64_t>(s.size())}, s); };
+  const Host x = F({1, 2, 3, 4}), none = scales({}), roi = F({8});
+  ExpectShape(OnnxNode("Resize"), {x, scales({1, 1, 2.5f, 0.6f})}, {1, 2, 7, 2});
+  ExpectShape(OnnxNode("Upsample"), {x, scales({1, 1, 2, 3})}, {1, 2, 6, 12});
+  ExpectShape(OnnxNode("Resize"), {x, roi, scales({1, 1, 1.0f / 3, 2})}, {1, 2, 1, 8});
+  ExpectShape(OnnxNode("Resize"), {x, none, none, N({1, 2, 7, 3})}, {1, 2, 7, 3});
+  ExpectShape(std::move(OnnxNode("Resize").Ints("axes", {3, -2})), {x, roi, scales({2, 3})}, {1, 2, 9, 8});
+  const auto keeps = [](const char* policy) {
+    auto op = std::make_unique<OnnxNode>("Resize");
+    op->Ints("axes", {2, 3}).String("keep_aspect_ratio_policy", policy);
+    return op;
+  };
+  ExpectShape(std::move(*keeps("not_larger")), {x, roi, none, N({7, 7})}, {1, 2, 5, 7});  // 3 * 7 / 4 is 5.25
+  ExpectShape(std::move(*keeps("not_smaller")), {x, roi, none, N({7, 7})}, {1, 2, 7, 9});
+  ExpectShape(OnnxNode("Resize"), {F({0, 2}), roi, scales({2, 2})}, {0, 4});
+  ExpectShape(OnnxNode("Resize"), {F({0, 2}), roi, none, N({0, 3})}, {0, 3});
+  ExpectRefused(std::move(*keeps("wide")), {x, roi, none, N({7, 7})}, 4,
+                "keep_aspect_ratio_policy is wide, allowed is stretch, not_larger or not_smaller");
+  ExpectRefused(OnnxNode("Resize"), {x, roi, scales({1, 2})}, 4,
+                "input 2 (scales) has 2 numbers, allowed is 4, one for each axis");
+  ExpectRefused(OnnxNode("Resize"), {x, roi, scales({1, 1, 0, 2})}, 4,
+                "scales[2] is 0, allowed is a finite number above 0");
+  ExpectRefused(OnnxNode("Resize"), {x, roi, scales({1, 1, INFINITY, 2})}, 4,
+                "scales[2] is inf, allowed is a finite number above 0");
+  ExpectRefused(OnnxNode("Resize"), {x, roi, scales({1, 1, 1e30f, 2})}, 4, "dimension 2 of output 0 would be 3e+30");
+  ExpectRefused(OnnxNode("Resize"), {x, roi, N({1, 1, 2, 2})}, 4, "input 2 (scales) is of type i64, allowed is f32");
+  ExpectRefused(OnnxNode("Resize"), {x, roi, none, N({1, 2, 0, 3})}, 4,
+                "sizes[2] is 0, allowed is 1 or more, or 0 where input 0 has 0; it has 3");
+  ExpectRefused(OnnxNode("Resize"), {F({0, 2}), roi, none, N({1, 2})}, 2,
+                "sizes[0] is 1, allowed is 1 or more, or 0 where input 0 has 0; it has 0");
+  ExpectRefused(OnnxNode("Resize"), {x, roi, scales({1, 1, 2, 2}), N({1, 2, 6, 8})}, 4, "it has both scales and sizes");
+  ExpectRefused(OnnxNode("Resize"), {x, roi, none}, 4, "it has neither scales nor sizes");
+  ExpectRefused(std::move(OnnxNode("Resize").Ints("axes", {4})), {x, roi, scales({2})}, 4,
+                "axes[0] is 4, allowed is -4..3");
+  ExpectRefused(std::move(OnnxNode("Resize").Ints("axes", {0, 1, 2, 3, 0})), {x, roi, scales({2})}, 4,
+                "axes has 5 numbers, input 0 has rank 4");
 }
 
 TEST(ShapeInference, ResolvesPaddingForKernels) {

@@ -54,6 +54,8 @@ extern "C" {
 //   Slice                                any                       starts, ends, axes, steps on the host
 //   Gather                               any; indices i64 or i32   axis; an index out of range gives zeros
 //   Reshape, Flatten, Squeeze, Unsqueeze any                       shapes and axes on the host; all copy
+//   Resize, Upsample                     any by nearest, else      scales or sizes on the host; all but antialias and
+//                                        floats                    tf_crop_and_resize
 //   Identity, Dropout                    any; floats               not: training_mode that is not a constant false. The
 //                                                                  mask is all true
 //

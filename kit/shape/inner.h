@@ -1,0 +1,25 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// inner.h: what //kit/shape reads of attributes and host inputs for the kernels of //ops/nodes alone.
+#ifndef GCAP_KIT_SHAPE_INNER_H_
+#define GCAP_KIT_SHAPE_INNER_H_
+
+#include "gcap/kit/shape_inference.h"
+
+// The sizes of a Resize's or an Upsample's output, by axis of input 0.
+typedef struct gcap_resize {
+  bool known;                  // false if the content of an input is unknown
+  float scale[GCAP_MAX_RANK];  // of the output to the input; 1 where the axis is not resized
+  int64_t size[GCAP_MAX_RANK];
+} gcap_resize_t;
+
+// Reads the sizes of a Resize or an Upsample.
+//   INVALID_ARGUMENT  as gcap_infer_shapes
+gcap_status_t gcap_infer_resize(const gcap_node_t* node, const gcap_tensor_t* inputs,
+                                gcap_resize_t* out_resize) GCAP_NODISCARD;
+
+// True if the node is an Upsample, or a Resize of opset 10: its second input has the scales, where that of a later
+// Resize is a region, which is followed by the scales or the sizes.
+bool gcap_resize_is_old(const gcap_node_t* node);
+
+#endif  // GCAP_KIT_SHAPE_INNER_H_
