@@ -42,6 +42,7 @@ const gcap_ort_op_t gcap_ort_node_ops[] = {
     ON_HOST("Clip", 11, NEWEST, INPUT(1) | INPUT(2)),
     SINCE("Concat", 4),
     SINCE("Conv", 1),
+    SINCE("ConvTranspose", 1),
     SINCE("Div", 7),
     ON_HOST("Dropout", 7, 11, 0),
     ON_HOST("Dropout", 12, NEWEST, INPUT(1) | INPUT(2)),
@@ -144,6 +145,8 @@ const gcap_ort_attribute_t gcap_ort_node_attributes[] = {
     {"nearest_mode", GCAP_ATTRIBUTE_STRING},
     {"noop_with_empty_axes", GCAP_ATTRIBUTE_INT},
     {"num_outputs", GCAP_ATTRIBUTE_INT},
+    {"output_padding", GCAP_ATTRIBUTE_INTS},
+    {"output_shape", GCAP_ATTRIBUTE_INTS},
     {"pads", GCAP_ATTRIBUTE_INTS},
     {"perm", GCAP_ATTRIBUTE_INTS},
     {"ratio", GCAP_ATTRIBUTE_FLOAT},        // of training

@@ -22,4 +22,9 @@ gcap_status_t gcap_infer_resize(const gcap_node_t* node, const gcap_tensor_t* in
 // Resize is a region, which is followed by the scales or the sizes.
 bool gcap_resize_is_old(const gcap_node_t* node);
 
+// Reads how the window of a ConvTranspose spreads input 0: pads are those of the output, whose size is `count`.
+//   INVALID_ARGUMENT  as gcap_infer_shapes
+gcap_status_t gcap_infer_transposed_window(const gcap_node_t* node, const gcap_tensor_t* inputs,
+                                           gcap_window_t* out_window) GCAP_NODISCARD;
+
 #endif  // GCAP_KIT_SHAPE_INNER_H_

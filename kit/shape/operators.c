@@ -27,6 +27,7 @@ static const struct {
     {"Concat", gcap_infer_concat, 1, ANY_NUMBER},
     {"ConstantOfShape", gcap_infer_constant_of_shape, 1, 1},
     {"Conv", gcap_infer_conv, 2, 3},
+    {"ConvTranspose", gcap_infer_conv_transpose, 2, 3},
     {"Cos", gcap_infer_same, 1, 1},
     {"Div", gcap_infer_elementwise, 2, 2},
     {"Dropout", gcap_infer_dropout, 1, 3},

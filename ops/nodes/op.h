@@ -127,7 +127,9 @@ GCAP_NODE_COMPUTE(gcap_node_lrn);
 GCAP_NODE_COMPUTE(gcap_node_reduce);
 GCAP_NODE_ACCEPTS(gcap_node_layer_norm_accepts);
 GCAP_NODE_ACCEPTS(gcap_node_lrn_accepts);
-// resize.c
+// conv_transpose.c, resize.c
+GCAP_NODE_ACCEPTS(gcap_node_conv_transpose_accepts);
+GCAP_NODE_COMPUTE(gcap_node_conv_transpose);
 GCAP_NODE_ACCEPTS(gcap_node_resize_accepts);
 GCAP_NODE_COMPUTE(gcap_node_resize);
 // layout.c

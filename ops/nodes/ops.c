@@ -41,6 +41,8 @@ static const gcap_node_op_t ops[] = {
     {"Concat", "T*>T", ANY, .compute = gcap_node_concat},
     {"Conv", "TT?T>T", FLOATS, .compute = gcap_node_conv, .needs_cudnn = true, .accepts = gcap_node_conv_accepts,
      PLAN(gcap_node_conv)},
+    {"ConvTranspose", "TT?T>T", FLOATS, .compute = gcap_node_conv_transpose,
+     .accepts = gcap_node_conv_transpose_accepts},
     BINARY("Div", "TT>T", NUMBERS, GCAP_BINARY_DIV),
     {"Dropout", "T?ub>T?B", FLOATS, .compute = gcap_node_dropout, .accepts = gcap_node_dropout_accepts},
     BINARY("Equal", "TT>B", ANY, GCAP_BINARY_EQUAL),

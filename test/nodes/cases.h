@@ -18,11 +18,13 @@ std::vector<NodeCase> ReduceCases();
 std::vector<NodeCase> LayoutCases();
 std::vector<NodeCase> ProductCases();
 std::vector<NodeCase> ResizeCases();
+std::vector<NodeCase> TransposedCases();
 std::vector<NodeCase> WindowCases();
 
 inline std::vector<NodeCase> AllCases() {
   std::vector<NodeCase> all;
-  for (const auto& family : {ElementwiseCases(), ReduceCases(), LayoutCases(), ProductCases(), ResizeCases(), WindowCases()}) {
+  for (const auto& family : {ElementwiseCases(), ReduceCases(), LayoutCases(), ProductCases(), ResizeCases(),
+                             TransposedCases(), WindowCases()}) {
     all.insert(all.end(), family.begin(), family.end());
   }
   return all;

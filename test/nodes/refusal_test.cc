@@ -102,6 +102,8 @@ TEST_F(NodeRefusals, NodesThatAreNotInTheTableAreNotSupported) {
       {"Exp", {{i64, {2}}}, {{i64, {2}}}},                                                   // integers
       {"Gemm", {{f32, {2, 2, 2}}, {f32, {2, 2}}}, {{f32, {2, 2}}}},                          // not a matrix
       {"Conv", {{f32, {1, 1, 4, 4, 4}}, {f32, {1, 1, 1, 1, 1}}}, {{f32, {1, 1, 4, 4, 4}}}},  // three axes
+      {"ConvTranspose", {{f32, {1, 1}}, {f32, {1, 1}}}, {{f32, {1, 1}}}},                    // no axis
+      {"ConvTranspose", {{f32, {1, 1, 4}}, {f32, {1, 1, 4, 1}}}, {{f32, {1, 1, 4}}}},        // weights of more axes
       {"LayerNormalization", {{f32, {2, 3}}, {f32, {3}}}, {{f32, {2, 3}}, {i64, {2, 1}}}},   // Mean is f32
       {"LayerNormalization", {{f32, {2, 3}}, {f32, {2, 3}}}, {{f32, {2, 3}}}},               // scale of more axes
       {"LRN", {{f32, {2, 3}}}, {{f32, {2, 3}}}},                                             // no size

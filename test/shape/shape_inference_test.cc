@@ -459,6 +459,38 @@ TEST(ShapeInference, RefusesConvs) {
                 "auto_pad is MOST, allowed is NOTSET, SAME_UPPER, SAME_LOWER or VALID");
 }
 
+// The examples of ConvTranspose's documentation, and what it says of pads.
+TEST(ShapeInference, OfConvTranspose) {
+  const Host x = F({1, 1, 3, 3}), w = F({1, 2, 3, 3});
+  const auto node = [] { return std::make_unique<OnnxNode>("ConvTranspose"); };
+  ExpectShape(OnnxNode("ConvTranspose"), {x, w}, {1, 2, 5, 5});
+  ExpectShape(std::move(node()->Ints("strides", {3, 2})), {x, w}, {1, 2, 9, 7});
+  ExpectShape(std::move(node()->Ints("strides", {3, 2}).Ints("output_padding", {1, 1})), {x, w}, {1, 2, 10, 8});
+  ExpectShape(std::move(node()->Ints("strides", {3, 2}).Ints("output_shape", {10, 8})), {x, w}, {1, 2, 10, 8});
+  ExpectShape(std::move(node()->Ints("output_shape", {1, 2, 4, 8})), {x, w}, {1, 2, 4, 8});
+  ExpectShape(std::move(node()->Ints("strides", {3, 2}).Ints("pads", {1, 2, 1, 2})), {x, w}, {1, 2, 7, 3});
+  ExpectShape(std::move(node()->Ints("strides", {2, 2}).String("auto_pad", "SAME_LOWER")), {x, w}, {1, 2, 6, 6});
+  ExpectShape(std::move(node()->Ints("pads", {1, 1, 1, 1}).String("auto_pad", "VALID")), {x, w}, {1, 2, 5, 5});
+  ExpectShape(std::move(node()->Int("group", 2).Ints("dilations", {2, 2})), {F({1, 4, 3, 3}), F({4, 3, 2, 2})},
+              {1, 6, 5, 5});
+  ExpectRefused(OnnxNode("ConvTranspose"), {x, F({2, 2, 3, 3})}, 4,
+                "input 0 has 1 channels, input 1 has 2 in 1 groups");
+  ExpectRefused(std::move(node()->Int("group", 0)), {x, w}, 4, "group is 0, allowed is 1 or more");
+  ExpectRefused(OnnxNode("ConvTranspose"), {x, w, F({1})}, 4, "input 2 has 1 elements, input 1 makes 2 channels");
+  ExpectRefused(std::move(node()->Ints("pads", {3, 0, 2, 0})), {x, w}, 4,
+                "the pads of axis 2, 3 and 2, leave nothing of 5 elements");
+  ExpectRefused(std::move(node()->Ints("output_shape", {3})), {x, w}, 4,
+                "output_shape has 1 numbers, allowed is 2 or 4, for input 0 of rank 4");
+  ExpectRefused(std::move(node()->Ints("output_shape", {3, 0})), {x, w}, 4,
+                "output_shape[1] is 0, allowed is 1 or more");
+  ExpectRefused(std::move(node()->Ints("output_padding", {-1, 0})), {x, w}, 4,
+                "output_padding[0] is -1, allowed is 0 or more");
+  ExpectRefused(std::move(node()->Ints("strides", {INT64_MAX, 1})), {x, w}, 4,
+                "the window or the padded input is larger than 9223372036854775807 on axis 2");
+  ExpectRefused(OnnxNode("ConvTranspose"), {F({1, 1, 0, 3}), w}, 4,
+                "dimension 2 of input 0 is 0, allowed is 1 or more");
+}
+
 // The examples of MaxPool's and AveragePool's documentation.
 TEST(ShapeInference, OfPools) {
   ExpectShape(std::move(OnnxNode("MaxPool").Ints("kernel_shape", {2})), {F({1, 3, 32})}, {1, 3, 31});

@@ -36,7 +36,7 @@ extern "C" {
 //                        ReduceSumSquare (keepdims, noop_with_empty_axes)
 //   products             MatMul, Gemm (transA, transB)
 //   resizes              Resize (axes, keep_aspect_ratio_policy; of opset 10 with two inputs), Upsample (opset 9)
-//   windows              Conv, MaxPool, AveragePool, GlobalAveragePool, GlobalMaxPool (auto_pad, ceil_mode)
+//   windows              Conv, ConvTranspose, MaxPool, AveragePool, GlobalAveragePool, GlobalMaxPool (auto_pad, ceil_mode)
 //
 // Squeeze, Unsqueeze and the reductions take their axes as input 1, or as attribute `axes` where an earlier opset has
 // it there; Split takes `split` likewise.

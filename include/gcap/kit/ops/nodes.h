@@ -23,6 +23,8 @@ extern "C" {
 //                                                                  activation
 //   Conv                                 floats                    one or two axes, kernel_shape, pads, strides,
 //                                                                  dilations, group, auto_pad; activation
+//   ConvTranspose                        floats                    one to three axes; as Conv, and output_padding and
+//                                                                  output_shape; not: activation
 //   MaxPool, AveragePool                 floats                    one or two axes; kernel_shape, pads, strides,
 //                                                                  dilations, auto_pad, ceil_mode, count_include_pad.
 //                                                                  Not: Indices, pads as large as the window reaches
