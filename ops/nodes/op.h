@@ -145,6 +145,11 @@ GCAP_NODE_COMPUTE(gcap_node_lrn);
 GCAP_NODE_COMPUTE(gcap_node_reduce);
 GCAP_NODE_ACCEPTS(gcap_node_layer_norm_accepts);
 GCAP_NODE_ACCEPTS(gcap_node_lrn_accepts);
+// conv_transpose.c, resize.c
+GCAP_NODE_ACCEPTS(gcap_node_conv_transpose_accepts);
+GCAP_NODE_COMPUTE(gcap_node_conv_transpose);
+GCAP_NODE_ACCEPTS(gcap_node_resize_accepts);
+GCAP_NODE_COMPUTE(gcap_node_resize);
 // layout.c
 GCAP_NODE_COMPUTE(gcap_node_copy_elements);
 GCAP_NODE_COMPUTE(gcap_node_transpose);

@@ -57,6 +57,8 @@ static const gcap_node_op_t ops[] = {
      .accepts = gcap_node_constant_of_shape_accepts},
     {"Conv", "TT?T>T", FLOATS, .compute = gcap_node_conv, .needs_cudnn = true, .accepts = gcap_node_conv_accepts,
      PLAN(gcap_node_conv)},
+    {"ConvTranspose", "TT?T>T", FLOATS, .compute = gcap_node_conv_transpose,
+     .accepts = gcap_node_conv_transpose_accepts},
     UNARY("Cos", FLOATS, GCAP_UNARY_COS),
     UNARY("Cosh", FLOATS, GCAP_UNARY_COSH),
     {"DepthToSpace", "T>T", ANY, .compute = gcap_node_depth_to_space},
@@ -75,6 +77,7 @@ static const gcap_node_op_t ops[] = {
     {"Gelu", "T>T", FLOATS, .compute = gcap_node_gelu, .accepts = gcap_node_gelu_accepts},
     {"Gemm", "TT?T>T", FLOATS, .compute = gcap_node_gemm, .accepts = gcap_node_gemm_accepts, PLAN(gcap_node_gemm)},
     POOL("GlobalAveragePool", GCAP_POOL2D_AVERAGE, gcap_node_global_pool_accepts),
+    POOL("GlobalMaxPool", GCAP_POOL2D_MAX, gcap_node_global_pool_accepts),
     BINARY("Greater", "TT>B", NUMBERS, GCAP_BINARY_GREATER),
     BINARY("GreaterOrEqual", "TT>B", NUMBERS, GCAP_BINARY_GREATER_OR_EQUAL),
     UNARY_BY("HardSigmoid", FLOATS, GCAP_UNARY_HARD_SIGMOID, ATTRIBUTE("alpha", 0.2f), ATTRIBUTE("beta", 0.5f)),
@@ -118,6 +121,7 @@ static const gcap_node_op_t ops[] = {
     REDUCE("ReduceSumSquare", NUMBERS, GCAP_REDUCE_SUM_SQUARE),
     UNARY("Relu", NUMBERS, GCAP_UNARY_RELU),
     {"Reshape", "Tl>T", ANY, .compute = gcap_node_copy_elements},
+    {"Resize", "T?ffl>T", ANY, .compute = gcap_node_resize, .accepts = gcap_node_resize_accepts},
     UNARY("Round", FLOATS, GCAP_UNARY_ROUND),
     UNARY_BY("Selu", FLOATS, GCAP_UNARY_SELU, ATTRIBUTE("alpha", 1.67326319f), ATTRIBUTE("gamma", 1.05070102f)),
     UNARY_BY("Shrink", NUMBERS, GCAP_UNARY_SHRINK, ATTRIBUTE("bias", 0.0f), ATTRIBUTE("lambd", 0.5f)),
@@ -141,6 +145,7 @@ static const gcap_node_op_t ops[] = {
     UNARY_BY("ThresholdedRelu", FLOATS, GCAP_UNARY_THRESHOLDED_RELU, ATTRIBUTE("alpha", 1.0f), NONE),
     {"Transpose", "T>T", ANY, .compute = gcap_node_transpose},
     {"Unsqueeze", "T?l>T", ANY, .compute = gcap_node_copy_elements},
+    {"Upsample", "Tf>T", ANY, .compute = gcap_node_resize, .accepts = gcap_node_resize_accepts},
     {"Where", "BTT>T", ANY, .compute = gcap_node_where},
     BINARY("Xor", "TT>T", BOOL, GCAP_BINARY_XOR),
     {"com.microsoft.FusedMatMul", "TT>T", FLOATS, .compute = gcap_node_matmul,
@@ -172,7 +177,8 @@ static bool fits(const gcap_node_op_t* op, char letter, const gcap_value_t* valu
       return (op->types & bit) != 0 && *t == (int)value->dtype;
     case 'U':
     case 'u': return (op->types & bit) != 0;
-    case 'F': return value->dtype == GCAP_DTYPE_F32;
+    case 'F':
+    case 'f': return value->dtype == GCAP_DTYPE_F32;
     case 'l': return value->dtype == GCAP_DTYPE_I64;
     case 'I':
     case 'i': return value->dtype == GCAP_DTYPE_I64 || value->dtype == GCAP_DTYPE_I32;

@@ -108,6 +108,7 @@ static const char* draw_op(fuzz_input_t* in) {
                                     "Cos",
                                     "Cosh",
                                     "DepthToSpace",
+                                    "ConvTranspose",
                                     "Div",
                                     "Dropout",
                                     "Elu",
@@ -127,6 +128,7 @@ static const char* draw_op(fuzz_input_t* in) {
                                     "IsNaN",
                                     "LRN",
                                     "GlobalAveragePool",
+                                    "GlobalMaxPool",
                                     "LayerNormalization",
                                     "LeakyRelu",
                                     "Less",
@@ -160,6 +162,7 @@ static const char* draw_op(fuzz_input_t* in) {
                                     "Reshape",
                                     "Round",
                                     "Selu",
+                                    "Resize",
                                     "Shape",
                                     "Shrink",
                                     "Sigmoid",
@@ -237,6 +240,8 @@ static void draw_attribute(trial_t* trial, int index) {
                                       "ceil_mode",
                                       "count_include_pad",
                                       "num_outputs",
+                                      "output_padding",
+                                      "output_shape",
                                       "split",
                                       "activation",
                                       "approximate",
@@ -266,19 +271,9 @@ static void draw_attribute(trial_t* trial, int index) {
 
 // Whether elements of an input are added.
 static bool adds(const char* op) {
-  static const char* const ops[] = {"AveragePool",
-                                    "BatchNormalization",
-                                    "Conv",
-                                    "Gemm",
-                                    "GlobalAveragePool",
-                                    "LRN",
-                                    "LogSoftmax",
-                                    "LayerNormalization",
-                                    "MatMul",
-                                    "Softmax",
-                                    "Sum",
-                                    "com.microsoft.FusedMatMul",
-                                    "Mean"};
+  static const char* const ops[] = {
+      "AveragePool", "BatchNormalization", "Conv",   "ConvTranspose", "Gemm", "GlobalAveragePool",         "LRN",
+      "LogSoftmax",  "LayerNormalization", "MatMul", "Softmax",       "Sum",  "com.microsoft.FusedMatMul", "Mean"};
   bool found = strncmp(op, "Reduce", 6) == 0;
   for (size_t i = 0; i < sizeof(ops) / sizeof(ops[0]); ++i) found |= strcmp(op, ops[i]) == 0;
   return found;

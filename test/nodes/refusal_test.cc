@@ -103,6 +103,8 @@ TEST_F(NodeRefusals, NodesThatAreNotInTheTableAreNotSupported) {
       {"Exp", {{i64, {2}}}, {{i64, {2}}}},                                                   // integers
       {"Gemm", {{f32, {2, 2, 2}}, {f32, {2, 2}}}, {{f32, {2, 2}}}},                          // not a matrix
       {"Conv", {{f32, {1, 1, 4, 4, 4}}, {f32, {1, 1, 1, 1, 1}}}, {{f32, {1, 1, 4, 4, 4}}}},  // three axes
+      {"ConvTranspose", {{f32, {1, 1}}, {f32, {1, 1}}}, {{f32, {1, 1}}}},                    // no axis
+      {"ConvTranspose", {{f32, {1, 1, 4}}, {f32, {1, 1, 4, 1}}}, {{f32, {1, 1, 4}}}},        // weights of more axes
       {"LayerNormalization", {{f32, {2, 3}}, {f32, {3}}}, {{f32, {2, 3}}, {i64, {2, 1}}}},   // Mean is f32
       {"LayerNormalization", {{f32, {2, 3}}, {f32, {2, 3}}}, {{f32, {2, 3}}}},               // scale of more axes
       {"LRN", {{f32, {2, 3}}}, {{f32, {2, 3}}}},                                             // no size
@@ -125,18 +127,25 @@ TEST_F(NodeRefusals, NodesThatAreNotInTheTableAreNotSupported) {
       {"DequantizeLinear", {{f32, {2}}, {f32, {}}}, {{f32, {2}}}},
       {"DequantizeLinear", {{i8, {2}}, {f32, {}}, {u8, {}}}, {{f32, {2}}}},
       {"DequantizeLinear", {{i8, {2}}, {f32, {}}}, {{i8, {2}}}},
-      {"Mod", {{f32, {2}}, {f32, {2}}}, {{f32, {2}}}},   // floats without fmod
-      {"Mean", {{i64, {2}}, {i64, {2}}}, {{i64, {2}}}},  // integers
-      {"IsNaN", {{f32, {2}}}, {{f32, {2}}}},             // gives bool
+      {"Mod", {{f32, {2}}, {f32, {2}}}, {{f32, {2}}}},     // floats without fmod
+      {"Mean", {{i64, {2}}, {i64, {2}}}, {{i64, {2}}}},    // integers
+      {"IsNaN", {{f32, {2}}}, {{f32, {2}}}},               // gives bool
+      {"Resize", {{f32, {2}}, {i64, {1}}}, {{f32, {4}}}},  // scales are f32
+      {"Resize", {{f32, {2}}, {f32, {2}}, {f32, {1}}}, {{f32, {4}}}, [](Attributes* a) { a->String("mode", "area"); }},
+      {"Resize", {{i64, {2}}, {f32, {1}}}, {{i64, {4}}}, [](Attributes* a) { a->String("mode", "linear"); }},
+      {"Resize", {{f32, {2}}, {f32, {2}}, {f32, {1}}}, {{f32, {4}}}, [](Attributes* a) { a->Int("antialias", 1); }},
+      {"Resize",
+       {{f32, {2}}, {f32, {2}}, {f32, {1}}},
+       {{f32, {4}}},
+       [](Attributes* a) { a->String("coordinate_transformation_mode", "tf_crop_and_resize"); }},
+      {"Resize",
+       {{f32, {2}}, {f32, {2}}, {f32, {1}}},
+       {{f32, {4}}},
+       [](Attributes* a) { a->String("nearest_mode", "simple"); }},
       {"Gelu", {{f32, {2}}}, {{f32, {2}}}, [](Attributes* a) { a->String("approximate", "cubic"); }},
       {"Gemm", {{f32, {2, 2}}, {f32, {2, 2}}}, {{f32, {2, 2}}}, [](Attributes* a) { a->String("activation", "Elu"); }},
       {"Slice", {{f32, {2}}, {i64, {1}}}, {{f32, {2}}}},  // starts without ends
-      {"Pad",
-       {{i64, {2}}},
-       {{i64, {2}}},
-       [](Attributes* a) {
-         a->Ints("pads", {0, 0}).Float("value", 1);
-       }},
+      {"Pad", {{i64, {2}}}, {{i64, {2}}}, [](Attributes* a) { a->Ints("pads", {0, 0}).Float("value", 1); }},
       {"Pad", {{f32, {2}}, {i64, {2}}, {i64, {}}}, {{f32, {2}}}},                                       // two types
       {"Range", {{f16, {}}, {f16, {}}, {f16, {}}}, {{f16, {2}}}},                                       // no f16
       {"ConstantOfShape", {{i64, {1}}}, {{i64, {2}}}, [](Attributes* a) { a->Float("value", 1.5f); }},  // a float

@@ -6,6 +6,7 @@
 #include "gcap/kit/shape_inference.h"
 
 #include <cmath>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -589,6 +590,38 @@ TEST(ShapeInference, RefusesConvs) {
                 "auto_pad is MOST, allowed is NOTSET, SAME_UPPER, SAME_LOWER or VALID");
 }
 
+// The examples of ConvTranspose's documentation, and what it says of pads.
+TEST(ShapeInference, OfConvTranspose) {
+  const Host x = F({1, 1, 3, 3}), w = F({1, 2, 3, 3});
+  const auto node = [] { return std::make_unique<OnnxNode>("ConvTranspose"); };
+  ExpectShape(OnnxNode("ConvTranspose"), {x, w}, {1, 2, 5, 5});
+  ExpectShape(std::move(node()->Ints("strides", {3, 2})), {x, w}, {1, 2, 9, 7});
+  ExpectShape(std::move(node()->Ints("strides", {3, 2}).Ints("output_padding", {1, 1})), {x, w}, {1, 2, 10, 8});
+  ExpectShape(std::move(node()->Ints("strides", {3, 2}).Ints("output_shape", {10, 8})), {x, w}, {1, 2, 10, 8});
+  ExpectShape(std::move(node()->Ints("output_shape", {1, 2, 4, 8})), {x, w}, {1, 2, 4, 8});
+  ExpectShape(std::move(node()->Ints("strides", {3, 2}).Ints("pads", {1, 2, 1, 2})), {x, w}, {1, 2, 7, 3});
+  ExpectShape(std::move(node()->Ints("strides", {2, 2}).String("auto_pad", "SAME_LOWER")), {x, w}, {1, 2, 6, 6});
+  ExpectShape(std::move(node()->Ints("pads", {1, 1, 1, 1}).String("auto_pad", "VALID")), {x, w}, {1, 2, 5, 5});
+  ExpectShape(std::move(node()->Int("group", 2).Ints("dilations", {2, 2})), {F({1, 4, 3, 3}), F({4, 3, 2, 2})},
+              {1, 6, 5, 5});
+  ExpectRefused(OnnxNode("ConvTranspose"), {x, F({2, 2, 3, 3})}, 4,
+                "input 0 has 1 channels, input 1 has 2 in 1 groups");
+  ExpectRefused(std::move(node()->Int("group", 0)), {x, w}, 4, "group is 0, allowed is 1 or more");
+  ExpectRefused(OnnxNode("ConvTranspose"), {x, w, F({1})}, 4, "input 2 has 1 elements, input 1 makes 2 channels");
+  ExpectRefused(std::move(node()->Ints("pads", {3, 0, 2, 0})), {x, w}, 4,
+                "the pads of axis 2, 3 and 2, leave nothing of 5 elements");
+  ExpectRefused(std::move(node()->Ints("output_shape", {3})), {x, w}, 4,
+                "output_shape has 1 numbers, allowed is 2 or 4, for input 0 of rank 4");
+  ExpectRefused(std::move(node()->Ints("output_shape", {3, 0})), {x, w}, 4,
+                "output_shape[1] is 0, allowed is 1 or more");
+  ExpectRefused(std::move(node()->Ints("output_padding", {-1, 0})), {x, w}, 4,
+                "output_padding[0] is -1, allowed is 0 or more");
+  ExpectRefused(std::move(node()->Ints("strides", {INT64_MAX, 1})), {x, w}, 4,
+                "the window or the padded input is larger than 9223372036854775807 on axis 2");
+  ExpectRefused(OnnxNode("ConvTranspose"), {F({1, 1, 0, 3}), w}, 4,
+                "dimension 2 of input 0 is 0, allowed is 1 or more");
+}
+
 // The examples of MaxPool's and AveragePool's documentation.
 TEST(ShapeInference, OfPools) {
   ExpectShape(std::move(OnnxNode("MaxPool").Ints("kernel_shape", {2})), {F({1, 3, 32})}, {1, 3, 31});
@@ -605,6 +638,46 @@ TEST(ShapeInference, OfPools) {
   ExpectShape(std::move(OnnxNode("MaxPool").Ints("kernel_shape", {3}).Int("ceil_mode", 1)), {F({1, 1, 4})}, {1, 1, 2});
   ExpectShape(OnnxNode("GlobalAveragePool"), {F({1, 3, 5, 5})}, {1, 3, 1, 1});
   ExpectRefused(OnnxNode("MaxPool"), {F({1, 3, 32})}, 3, "it has no attribute kernel_shape");
+}
+
+// Sizes are cut to whole elements; in f32, in which 3 * 0.333... is 1.
+TEST(ShapeInference, OfResizes) {
+  const auto scales = [](const std::vector<float>& s) { return Host({static_cast<int64_t>(s.size())}, s); };
+  const Host x = F({1, 2, 3, 4}), none = scales({}), roi = F({8});
+  ExpectShape(OnnxNode("Resize"), {x, scales({1, 1, 2.5f, 0.6f})}, {1, 2, 7, 2});
+  ExpectShape(OnnxNode("Upsample"), {x, scales({1, 1, 2, 3})}, {1, 2, 6, 12});
+  ExpectShape(OnnxNode("Resize"), {x, roi, scales({1, 1, 1.0f / 3, 2})}, {1, 2, 1, 8});
+  ExpectShape(OnnxNode("Resize"), {x, none, none, N({1, 2, 7, 3})}, {1, 2, 7, 3});
+  ExpectShape(std::move(OnnxNode("Resize").Ints("axes", {3, -2})), {x, roi, scales({2, 3})}, {1, 2, 9, 8});
+  const auto keeps = [](const char* policy) {
+    auto op = std::make_unique<OnnxNode>("Resize");
+    op->Ints("axes", {2, 3}).String("keep_aspect_ratio_policy", policy);
+    return op;
+  };
+  ExpectShape(std::move(*keeps("not_larger")), {x, roi, none, N({7, 7})}, {1, 2, 5, 7});  // 3 * 7 / 4 is 5.25
+  ExpectShape(std::move(*keeps("not_smaller")), {x, roi, none, N({7, 7})}, {1, 2, 7, 9});
+  ExpectShape(OnnxNode("Resize"), {F({0, 2}), roi, scales({2, 2})}, {0, 4});
+  ExpectShape(OnnxNode("Resize"), {F({0, 2}), roi, none, N({0, 3})}, {0, 3});
+  ExpectRefused(std::move(*keeps("wide")), {x, roi, none, N({7, 7})}, 4,
+                "keep_aspect_ratio_policy is wide, allowed is stretch, not_larger or not_smaller");
+  ExpectRefused(OnnxNode("Resize"), {x, roi, scales({1, 2})}, 4,
+                "input 2 (scales) has 2 numbers, allowed is 4, one for each axis");
+  ExpectRefused(OnnxNode("Resize"), {x, roi, scales({1, 1, 0, 2})}, 4,
+                "scales[2] is 0, allowed is a finite number above 0");
+  ExpectRefused(OnnxNode("Resize"), {x, roi, scales({1, 1, INFINITY, 2})}, 4,
+                "scales[2] is inf, allowed is a finite number above 0");
+  ExpectRefused(OnnxNode("Resize"), {x, roi, scales({1, 1, 1e30f, 2})}, 4, "dimension 2 of output 0 would be 3e+30");
+  ExpectRefused(OnnxNode("Resize"), {x, roi, N({1, 1, 2, 2})}, 4, "input 2 (scales) is of type i64, allowed is f32");
+  ExpectRefused(OnnxNode("Resize"), {x, roi, none, N({1, 2, 0, 3})}, 4,
+                "sizes[2] is 0, allowed is 1 or more, or 0 where input 0 has 0; it has 3");
+  ExpectRefused(OnnxNode("Resize"), {F({0, 2}), roi, none, N({1, 2})}, 2,
+                "sizes[0] is 1, allowed is 1 or more, or 0 where input 0 has 0; it has 0");
+  ExpectRefused(OnnxNode("Resize"), {x, roi, scales({1, 1, 2, 2}), N({1, 2, 6, 8})}, 4, "it has both scales and sizes");
+  ExpectRefused(OnnxNode("Resize"), {x, roi, none}, 4, "it has neither scales nor sizes");
+  ExpectRefused(std::move(OnnxNode("Resize").Ints("axes", {4})), {x, roi, scales({2})}, 4,
+                "axes[0] is 4, allowed is -4..3");
+  ExpectRefused(std::move(OnnxNode("Resize").Ints("axes", {0, 1, 2, 3, 0})), {x, roi, scales({2})}, 4,
+                "axes has 5 numbers, input 0 has rank 4");
 }
 
 TEST(ShapeInference, ResolvesPaddingForKernels) {

@@ -25,10 +25,12 @@ extern "C" {
 //                                                                  activation
 //   Conv                                 floats                    one or two axes, kernel_shape, pads, strides,
 //                                                                  dilations, group, auto_pad; activation
+//   ConvTranspose                        floats                    one to three axes; as Conv, and output_padding and
+//                                                                  output_shape; not: activation
 //   MaxPool, AveragePool                 floats                    one or two axes; kernel_shape, pads, strides,
 //                                                                  dilations, auto_pad, ceil_mode, count_include_pad.
 //                                                                  Not: Indices, pads as large as the window reaches
-//   GlobalAveragePool                    floats                    one or two axes
+//   GlobalMaxPool, GlobalAveragePool     floats                    one or two axes
 //   BatchNormalization                   floats; the rest f32      epsilon; not: training_mode
 //   Add, Sub, Mul, Div                   floats, i64, i32
 //   Pow                                  floats, i64, i32          the exponent may be of another of these types
@@ -81,6 +83,8 @@ extern "C" {
 //   Range                                f32, i64, i32             start, limit, delta on the host; integers wrap
 //   Gather                               any; indices i64 or i32   axis; an index out of range gives zeros
 //   Reshape, Flatten, Squeeze, Unsqueeze any                       shapes and axes on the host; all copy
+//   Resize, Upsample                     any by nearest, else      scales or sizes on the host; all but antialias and
+//                                        floats                    tf_crop_and_resize
 //   Identity, Dropout                    any; floats               not: training_mode that is not a constant false. The
 //                                                                  mask is all true
 //
