@@ -50,6 +50,8 @@ const gcap_ort_op_t gcap_ort_node_ops[] = {
     SINCE("Exp", 6),
     SINCE("Flatten", 1),
     SINCE("Gather", 1),
+    SINCE("GatherElements", 11),
+    SINCE("GatherND", 11),
     SINCE("Gelu", 20),
     SINCE("Gemm", 7),
     SINCE("GlobalAveragePool", 1),
@@ -92,6 +94,9 @@ const gcap_ort_op_t gcap_ort_node_ops[] = {
     ON_HOST("ReduceSumSquare", 18, NEWEST, INPUT(1)),
     SINCE("Relu", 6),
     ON_HOST("Reshape", 5, NEWEST, INPUT(1)),
+    ON_HOST("Scatter", 9, 10, 0),
+    SINCE("ScatterElements", 11),
+    SINCE("ScatterND", 11),
     SINCE("Sigmoid", 6),
     ON_HOST("Slice", 10, NEWEST, INPUT(1) | INPUT(2) | INPUT(3) | INPUT(4)),
     {"Softmax", NULL, 1, 12, 0, is_of_one_axis},
@@ -118,6 +123,7 @@ const gcap_ort_attribute_t gcap_ort_node_attributes[] = {
     {"auto_pad", GCAP_ATTRIBUTE_STRING},
     {"axes", GCAP_ATTRIBUTE_INTS},
     {"axis", GCAP_ATTRIBUTE_INT},
+    {"batch_dims", GCAP_ATTRIBUTE_INT},
     {"beta", GCAP_ATTRIBUTE_FLOAT},
     {"bias", GCAP_ATTRIBUTE_FLOAT},
     {"ceil_mode", GCAP_ATTRIBUTE_INT},
@@ -135,6 +141,7 @@ const gcap_ort_attribute_t gcap_ort_node_attributes[] = {
     {"pads", GCAP_ATTRIBUTE_INTS},
     {"perm", GCAP_ATTRIBUTE_INTS},
     {"ratio", GCAP_ATTRIBUTE_FLOAT},        // of training
+    {"reduction", GCAP_ATTRIBUTE_STRING},   // of a scatter
     {"round_mode", GCAP_ATTRIBUTE_STRING},  // to a type that gcap lacks
     {"saturate", GCAP_ATTRIBUTE_INT},       // to a type that gcap lacks
     {"seed", GCAP_ATTRIBUTE_INT},           // of training

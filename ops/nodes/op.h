@@ -136,5 +136,11 @@ GCAP_NODE_COMPUTE(gcap_node_slice);
 GCAP_NODE_COMPUTE(gcap_node_gather);
 GCAP_NODE_COMPUTE(gcap_node_dropout);
 GCAP_NODE_ACCEPTS(gcap_node_dropout_accepts);
+// indices.c
+GCAP_NODE_COMPUTE(gcap_node_gather_elements);
+GCAP_NODE_COMPUTE(gcap_node_gather_nd);
+GCAP_NODE_COMPUTE(gcap_node_scatter_elements);
+GCAP_NODE_COMPUTE(gcap_node_scatter_nd);
+GCAP_NODE_ACCEPTS(gcap_node_scatter_accepts);
 
 #endif  // GCAP_OPS_NODES_OP_H_

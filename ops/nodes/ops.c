@@ -28,6 +28,8 @@
     op_type, "T>T", FLOATS, .compute = gcap_node_pool, .code = which, .needs_cudnn = true, .accepts = fits, \
                             PLAN(gcap_node_pool)                                                            \
   }
+#define SCATTER(op_type, signature, how) \
+  { op_type, signature, ANY, .compute = how, .accepts = gcap_node_scatter_accepts }
 
 static const gcap_node_op_t ops[] = {
     UNARY("Abs", NUMBERS, GCAP_UNARY_ABS),
@@ -48,6 +50,8 @@ static const gcap_node_op_t ops[] = {
     UNARY("Exp", FLOATS, GCAP_UNARY_EXP),
     {"Flatten", "T>T", ANY, .compute = gcap_node_copy_elements},
     {"Gather", "TI>T", ANY, .compute = gcap_node_gather},
+    {"GatherElements", "TI>T", ANY, .compute = gcap_node_gather_elements},
+    {"GatherND", "TL>T", ANY, .compute = gcap_node_gather_nd},
     {"Gelu", "T>T", FLOATS, .compute = gcap_node_gelu, .accepts = gcap_node_gelu_accepts},
     {"Gemm", "TT?T>T", FLOATS, .compute = gcap_node_gemm, .accepts = gcap_node_gemm_accepts, PLAN(gcap_node_gemm)},
     POOL("GlobalAveragePool", GCAP_POOL2D_AVERAGE, gcap_node_global_pool_accepts),
@@ -81,6 +85,9 @@ static const gcap_node_op_t ops[] = {
     REDUCE("ReduceSumSquare", NUMBERS, GCAP_REDUCE_SUM_SQUARE),
     UNARY("Relu", NUMBERS, GCAP_UNARY_RELU),
     {"Reshape", "Tl>T", ANY, .compute = gcap_node_copy_elements},
+    SCATTER("Scatter", "TIT>T", gcap_node_scatter_elements),
+    SCATTER("ScatterElements", "TIT>T", gcap_node_scatter_elements),
+    SCATTER("ScatterND", "TLT>T", gcap_node_scatter_nd),
     UNARY("Sigmoid", FLOATS, GCAP_UNARY_SIGMOID),
     {"Slice", "Tii?ii>T", ANY, .compute = gcap_node_slice},
     {"Softmax", "T>T", FLOATS, .compute = gcap_node_softmax},
@@ -121,6 +128,7 @@ static bool fits(const gcap_node_op_t* op, char letter, const gcap_value_t* valu
     case 'U':
     case 'u': return (op->types & bit) != 0;
     case 'F': return value->dtype == GCAP_DTYPE_F32;
+    case 'L':
     case 'l': return value->dtype == GCAP_DTYPE_I64;
     case 'I':
     case 'i': return value->dtype == GCAP_DTYPE_I64 || value->dtype == GCAP_DTYPE_I32;

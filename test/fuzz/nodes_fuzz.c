@@ -103,6 +103,8 @@ static const char* draw_op(fuzz_input_t* in) {
                                     "Expand",
                                     "Flatten",
                                     "Gather",
+                                    "GatherElements",
+                                    "GatherND",
                                     "Gelu",
                                     "Gemm",
                                     "Greater",
@@ -135,6 +137,8 @@ static const char* draw_op(fuzz_input_t* in) {
                                     "ReduceSumSquare",
                                     "Relu",
                                     "Reshape",
+                                    "ScatterElements",
+                                    "ScatterND",
                                     "Shape",
                                     "Sigmoid",
                                     "Size",
@@ -194,9 +198,11 @@ static void draw_attribute(trial_t* trial, int index) {
                                       "split",
                                       "activation",
                                       "approximate",
+                                      "batch_dims",
+                                      "reduction",
                                       "min",
                                       "max"};
-  static const char* const texts[] = {"SAME_UPPER", "SAME_LOWER", "VALID", "NOTSET", "Relu", "tanh", "none", ""};
+  static const char* const texts[] = {"SAME_UPPER", "SAME_LOWER", "VALID", "NOTSET", "Relu", "tanh", "none", "add"};
   gcap_attribute_t* attribute = &trial->attributes[index];
   attribute->name = names[fuzz_below(&trial->in, sizeof(names) / sizeof(names[0]))];
   attribute->kind = (gcap_attribute_kind_t)fuzz_below(&trial->in, 4);

@@ -14,6 +14,7 @@ namespace gcap {
 namespace testing {
 
 std::vector<NodeCase> ElementwiseCases();
+std::vector<NodeCase> IndexCases();
 std::vector<NodeCase> ReduceCases();
 std::vector<NodeCase> LayoutCases();
 std::vector<NodeCase> ProductCases();
@@ -21,7 +22,8 @@ std::vector<NodeCase> WindowCases();
 
 inline std::vector<NodeCase> AllCases() {
   std::vector<NodeCase> all;
-  for (const auto& family : {ElementwiseCases(), ReduceCases(), LayoutCases(), ProductCases(), WindowCases()}) {
+  for (const auto& family :
+       {ElementwiseCases(), IndexCases(), ReduceCases(), LayoutCases(), ProductCases(), WindowCases()}) {
     all.insert(all.end(), family.begin(), family.end());
   }
   return all;

@@ -52,7 +52,12 @@ extern "C" {
 //   ReduceMax, ReduceMin                 any
 //   Transpose, Concat, Split             any                       perm; axis; split on the host; num_outputs
 //   Slice                                any                       starts, ends, axes, steps on the host
-//   Gather                               any; indices i64 or i32   axis; an index out of range gives zeros
+//   Gather, GatherElements               any; indices i64 or i32   axis; an index out of range gives zeros
+//   GatherND                             any; indices i64          batch_dims; an index out of range gives zeros
+//   ScatterElements, Scatter             any; indices i64 or i32   axis, reduction (not of bool); an update whose index
+//                                                                  is out of range is left out
+//   ScatterND                            any; indices i64          reduction (not of bool); an index out of range is
+//                                                                  the nearest that is not
 //   Reshape, Flatten, Squeeze, Unsqueeze any                       shapes and axes on the host; all copy
 //   Identity, Dropout                    any; floats               not: training_mode that is not a constant false. The
 //                                                                  mask is all true
