@@ -67,6 +67,8 @@ const gcap_ort_op_t gcap_ort_node_ops[] = {
     SINCE("Flatten", 1),
     SINCE("Floor", 6),
     SINCE("Gather", 1),
+    SINCE("GatherElements", 11),
+    SINCE("GatherND", 11),
     SINCE("Gelu", 20),
     SINCE("Gemm", 7),
     SINCE("GlobalAveragePool", 1),
@@ -127,6 +129,9 @@ const gcap_ort_op_t gcap_ort_node_ops[] = {
     ON_HOST("Resize", 10, 10, INPUT(1)),
     ON_HOST("Resize", 11, NEWEST, INPUT(1) | INPUT(2) | INPUT(3)),
     SINCE("Round", 11),
+    ON_HOST("Scatter", 9, 10, 0),
+    SINCE("ScatterElements", 11),
+    SINCE("ScatterND", 11),
     SINCE("Selu", 6),
     SINCE("Shrink", 9),
     SINCE("Sigmoid", 6),
@@ -169,6 +174,7 @@ const gcap_ort_attribute_t gcap_ort_node_attributes[] = {
     {"auto_pad", GCAP_ATTRIBUTE_STRING},
     {"axes", GCAP_ATTRIBUTE_INTS},
     {"axis", GCAP_ATTRIBUTE_INT},
+    {"batch_dims", GCAP_ATTRIBUTE_INT},
     {"beta", GCAP_ATTRIBUTE_FLOAT},
     {"bias", GCAP_ATTRIBUTE_FLOAT},
     {"block_size", GCAP_ATTRIBUTE_INT},
@@ -205,6 +211,7 @@ const gcap_ort_attribute_t gcap_ort_node_attributes[] = {
     {"perm", GCAP_ATTRIBUTE_INTS},
     {"precision", GCAP_ATTRIBUTE_INT},
     {"ratio", GCAP_ATTRIBUTE_FLOAT},        // of training
+    {"reduction", GCAP_ATTRIBUTE_STRING},   // of a scatter
     {"round_mode", GCAP_ATTRIBUTE_STRING},  // to a type that gcap lacks
     {"saturate", GCAP_ATTRIBUTE_INT},       // to a type that gcap lacks
     {"seed", GCAP_ATTRIBUTE_INT},           // of training

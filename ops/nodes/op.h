@@ -175,5 +175,11 @@ bool gcap_node_is_float(gcap_dtype_t dtype);
 GCAP_NODE_COMPUTE(gcap_node_constant_of_shape);
 GCAP_NODE_ACCEPTS(gcap_node_constant_of_shape_accepts);
 GCAP_NODE_COMPUTE(gcap_node_range);
+// indices.c
+GCAP_NODE_COMPUTE(gcap_node_gather_elements);
+GCAP_NODE_COMPUTE(gcap_node_gather_nd);
+GCAP_NODE_COMPUTE(gcap_node_scatter_elements);
+GCAP_NODE_COMPUTE(gcap_node_scatter_nd);
+GCAP_NODE_ACCEPTS(gcap_node_scatter_accepts);
 
 #endif  // GCAP_OPS_NODES_OP_H_

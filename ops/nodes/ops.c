@@ -34,6 +34,8 @@
     op_type, "T>T", FLOATS, .compute = gcap_node_pool, .code = which, .needs_cudnn = true, .accepts = fits, \
                             PLAN(gcap_node_pool)                                                            \
   }
+#define SCATTER(op_type, signature, how) \
+  { op_type, signature, ANY, .compute = how, .accepts = gcap_node_scatter_accepts }
 
 static const gcap_node_op_t ops[] = {
     UNARY("Abs", NUMBERS, GCAP_UNARY_ABS),
@@ -74,6 +76,8 @@ static const gcap_node_op_t ops[] = {
     {"Flatten", "T>T", ANY, .compute = gcap_node_copy_elements},
     UNARY("Floor", FLOATS, GCAP_UNARY_FLOOR),
     {"Gather", "TI>T", ANY, .compute = gcap_node_gather},
+    {"GatherElements", "TI>T", ANY, .compute = gcap_node_gather_elements},
+    {"GatherND", "TL>T", ANY, .compute = gcap_node_gather_nd},
     {"Gelu", "T>T", FLOATS, .compute = gcap_node_gelu, .accepts = gcap_node_gelu_accepts},
     {"Gemm", "TT?T>T", FLOATS, .compute = gcap_node_gemm, .accepts = gcap_node_gemm_accepts, PLAN(gcap_node_gemm)},
     POOL("GlobalAveragePool", GCAP_POOL2D_AVERAGE, gcap_node_global_pool_accepts),
@@ -123,6 +127,9 @@ static const gcap_node_op_t ops[] = {
     {"Reshape", "Tl>T", ANY, .compute = gcap_node_copy_elements},
     {"Resize", "T?ffl>T", ANY, .compute = gcap_node_resize, .accepts = gcap_node_resize_accepts},
     UNARY("Round", FLOATS, GCAP_UNARY_ROUND),
+    SCATTER("Scatter", "TIT>T", gcap_node_scatter_elements),
+    SCATTER("ScatterElements", "TIT>T", gcap_node_scatter_elements),
+    SCATTER("ScatterND", "TLT>T", gcap_node_scatter_nd),
     UNARY_BY("Selu", FLOATS, GCAP_UNARY_SELU, ATTRIBUTE("alpha", 1.67326319f), ATTRIBUTE("gamma", 1.05070102f)),
     UNARY_BY("Shrink", NUMBERS, GCAP_UNARY_SHRINK, ATTRIBUTE("bias", 0.0f), ATTRIBUTE("lambd", 0.5f)),
     UNARY("Sigmoid", FLOATS, GCAP_UNARY_SIGMOID),
@@ -179,6 +186,8 @@ static bool fits(const gcap_node_op_t* op, char letter, const gcap_value_t* valu
     case 'u': return (op->types & bit) != 0;
     case 'F':
     case 'f': return value->dtype == GCAP_DTYPE_F32;
+    case 'F': return value->dtype == GCAP_DTYPE_F32;
+    case 'L':
     case 'l': return value->dtype == GCAP_DTYPE_I64;
     case 'I':
     case 'i': return value->dtype == GCAP_DTYPE_I64 || value->dtype == GCAP_DTYPE_I32;

@@ -14,6 +14,7 @@ namespace gcap {
 namespace testing {
 
 std::vector<NodeCase> ElementwiseCases();
+std::vector<NodeCase> IndexCases();
 std::vector<NodeCase> LayoutCases();
 std::vector<NodeCase> ProductCases();
 std::vector<NodeCase> QuantizeCases();
@@ -24,8 +25,8 @@ std::vector<NodeCase> WindowCases();
 
 inline std::vector<NodeCase> AllCases() {
   std::vector<NodeCase> all;
-  for (const auto& family : {ElementwiseCases(), LayoutCases(), ProductCases(), QuantizeCases(), ReduceCases(),
-                             ResizeCases(), TransposedCases(), WindowCases()}) {
+  for (const auto& family : {ElementwiseCases(), IndexCases(), LayoutCases(), ProductCases(), QuantizeCases(),
+                             ReduceCases(), ResizeCases(), TransposedCases(), WindowCases()}) {
     all.insert(all.end(), family.begin(), family.end());
   }
   return all;

@@ -110,6 +110,14 @@ TEST_F(NodeRefusals, NodesThatAreNotInTheTableAreNotSupported) {
       {"LRN", {{f32, {2, 3}}}, {{f32, {2, 3}}}},                                             // no size
       {"LRN", {{f32, {2, 3}}}, {{f32, {2, 3}}}, [](Attributes* a) { a->Int("size", 0); }},
       {"LRN", {{f32, {3}}}, {{f32, {3}}}, [](Attributes* a) { a->Int("size", 3); }},  // no channels
+      {"ScatterND",
+       {{f32, {2}}, {i64, {1, 1}}, {f32, {1}}},
+       {{f32, {2}}},
+       [](Attributes* a) { a->String("reduction", "xor"); }},
+      {"ScatterElements",
+       {{boolean, {2}}, {i64, {1}}, {boolean, {1}}},
+       {{boolean, {2}}},
+       [](Attributes* a) { a->String("reduction", "add"); }},
       {"BatchNormalization", {{f16, {2, 3}}, {f16, {3}}, {f16, {3}}, {f16, {3}}, {f16, {3}}}, {{f16, {2, 3}}}},
       {"Dropout", {{f32, {2}}, {f32, {}}, {boolean, {}}}, {{f32, {2}}}},  // training_mode is no constant
       {"Cast", {{f32, {2}}}, {{i64, {2}}}, [](Attributes* a) { a->Int("to", 1); }},

@@ -346,6 +346,47 @@ TEST(ShapeInference, OfConcatAndGather) {
                 "its output would have more than 8 dimensions");
 }
 
+// The examples of the operators' documentation.
+TEST(ShapeInference, OfGathersAndScattersByIndices) {
+  const auto i64 = [](const Sizes& shape) { return Host(GCAP_DTYPE_I64, shape); };
+  ExpectShape(OnnxNode("GatherElements"), {F({3, 3}), i64({2, 3})}, {2, 3});
+  ExpectShape(std::move(OnnxNode("GatherElements").Int("axis", -1)), {F({2, 2}), i64({1, 7})}, {1, 7});
+  ExpectShape(OnnxNode("ScatterElements"), {F({3, 3}), i64({2, 3}), F({2, 3})}, {3, 3});
+  ExpectShape(std::move(OnnxNode("Scatter").Int("axis", 1)), {F({1, 5}), i64({1, 2}), F({1, 2})}, {1, 5});
+  ExpectShape(OnnxNode("GatherND"), {F({2, 2}), i64({2, 2})}, {2});
+  ExpectShape(OnnxNode("GatherND"), {F({2, 2, 2}), i64({2, 1, 2})}, {2, 1, 2});
+  ExpectShape(std::move(OnnxNode("GatherND").Int("batch_dims", 1)), {F({2, 2, 3}), i64({2, 1})}, {2, 3});
+  ExpectShape(OnnxNode("ScatterND"), {F({4, 4, 4}), i64({2, 1}), F({2, 4, 4})}, {4, 4, 4});
+  ExpectShape(OnnxNode("ScatterND"), {F({8}), i64({0, 1}), F({0})}, {8});
+}
+
+TEST(ShapeInference, RefusesGathersAndScattersByIndices) {
+  const auto i64 = [](const Sizes& shape) { return Host(GCAP_DTYPE_I64, shape); };
+  ExpectRefused(OnnxNode("GatherElements"), {F({}), i64({})}, 0, "axis is 0, but there is no dimension");
+  ExpectRefused(OnnxNode("GatherElements"), {F({2, 3}), i64({2})}, 1, "input 1 has rank 1, input 0 has 2");
+  ExpectRefused(OnnxNode("GatherElements"), {F({2, 3}), i64({5, 4})}, 2,
+                "dimension 1 of input 1 is 4, allowed is up to 3, that of input 0");
+  ExpectRefused(OnnxNode("ScatterElements"), {F({2, 3}), i64({2, 3}), F({6})}, 2,
+                "input 2 has rank 1, inputs 0 and 1 give 2");
+  ExpectRefused(OnnxNode("ScatterElements"), {F({2, 3}), i64({1, 3}), F({2, 3})}, 2,
+                "dimension 0 of input 2 is 2, inputs 0 and 1 give 1");
+  ExpectRefused(OnnxNode("GatherND"), {F({}), i64({1})}, 0, "input 0 has rank 0, allowed is 1..8");
+  ExpectRefused(OnnxNode("GatherND"), {F({2}), i64({})}, 0, "input 1 has rank 0, allowed is 1..8");
+  ExpectRefused(OnnxNode("GatherND"), {F({2, 2}), i64({3})}, 0, "the last dimension of input 1 is 3, allowed is 1..2");
+  ExpectRefused(OnnxNode("ScatterND"), {F({2, 2}), i64({3, 0}), F({3, 2, 2})}, 2,
+                "the last dimension of input 1 is 0, allowed is 1..2");
+  ExpectRefused(std::move(OnnxNode("GatherND").Int("batch_dims", 2)), {F({2, 2, 2}), i64({2, 1})}, 1,
+                "batch_dims is 2, allowed is 0..1");
+  ExpectRefused(std::move(OnnxNode("GatherND").Int("batch_dims", -1)), {F({2, 2, 2}), i64({2, 1})}, 1,
+                "batch_dims is -1, allowed is 0..1");
+  ExpectRefused(std::move(OnnxNode("GatherND").Int("batch_dims", 1)), {F({2, 2, 2}), i64({3, 1})}, 2,
+                "dimension 0 of input 1 is 3, of input 0 it is 2");
+  ExpectRefused(OnnxNode("GatherND"), {F({2, 1, 1, 1, 1}), i64({1, 1, 1, 1, 1, 1})}, 8,
+                "its output would have more than 8 dimensions");
+  ExpectRefused(OnnxNode("ScatterND"), {F({4, 4}), i64({2, 1}), F({2, 3})}, 2,
+                "dimension 1 of input 2 is 3, inputs 0 and 1 give 4");
+}
+
 // The examples of Slice's documentation, for a tensor of 20 x 10 x 5, and its text on clamping.
 TEST(ShapeInference, OfSlice) {
   const Host x = F({20, 10, 5});

@@ -81,7 +81,12 @@ extern "C" {
 //   SpaceToDepth, DepthToSpace           any                       blocksize, mode
 //   ConstantOfShape                      any                       the shape on the host; value: a float or an int
 //   Range                                f32, i64, i32             start, limit, delta on the host; integers wrap
-//   Gather                               any; indices i64 or i32   axis; an index out of range gives zeros
+//   Gather, GatherElements               any; indices i64 or i32   axis; an index out of range gives zeros
+//   GatherND                             any; indices i64          batch_dims; an index out of range gives zeros
+//   ScatterElements, Scatter             any; indices i64 or i32   axis, reduction (not of bool); an update whose index
+//                                                                  is out of range is left out
+//   ScatterND                            any; indices i64          reduction (not of bool); an index out of range is
+//                                                                  the nearest that is not
 //   Reshape, Flatten, Squeeze, Unsqueeze any                       shapes and axes on the host; all copy
 //   Resize, Upsample                     any by nearest, else      scales or sizes on the host; all but antialias and
 //                                        floats                    tf_crop_and_resize
