@@ -237,7 +237,7 @@ TEST_F(SessionTest, NodesThatAreLeftAreNamedWithTheReasonIfGraphsAreOn) {
                                 .Node("Cast", "to_double", {"s2"}, {"d"})
                                 .Int("to", kOnnxFloat)
                                 .Node("Cast", "to_float", {"d"}, {"f"})
-                                .Node("Gemm", "gemm", {"any", "any"}, {"r"})
+                                .Node("Conv", "conv", {"any", "any"}, {"r"})
                                 .Node("MatMul", "product", {"i", "i"}, {"p"})
                                 .Node("Neg", "neg", {"f"}, {"c"})
                                 .Input("a", {2})
@@ -260,7 +260,7 @@ TEST_F(SessionTest, NodesThatAreLeftAreNamedWithTheReasonIfGraphsAreOn) {
     EXPECT_EQ(log.count(), 1u) << log.text();
     for (const char* part :
          {"'GcapTest' leaves 6 of 7 nodes", ": 2 Hardmax (no kernel)", ", 2 Cast (a value of type double)",
-          ", 1 Gemm (a value of unknown rank, and no kernel for rank 0)", ", 1 MatMul (none of the kernels",
+          ", 1 Conv (a value of unknown rank, and no kernel for rank 5)", ", 1 MatMul (none of the kernels",
           "inputs of i64 i64)"}) {
       EXPECT_TRUE(Has(log.text(), part)) << part << "\n" << log.text();
     }
@@ -378,6 +378,32 @@ TEST_F(SessionTest, NodesOfUnknownRankAreCaptured) {
   EXPECT_EQ(session.Run(), "");
   EXPECT_EQ(c.Get(), (Floats{1, 10, 100, 1000}));
   EXPECT_EQ(plugin().captured_computes, 3) << "a replay";
+}
+
+// Was: a Gemm was left to the CPU EP, since it has no kernel for rank 0, which a Gemm cannot have.
+TEST_F(SessionTest, NodesOfUnknownRankAreTheEpsIfItHasKernelsForTheRanksThatTheyCanHave) {
+  const std::string model = OnnxModel()
+                                .Node("Squeeze", "squeeze", {"a"}, {"s"})
+                                .Node("Gemm", "gemm", {"s", "w"}, {"c"})
+                                .Constant("w", {2, 2}, std::vector<float>{1, 10, 100, 1000})
+                                .Input("a", {kAnySize, kAnySize, 2})
+                                .OutputOfAnyRank("c")
+                                .Bytes();
+  OrtSession session(ort_, env(), device(), model, {{"enable_cuda_graph", "1"}});
+  ASSERT_EQ(session.error(), "");
+  DeviceTensor a(ort_, env(), device(), {1, 2, 2}, {1, 2, -1, 3}), c(ort_, env(), device(), {2, 2}, {});
+  session.BindInput("a", a);
+  session.BindOutput("c", c);
+  EXPECT_EQ(session.Run(), "");
+  a.Set({1, 0, 0, 1});
+  EXPECT_EQ(session.Run(), "");
+  EXPECT_EQ(c.Get(), (Floats{1, 10, 100, 1000}));
+  EXPECT_EQ(plugin().captured_computes, 2) << "a replay";
+
+  OrtSession eager(ort_, env(), device(), model, {});
+  Floats on_host;
+  const std::string error = eager.RunOnHost({"a"}, {{2, 2, 2}}, {Floats(8, 1)}, "c", &on_host);
+  EXPECT_TRUE(Has(error, "'gemm'") && Has(error, "rank 3")) << error;
 }
 
 // A guess would give the output less memory than the kernel writes.
