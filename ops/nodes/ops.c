@@ -186,7 +186,6 @@ static bool fits(const gcap_node_op_t* op, char letter, const gcap_value_t* valu
     case 'u': return (op->types & bit) != 0;
     case 'F':
     case 'f': return value->dtype == GCAP_DTYPE_F32;
-    case 'F': return value->dtype == GCAP_DTYPE_F32;
     case 'L':
     case 'l': return value->dtype == GCAP_DTYPE_I64;
     case 'I':
