@@ -14,6 +14,8 @@ enum { NEWEST = 27 };
 #define INPUT(i) (1u << (i))
 #define SINCE(op_type, first) \
   { op_type, NULL, first, NEWEST, 0, NULL }
+#define OF_MICROSOFT(op_type) \
+  { op_type, "com.microsoft", 1, 1, 0, NULL }
 #define ON_HOST(op_type, first, last, inputs) \
   { op_type, NULL, first, last, inputs, NULL }
 
@@ -43,6 +45,11 @@ const gcap_ort_op_t gcap_ort_node_ops[] = {
     SINCE("Atanh", 9),
     SINCE("AveragePool", 7),
     SINCE("BatchNormalization", 9),
+    OF_MICROSOFT("BiasGelu"),
+    SINCE("BitwiseAnd", 18),
+    SINCE("BitwiseNot", 18),
+    SINCE("BitwiseOr", 18),
+    SINCE("BitwiseXor", 18),
     SINCE("Cast", 6),
     SINCE("Ceil", 6),
     SINCE("Celu", 12),
@@ -59,6 +66,7 @@ const gcap_ort_op_t gcap_ort_node_ops[] = {
     SINCE("Equal", 7),
     SINCE("Erf", 9),
     SINCE("Exp", 6),
+    OF_MICROSOFT("FastGelu"),
     SINCE("Flatten", 1),
     SINCE("Floor", 6),
     SINCE("Gather", 1),
@@ -93,6 +101,7 @@ const gcap_ort_op_t gcap_ort_node_ops[] = {
     SINCE("Or", 7),
     SINCE("PRelu", 7),
     SINCE("Pow", 7),
+    OF_MICROSOFT("QuickGelu"),
     SINCE("Reciprocal", 6),
     ON_HOST("ReduceL1", 1, 17, 0),
     ON_HOST("ReduceL1", 18, NEWEST, INPUT(1)),

@@ -13,7 +13,8 @@
 #define BIT(dtype) (1u << (dtype))
 #define BOOL BIT(GCAP_DTYPE_BOOL)
 #define FLOATS (BIT(GCAP_DTYPE_F32) | BIT(GCAP_DTYPE_F16) | BIT(GCAP_DTYPE_BF16))
-#define NUMBERS (FLOATS | BIT(GCAP_DTYPE_I64) | BIT(GCAP_DTYPE_I32))
+#define INTEGERS (BIT(GCAP_DTYPE_I64) | BIT(GCAP_DTYPE_I32))
+#define NUMBERS (FLOATS | INTEGERS)
 #define ANY (NUMBERS | BOOL)
 
 #define PLAN(name) .plan = name##_plan, .end_plan = name##_end
@@ -47,6 +48,11 @@ static const gcap_node_op_t ops[] = {
     POOL("AveragePool", GCAP_POOL2D_AVERAGE, gcap_node_pool_accepts),
     {"BatchNormalization", "TFFFF>T", FLOATS, .compute = gcap_node_batch_norm, .needs_cudnn = true,
      .accepts = gcap_node_batch_norm_accepts, PLAN(gcap_node_batch_norm)},
+    BINARY("BiasGelu", "TT>T", FLOATS, GCAP_BINARY_GELU),
+    BINARY("BitwiseAnd", "TT>T", INTEGERS, GCAP_BINARY_BIT_AND),
+    UNARY("BitwiseNot", INTEGERS, GCAP_UNARY_BIT_NOT),
+    BINARY("BitwiseOr", "TT>T", INTEGERS, GCAP_BINARY_BIT_OR),
+    BINARY("BitwiseXor", "TT>T", INTEGERS, GCAP_BINARY_BIT_XOR),
     {"Cast", "U>U", ANY, .compute = gcap_node_cast, .accepts = gcap_node_cast_accepts},
     UNARY("Ceil", FLOATS, GCAP_UNARY_CEIL),
     UNARY_BY("Celu", FLOATS, GCAP_UNARY_CELU, ATTRIBUTE("alpha", 1.0f), NONE),
@@ -62,6 +68,7 @@ static const gcap_node_op_t ops[] = {
     BINARY("Equal", "TT>B", ANY, GCAP_BINARY_EQUAL),
     UNARY("Erf", FLOATS, GCAP_UNARY_ERF),
     UNARY("Exp", FLOATS, GCAP_UNARY_EXP),
+    {"FastGelu", "T?T>T", FLOATS, .compute = gcap_node_fast_gelu},
     {"Flatten", "T>T", ANY, .compute = gcap_node_copy_elements},
     UNARY("Floor", FLOATS, GCAP_UNARY_FLOOR),
     {"Gather", "TI>T", ANY, .compute = gcap_node_gather},
@@ -96,6 +103,7 @@ static const gcap_node_op_t ops[] = {
     BINARY("Or", "TT>T", BOOL, GCAP_BINARY_OR),
     BINARY("PRelu", "TT>T", FLOATS, GCAP_BINARY_PRELU),
     BINARY("Pow", "TU>T", NUMBERS, GCAP_BINARY_POW),
+    UNARY_BY("QuickGelu", FLOATS, GCAP_UNARY_SWISH, ATTRIBUTE("alpha", 1.702f), NONE),
     UNARY("Reciprocal", FLOATS, GCAP_UNARY_RECIPROCAL),
     REDUCE("ReduceL1", NUMBERS, GCAP_REDUCE_L1),
     REDUCE("ReduceL2", FLOATS, GCAP_REDUCE_L2),

@@ -63,6 +63,11 @@ class OnnxModel {
     attributes_.push_back(attribute);
     return *this;
   }
+  // The domain of the node that is added next, of version 1. A model has one such domain at most.
+  OnnxModel& Domain(const std::string& domain) {
+    domain_ = of_next_ = domain;
+    return *this;
+  }
   OnnxModel& Node(const std::string& op_type, const std::string& name, const Names& inputs, const Names& outputs) {
     Message node;
     for (const std::string& input : inputs) node.Text(1, input);
@@ -70,6 +75,8 @@ class OnnxModel {
     node.Text(3, name).Text(4, op_type);
     for (const Message& attribute : attributes_) node.Sub(5, attribute);
     attributes_.clear();
+    if (!of_next_.empty()) node.Text(7, of_next_);
+    of_next_.clear();
     graph_.Sub(1, node);
     return *this;
   }
@@ -105,7 +112,9 @@ class OnnxModel {
     Message graph = graph_;
     graph.Text(2, "graph");
     const Message import = Message().Text(1, "").Number(2, static_cast<uint64_t>(opset));
-    return Message().Number(1, 9).Sub(7, graph).Sub(8, import).bytes();
+    Message model = Message().Number(1, 9).Sub(7, graph).Sub(8, import);
+    if (!domain_.empty()) model.Sub(8, Message().Text(1, domain_).Number(2, 1));
+    return model.bytes();
   }
 
  private:
@@ -130,6 +139,7 @@ class OnnxModel {
 
   Message graph_;
   std::vector<Message> attributes_;
+  std::string domain_, of_next_;
 };
 
 }  // namespace testing

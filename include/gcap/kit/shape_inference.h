@@ -24,12 +24,14 @@ extern "C" {
 // later opsets added to them:
 //
 //   element by element   Add, Sub, Mul, Div, Mod, Pow, Min, Max, Sum, Mean, Equal, Less, LessOrEqual, Greater,
-//                        GreaterOrEqual, And, Or, Xor, Where: with broadcasting; PRelu: of input 1 to input 0
-//   one input's shape    Abs, Acos, Acosh, Asin, Asinh, Atan, Atanh, Cast, Ceil, Celu, Clip, Cos, Cosh, Dropout, Elu,
-//                        Erf, Exp, Floor, Gelu, HardSigmoid, HardSwish, Identity, IsInf, IsNaN, LeakyRelu, Log, Mish,
-//                        Neg, Not, Reciprocal, Relu, Round, Selu, Shrink, Sigmoid, Sign, Sin, Sinh, Softplus, Softsign,
-//                        Sqrt, Swish, Tan, Tanh, ThresholdedRelu, BatchNormalization, InstanceNormalization, LRN, and
-//                        with a checked axis LayerNormalization (and its Mean and InvStdDev), LogSoftmax, Softmax
+//                        GreaterOrEqual, And, Or, Xor, BitwiseAnd, BitwiseOr, BitwiseXor, Where: with broadcasting; of
+//                        input 1 to input 0: PRelu, and com.microsoft's BiasGelu, FastGelu
+//   one input's shape    Abs, Acos, Acosh, Asin, Asinh, Atan, Atanh, BitwiseNot, Cast, Ceil, Celu, Clip, Cos, Cosh,
+//                        Dropout, Elu, Erf, Exp, Floor, Gelu, HardSigmoid, HardSwish, Identity, IsInf, IsNaN, LeakyRelu,
+//                        Log, Mish, Neg, Not, QuickGelu (com.microsoft's), Reciprocal, Relu, Round, Selu, Shrink,
+//                        Sigmoid, Sign, Sin, Sinh, Softplus, Softsign, Sqrt, Swish, Tan, Tanh, ThresholdedRelu,
+//                        BatchNormalization, InstanceNormalization, LRN, and with a checked axis LayerNormalization (and
+//                        its Mean and InvStdDev), LogSoftmax, Softmax
 //   shapes               Shape (start, end), Size, ConstantOfShape, Range, Expand, Reshape (allowzero), Flatten,
 //                        Squeeze, Unsqueeze
 //   parts                Concat, Gather, Slice, Split (num_outputs), Transpose
