@@ -14,6 +14,8 @@ enum { NEWEST = 27 };
 #define INPUT(i) (1u << (i))
 #define SINCE(op_type, first) \
   { op_type, NULL, first, NEWEST, 0, NULL }
+#define OF_MICROSOFT(op_type) \
+  { op_type, "com.microsoft", 1, 1, 0, NULL }
 #define ON_HOST(op_type, first, last, inputs) \
   { op_type, NULL, first, last, inputs, NULL }
 
@@ -43,6 +45,11 @@ const gcap_ort_op_t gcap_ort_node_ops[] = {
     SINCE("Atanh", 9),
     SINCE("AveragePool", 7),
     SINCE("BatchNormalization", 9),
+    OF_MICROSOFT("BiasGelu"),
+    SINCE("BitwiseAnd", 18),
+    SINCE("BitwiseNot", 18),
+    SINCE("BitwiseOr", 18),
+    SINCE("BitwiseXor", 18),
     SINCE("Cast", 6),
     SINCE("Ceil", 6),
     SINCE("Celu", 12),
@@ -64,8 +71,10 @@ const gcap_ort_op_t gcap_ort_node_ops[] = {
     SINCE("Erf", 9),
     SINCE("Exp", 6),
     ON_HOST("Expand", 8, NEWEST, INPUT(1)),
+    OF_MICROSOFT("FastGelu"),
     SINCE("Flatten", 1),
     SINCE("Floor", 6),
+    OF_MICROSOFT("FusedMatMul"),
     SINCE("Gather", 1),
     SINCE("GatherElements", 11),
     SINCE("GatherND", 11),
@@ -104,6 +113,7 @@ const gcap_ort_op_t gcap_ort_node_ops[] = {
     ON_HOST("Pad", 11, NEWEST, INPUT(1) | INPUT(2) | INPUT(3)),
     SINCE("Pow", 7),
     SINCE("QuantizeLinear", 10),
+    OF_MICROSOFT("QuickGelu"),
     ON_HOST("Range", 11, NEWEST, INPUT(0) | INPUT(1) | INPUT(2)),
     SINCE("Reciprocal", 6),
     ON_HOST("ReduceL1", 1, 17, 0),
@@ -162,7 +172,6 @@ const gcap_ort_op_t gcap_ort_node_ops[] = {
     ON_HOST("Upsample", 9, 9, INPUT(1)),
     SINCE("Where", 9),
     SINCE("Xor", 7),
-    {"FusedMatMul", "com.microsoft", 1, 1, 0, NULL},
     {.op_type = NULL},
 };
 

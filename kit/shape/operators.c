@@ -27,6 +27,10 @@ static const struct {
     {"Atanh", gcap_infer_same, 1, 1},
     {"AveragePool", gcap_infer_pool, 1, 1},
     {"BatchNormalization", gcap_infer_same, 5, 5},
+    {"BitwiseAnd", gcap_infer_elementwise, 2, 2},
+    {"BitwiseNot", gcap_infer_same, 1, 1},
+    {"BitwiseOr", gcap_infer_elementwise, 2, 2},
+    {"BitwiseXor", gcap_infer_elementwise, 2, 2},
     {"Cast", gcap_infer_same, 1, 1},
     {"Ceil", gcap_infer_same, 1, 1},
     {"Celu", gcap_infer_same, 1, 1},
@@ -81,7 +85,7 @@ static const struct {
     {"Neg", gcap_infer_same, 1, 1},
     {"Not", gcap_infer_same, 1, 1},
     {"Or", gcap_infer_elementwise, 2, 2},
-    {"PRelu", gcap_infer_prelu, 2, 2},
+    {"PRelu", gcap_infer_onto_first, 2, 2},
     {"Pad", gcap_infer_pad, 1, 4},
     {"Pow", gcap_infer_elementwise, 2, 2},
     {"QuantizeLinear", gcap_infer_quantize, 2, 3},
@@ -130,7 +134,10 @@ static const struct {
     {"Upsample", gcap_infer_resize_op, 2, 2},
     {"Where", gcap_infer_elementwise, 3, 3},
     {"Xor", gcap_infer_elementwise, 2, 2},
+    {"com.microsoft.BiasGelu", gcap_infer_onto_first, 2, 2},
+    {"com.microsoft.FastGelu", gcap_infer_onto_first, 1, 2},
     {"com.microsoft.FusedMatMul", gcap_infer_fused_matmul, 2, 2},
+    {"com.microsoft.QuickGelu", gcap_infer_same, 1, 1},
 };
 #define NUM_OPERATORS ((int)(sizeof(operators) / sizeof(operators[0])))
 

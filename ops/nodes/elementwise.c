@@ -115,6 +115,13 @@ gcap_status_t gcap_node_gelu(const gcap_node_kernel_t* kernel, const gcap_kernel
                     &context->outputs[0]);
 }
 
+// Of the sum of two inputs, or of one.
+gcap_status_t gcap_node_fast_gelu(const gcap_node_kernel_t* kernel, const gcap_kernel_context_t* context) {
+  const gcap_tensor_t *in = context->inputs, *y = &context->outputs[0];
+  if (kernel->node->num_inputs == 1) return gcap_unary(STREAM(context), GCAP_UNARY_GELU_TANH, &in[0], y);
+  return gcap_binary_of(STREAM(context), GCAP_BINARY_GELU_TANH, 0.0f, &in[0], &in[1], y);
+}
+
 // --- Clip -----------------------------------------------------------------------------------------------------------
 
 static double element_of(const gcap_tensor_t* tensor) {

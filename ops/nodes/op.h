@@ -127,6 +127,7 @@ GCAP_NODE_COMPUTE(gcap_node_is_inf);
 GCAP_NODE_COMPUTE(gcap_node_where);
 GCAP_NODE_COMPUTE(gcap_node_leaky_relu);
 GCAP_NODE_COMPUTE(gcap_node_gelu);
+GCAP_NODE_COMPUTE(gcap_node_fast_gelu);
 GCAP_NODE_COMPUTE(gcap_node_clip);
 GCAP_NODE_COMPUTE(gcap_node_cast);
 GCAP_NODE_ACCEPTS(gcap_node_mod_accepts);

@@ -16,6 +16,9 @@
 #define NUMBERS (FLOATS | BIT(GCAP_DTYPE_I64) | BIT(GCAP_DTYPE_I32))
 #define BYTES (BIT(GCAP_DTYPE_I8) | BIT(GCAP_DTYPE_U8))
 #define ANY (NUMBERS | BOOL | BYTES)
+#define INTEGERS (BIT(GCAP_DTYPE_I64) | BIT(GCAP_DTYPE_I32))
+#define NUMBERS (FLOATS | INTEGERS)
+#define ANY (NUMBERS | BOOL)
 
 #define PLAN(name) .plan = name##_plan, .end_plan = name##_end
 #define BINARY(op_type, signature, types, which) \
@@ -50,6 +53,10 @@ static const gcap_node_op_t ops[] = {
     POOL("AveragePool", GCAP_POOL2D_AVERAGE, gcap_node_pool_accepts),
     {"BatchNormalization", "TFFFF>T", FLOATS, .compute = gcap_node_batch_norm, .needs_cudnn = true,
      .accepts = gcap_node_batch_norm_accepts, PLAN(gcap_node_batch_norm)},
+    BINARY("BitwiseAnd", "TT>T", INTEGERS, GCAP_BINARY_BIT_AND),
+    UNARY("BitwiseNot", INTEGERS, GCAP_UNARY_BIT_NOT),
+    BINARY("BitwiseOr", "TT>T", INTEGERS, GCAP_BINARY_BIT_OR),
+    BINARY("BitwiseXor", "TT>T", INTEGERS, GCAP_BINARY_BIT_XOR),
     {"Cast", "U>U", ANY, .compute = gcap_node_cast, .accepts = gcap_node_cast_accepts},
     UNARY("Ceil", FLOATS, GCAP_UNARY_CEIL),
     UNARY_BY("Celu", FLOATS, GCAP_UNARY_CELU, ATTRIBUTE("alpha", 1.0f), NONE),
@@ -155,8 +162,11 @@ static const gcap_node_op_t ops[] = {
     {"Upsample", "Tf>T", ANY, .compute = gcap_node_resize, .accepts = gcap_node_resize_accepts},
     {"Where", "BTT>T", ANY, .compute = gcap_node_where},
     BINARY("Xor", "TT>T", BOOL, GCAP_BINARY_XOR),
+    BINARY("com.microsoft.BiasGelu", "TT>T", FLOATS, GCAP_BINARY_GELU),
+    {"com.microsoft.FastGelu", "T?T>T", FLOATS, .compute = gcap_node_fast_gelu},
     {"com.microsoft.FusedMatMul", "TT>T", FLOATS, .compute = gcap_node_matmul,
      .accepts = gcap_node_fused_matmul_accepts, PLAN(gcap_node_matmul)},
+    UNARY_BY("com.microsoft.QuickGelu", FLOATS, GCAP_UNARY_SWISH, ATTRIBUTE("alpha", 1.702f), NONE),
 };
 #define NUM_OPS (sizeof(ops) / sizeof(ops[0]))
 

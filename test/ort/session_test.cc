@@ -2,6 +2,7 @@
 //
 // Sessions: options, what is refused, which nodes the EP takes, memory, streams, versions.
 
+#include <cmath>
 #include <cstring>
 #include <string>
 #include <thread>
@@ -103,6 +104,37 @@ TEST_F(SessionTest, NodesThatWeLackRunOnTheCpu) {
   EXPECT_EQ(c, (Floats{0, 3}));  // the sum is largest at its second element
   EXPECT_EQ(plugin().computes, 2);
   EXPECT_TRUE(Has(Create(model, {{"enable_cuda_graph", "1"}}), "GcapTest")) << "a capture wants all nodes";
+}
+
+// Those of com.microsoft that exporters write.
+TEST_F(SessionTest, GelusOfAnotherDomainAreCaptured) {
+  const std::string model = OnnxModel()
+                                .Node("BiasGelu", "bias_gelu", {"a", "b"}, {"s"}, "com.microsoft")
+                                .Node("FastGelu", "fast_gelu", {"s", "b"}, {"f"}, "com.microsoft")
+                                .Node("QuickGelu", "quick_gelu", {"f"}, {"c"}, "com.microsoft")
+                                .Input("a", {2, 2})
+                                .Input("b", {2})
+                                .Output("c", {2, 2})
+                                .Bytes();
+  OrtSession session(ort_, env(), device(), model, {{"enable_cuda_graph", "1"}});
+  ASSERT_EQ(session.error(), "");
+  const Floats bias = {0.5f, -1};
+  DeviceTensor a(ort_, env(), device(), {2, 2}, {1, 2, -1, 0}), b(ort_, env(), device(), {2}, bias),
+      c(ort_, env(), device(), {2, 2}, {});
+  session.BindInput("a", a);
+  session.BindInput("b", b);
+  session.BindOutput("c", c);
+  EXPECT_EQ(session.Run(), "");
+  const Floats in = {-0.5f, 3, 0.25f, 1};
+  a.Set(in);
+  EXPECT_EQ(session.Run(), "");
+  EXPECT_EQ(plugin().captured_computes, 3);
+  const Floats made = c.Get();
+  for (size_t i = 0; i < in.size(); ++i) {
+    const double x = in[i] + bias[i % 2], gelu = x / 2 * (1 + std::erf(x / std::sqrt(2.0))), z = gelu + bias[i % 2];
+    const double fast = z / 2 * (1 + std::tanh(0.7978845608 * (z + 0.044715 * z * z * z)));
+    EXPECT_NEAR(made[i], fast / (1 + std::exp(-1.702 * fast)), 1e-6) << i;
+  }
 }
 
 TEST_F(SessionTest, ConstantsAreOnTheDevice) {

@@ -140,8 +140,11 @@ TEST(ShapeInference, Broadcasts) {
                 "dimension 0 of input 1 is 2, allowed is 1 or 0, as the inputs before have");
 }
 
-// The examples of onnx's PRelu: a slope of the shape, and one that is broadcast to it.
+// The examples of onnx's PRelu: a slope of the shape, and one that is broadcast to it. A bias is as a slope.
 TEST(ShapeInference, TheSlopeOfAPReluIsBroadcastToTheOtherInputAlone) {
+  ExpectShape(OnnxNode("com.microsoft.BiasGelu"), {F({3, 4}), F({4})}, {3, 4});
+  ExpectShape(OnnxNode("com.microsoft.FastGelu"), {F({3, 4}), F({4})}, {3, 4});
+  ExpectShape(OnnxNode("com.microsoft.FastGelu"), {F({3, 4})}, {3, 4});
   ExpectShape(OnnxNode("PRelu"), {F({3, 4, 5}), F({3, 4, 5})}, {3, 4, 5});
   ExpectShape(OnnxNode("PRelu"), {F({3, 4, 5}), F({5})}, {3, 4, 5});
   ExpectShape(OnnxNode("PRelu"), {F({3, 4, 5}), F({4, 1})}, {3, 4, 5});
@@ -154,8 +157,9 @@ TEST(ShapeInference, TheSlopeOfAPReluIsBroadcastToTheOtherInputAlone) {
 }
 
 TEST(ShapeInference, FunctionsOfOneInputKeepItsShape) {
-  for (const char* op : {"Acos", "Acosh", "Asin", "Asinh", "Atan", "Atanh", "Celu", "Cosh", "IsInf", "Mish", "Selu",
-                         "Shrink", "Sinh", "Softsign", "Swish", "Tan", "ThresholdedRelu"}) {
+  for (const char* op :
+       {"Acos", "Acosh", "Asin", "Asinh", "Atan", "Atanh", "Celu", "Cosh", "IsInf", "Mish", "Selu", "Shrink", "Sinh",
+        "Softsign", "Swish", "Tan", "ThresholdedRelu", "BitwiseNot", "com.microsoft.QuickGelu"}) {
     ExpectShape(OnnxNode(op), {F({2, 0, 3})}, {2, 0, 3});
     ExpectRefused(OnnxNode(op), {F({2}), F({2})}, 1, "it has 2 inputs, allowed is 1..1");
   }

@@ -42,6 +42,8 @@ extern "C" {
 //   Less, LessOrEqual                    floats, i64, i32          give bool
 //   Greater, GreaterOrEqual              floats, i64, i32          give bool
 //   And, Or, Xor, Not                    bool
+//   BitwiseAnd, BitwiseOr, BitwiseXor    i64, i32
+//   BitwiseNot                           i64, i32
 //   Where                                any                       condition: bool
 //   Cast                                 any to any                to, if given, is the output's type
 //   Relu, Neg, Abs, Sign                 floats, i64, i32
@@ -52,6 +54,8 @@ extern "C" {
 //   Shrink                               floats, i64, i32          bias, lambd; integers are truncated
 //   PRelu                                floats                    the slope is broadcast to the other input
 //   Gelu                                 floats                    approximate
+//   com.microsoft.QuickGelu              floats                    alpha
+//   com.microsoft.BiasGelu, .FastGelu    floats                    the bias is broadcast to the other input
 //   Sigmoid, Tanh, Erf, Exp, Log, Sqrt   floats
 //   Reciprocal, Floor, Ceil, Round       floats
 //   Sin, Cos, Tan, Asin, Acos, Atan      floats
