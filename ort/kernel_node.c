@@ -46,6 +46,19 @@ static gcap_status_t read_string(const gcap_ort_host_t* host, const gcap_ort_ker
   return status;
 }
 
+// A number may be a tensor.
+static gcap_status_t read_tensor(const gcap_ort_host_t* host, const gcap_ort_kernel_info_t* info,
+                                 gcap_attribute_t* item, bool* out_there) {
+  gcap_ort_allocator_t* allocator = NULL;
+  gcap_ort_value_t* tensor = NULL;
+  GCAP_RETURN_IF_ERROR(GCAP_ORT_CALL(host, GetAllocatorWithDefaultOptions(&allocator)));
+  *out_there = is_there(host, host->api->KernelInfoGetAttribute_tensor(info, item->name, allocator, &tensor));
+  if (!*out_there) return NULL;
+  gcap_status_t status = gcap_ort_number_read(host, tensor, item, out_there);
+  host->api->ReleaseValue(tensor);
+  return status;
+}
+
 static gcap_status_t read_attribute(const gcap_ort_host_t* host, const gcap_ort_kernel_info_t* info,
                                     const gcap_ort_attribute_t* as, gcap_ort_node_model_t* m) {
   gcap_attribute_t* item = &m->items[m->attributes.count];
@@ -57,6 +70,7 @@ static gcap_status_t read_attribute(const gcap_ort_host_t* host, const gcap_ort_
       break;
     case GCAP_ATTRIBUTE_FLOAT:
       there = is_there(host, host->api->KernelInfoGetAttribute_float(info, as->name, &item->f));
+      if (!there) GCAP_RETURN_IF_ERROR(read_tensor(host, info, item, &there));
       break;
     case GCAP_ATTRIBUTE_INTS: GCAP_RETURN_IF_ERROR(read_ints(host, info, m, item, &there)); break;
     case GCAP_ATTRIBUTE_STRING: GCAP_RETURN_IF_ERROR(read_string(host, info, m, item, &there)); break;

@@ -52,6 +52,11 @@ bool gcap_ort_node_has_any_rank(const gcap_ort_node_model_t* model);  // of one 
 // Copies a model; the copy has what the model points to, and ends before the model does.
 void gcap_ort_node_copy(const gcap_ort_node_model_t* from, gcap_ort_node_model_t* to);
 
+// Reads an attribute that is a tensor of one element: as FLOAT if its type is a float, else as INT. `*out_read` is
+// false if it has another number of elements, or a type that gcap lacks.
+gcap_status_t gcap_ort_number_read(const gcap_ort_host_t* host, const gcap_ort_value_t* tensor, gcap_attribute_t* item,
+                                   bool* out_read) GCAP_NODISCARD;
+
 // gcap's type for one of ONNX Runtime's; false if gcap has none.
 bool gcap_ort_dtype(gcap_ort_element_type_t type, gcap_dtype_t* out_dtype);
 
