@@ -111,13 +111,17 @@ static const char* draw_op(fuzz_input_t* in) {
                                     "LRN",
                                     "GlobalAveragePool",
                                     "GlobalMaxPool",
+                                    "GroupNormalization",
+                                    "InstanceNormalization",
                                     "LayerNormalization",
                                     "LeakyRelu",
                                     "Less",
                                     "LogSoftmax",
+                                    "LpNormalization",
                                     "MatMul",
                                     "Max",
                                     "MaxPool",
+                                    "MeanVarianceNormalization",
                                     "Min",
                                     "Mod",
                                     "Mul",
@@ -125,6 +129,7 @@ static const char* draw_op(fuzz_input_t* in) {
                                     "Not",
                                     "Or",
                                     "Pow",
+                                    "RMSNormalization",
                                     "Range",
                                     "ReduceL1",
                                     "ReduceL2",
@@ -194,12 +199,14 @@ static void draw_attribute(trial_t* trial, int index) {
                                       "ceil_mode",
                                       "count_include_pad",
                                       "num_outputs",
+                                      "num_groups",
                                       "output_padding",
                                       "output_shape",
                                       "split",
                                       "activation",
                                       "approximate",
                                       "min",
+                                      "p",
                                       "max"};
   static const char* const texts[] = {"SAME_UPPER", "SAME_LOWER", "VALID", "NOTSET", "Relu", "tanh", "none", ""};
   gcap_attribute_t* attribute = &trial->attributes[index];
@@ -218,18 +225,9 @@ static void draw_attribute(trial_t* trial, int index) {
 
 // Whether elements of an input are added.
 static bool adds(const char* op) {
-  static const char* const ops[] = {"AveragePool",
-                                    "BatchNormalization",
-                                    "Conv",
-                                    "ConvTranspose",
-                                    "Gemm",
-                                    "GlobalAveragePool",
-                                    "LRN",
-                                    "LogSoftmax",
-                                    "LayerNormalization",
-                                    "MatMul",
-                                    "Softmax",
-                                    "Sum"};
+  static const char* const ops[] = {
+      "AveragePool", "BatchNormalization", "Conv",   "ConvTranspose", "Gemm", "GlobalAveragePool", "LRN",
+      "LogSoftmax",  "LayerNormalization", "MatMul", "Softmax",       "Sum"};
   bool found = strncmp(op, "Reduce", 6) == 0;
   for (size_t i = 0; i < sizeof(ops) / sizeof(ops[0]); ++i) found |= strcmp(op, ops[i]) == 0;
   return found;

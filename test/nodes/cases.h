@@ -16,6 +16,7 @@ namespace testing {
 std::vector<NodeCase> ElementwiseCases();
 std::vector<NodeCase> ReduceCases();
 std::vector<NodeCase> LayoutCases();
+std::vector<NodeCase> NormalizeCases();
 std::vector<NodeCase> ProductCases();
 std::vector<NodeCase> ResizeCases();
 std::vector<NodeCase> TransposedCases();
@@ -23,8 +24,8 @@ std::vector<NodeCase> WindowCases();
 
 inline std::vector<NodeCase> AllCases() {
   std::vector<NodeCase> all;
-  for (const auto& family : {ElementwiseCases(), ReduceCases(), LayoutCases(), ProductCases(), ResizeCases(),
-                             TransposedCases(), WindowCases()}) {
+  for (const auto& family : {ElementwiseCases(), ReduceCases(), NormalizeCases(), LayoutCases(), ProductCases(),
+                             ResizeCases(), TransposedCases(), WindowCases()}) {
     all.insert(all.end(), family.begin(), family.end());
   }
   return all;

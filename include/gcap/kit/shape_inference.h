@@ -27,8 +27,10 @@ extern "C" {
 //                        GreaterOrEqual, And, Or, Xor, Where: with broadcasting
 //   one input's shape    Abs, Cast, Ceil, Clip, Cos, Dropout, Elu, Erf, Exp, Floor, Gelu, HardSigmoid, HardSwish,
 //                        Identity, IsNaN, LeakyRelu, Log, Neg, Not, Reciprocal, Relu, Round, Sigmoid, Sign, Sin,
-//                        Softplus, Sqrt, Tanh, BatchNormalization, InstanceNormalization, LRN, and with a checked axis
-//                        LayerNormalization (and its Mean and InvStdDev), LogSoftmax, Softmax
+//                        Softplus, Sqrt, Tanh, BatchNormalization, GroupNormalization, InstanceNormalization, LRN,
+//                        MeanVarianceNormalization, and with a checked axis LayerNormalization (and its Mean and
+//                        InvStdDev), LogSoftmax, LpNormalization, RMSNormalization, SimplifiedLayerNormalization,
+//                        Softmax
 //   shapes               Shape (start, end), Size, ConstantOfShape, Range, Expand, Reshape (allowzero), Flatten,
 //                        Squeeze, Unsqueeze
 //   parts                Concat, Gather, Slice, Split (num_outputs), Transpose
