@@ -142,12 +142,13 @@ static gcap_status_t read_node(const gcap_ort_factory_t* factory, const gcap_ort
                                const gcap_ort_op_attr_t** attributes, gcap_ort_node_model_t** out_model,
                                gcap_ort_reason_t* out_why) {
   const gcap_ort_host_t* host = &factory->host;
-  const char *name = NULL, *op_type = NULL;
+  const char *name = NULL, *domain = NULL, *op_type = NULL;
   GCAP_RETURN_IF_ERROR(GCAP_ORT_CALL(host, Node_GetName(node, &name)));
+  GCAP_RETURN_IF_ERROR(GCAP_ORT_CALL(host, Node_GetDomain(node, &domain)));
   GCAP_RETURN_IF_ERROR(GCAP_ORT_CALL(host, Node_GetOperatorType(node, &op_type)));
   GCAP_RETURN_IF_ERROR(GCAP_ORT_CALL(host, Node_GetAttributes(node, attributes, num_attributes)));
   gcap_ort_node_model_t* m = NULL;
-  GCAP_RETURN_IF_ERROR(gcap_ort_node_create(name, op_type, num_attributes, &m));
+  GCAP_RETURN_IF_ERROR(gcap_ort_node_create(name, domain, op_type, num_attributes, &m));
   gcap_status_t status = read_inputs_and_outputs(host, node, m, out_why);
   if (status == NULL && gcap_ort_reason_is_empty(out_why)) {
     status = read_attributes(factory, attributes, num_attributes, m, out_why);

@@ -11,17 +11,27 @@
 #include <stdlib.h>
 #include <string.h>
 
-gcap_status_t gcap_ort_node_create(const char* name, const char* op_type, size_t max_attributes,
+// As gcap_node_t has the operator.
+static char* full_op_type(const char* domain, const char* op_type) {
+  if (domain == NULL || domain[0] == 0) return strdup(op_type);
+  const size_t bytes = strlen(domain) + strlen(op_type) + 2;
+  char* text = malloc(bytes);
+  if (text != NULL) snprintf(text, bytes, "%s.%s", domain, op_type);
+  return text;
+}
+
+gcap_status_t gcap_ort_node_create(const char* name, const char* domain, const char* op_type, size_t max_attributes,
                                    gcap_ort_node_model_t** out_model) {
   gcap_ort_node_model_t* m = calloc(1, sizeof(*m));
   if (m != NULL) m->items = calloc(max_attributes + 1, sizeof(*m->items));
   if (m != NULL) m->name = strdup(name[0] != 0 ? name : op_type);
-  if (m == NULL || m->items == NULL || m->name == NULL) {
+  if (m != NULL) m->op_type = full_op_type(domain, op_type);
+  if (m == NULL || m->items == NULL || m->name == NULL || m->op_type == NULL) {
     gcap_ort_node_free(m);
     return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory for node '%s'", name);
   }
   for (int i = 0; i < GCAP_ORT_MAX_VALUES; ++i) m->indices[i] = i;
-  m->node.op_type = op_type;
+  m->node.op_type = m->op_type;
   m->node.name = m->name;
   *out_model = m;
   return NULL;
@@ -64,6 +74,7 @@ void gcap_ort_node_free(gcap_ort_node_model_t* m) {
   }
   free(m->items);
   free(m->name);
+  free(m->op_type);
   free(m);
 }
 
@@ -77,6 +88,8 @@ bool gcap_ort_dtype(gcap_ort_element_type_t type, gcap_dtype_t* out_dtype) {
     case GCAP_ORT_INT64: *out_dtype = GCAP_DTYPE_I64; return true;
     case GCAP_ORT_INT32: *out_dtype = GCAP_DTYPE_I32; return true;
     case GCAP_ORT_BOOL: *out_dtype = GCAP_DTYPE_BOOL; return true;
+    case GCAP_ORT_INT8: *out_dtype = GCAP_DTYPE_I8; return true;
+    case GCAP_ORT_UINT8: *out_dtype = GCAP_DTYPE_U8; return true;
     default: return false;
   }
 }
@@ -90,8 +103,8 @@ void gcap_ort_reason_set(gcap_ort_reason_t* reason, const char* format, ...) {
 
 // ONNX's names of the types that gcap lacks, by ONNX Runtime's number.
 static const char* const foreign_types[] = {
-    [2] = "uint8",   [3] = "int8",    [4] = "uint16",  [5] = "int16",      [8] = "string",
-    [11] = "double", [12] = "uint32", [13] = "uint64", [14] = "complex64", [15] = "complex128",
+    [4] = "uint16",  [5] = "int16",   [8] = "string",     [11] = "double",
+    [12] = "uint32", [13] = "uint64", [14] = "complex64", [15] = "complex128",
 };
 
 static void refuse_type(gcap_ort_element_type_t type, gcap_ort_reason_t* out_why) {

@@ -36,6 +36,12 @@ typedef struct gcap_node_planning {
   const gcap_tensor_t *inputs, *outputs;  // types and shapes, which fit each other by gcap_infer_shapes; no data
 } gcap_node_planning_t;
 
+// A number that an attribute sets, or always `fallback` without a name.
+typedef struct gcap_node_parameter {
+  const char* name;
+  float fallback;
+} gcap_node_parameter_t;
+
 struct gcap_node_op {
   const char* op_type;
   // The types of the inputs, then '>', then those of the outputs. T: one of `types`, the same everywhere. U: any of
@@ -46,6 +52,7 @@ struct gcap_node_op {
   // By then types are the row's and shapes those of creation.
   gcap_status_t (*compute)(const gcap_node_kernel_t* kernel, const gcap_kernel_context_t* context);
   int code;                                                             // which of a family: gcap_binary_op_t, …
+  gcap_node_parameter_t alpha, beta;                                    // of an operator of one input
   bool needs_cudnn;                                                     // the option use_cudnn may forbid it
   bool (*accepts)(const gcap_model_t* model, const gcap_node_t* node);  // optional: ranks and attributes
   // Optional, both or neither: what is made before a capture.
@@ -74,6 +81,8 @@ gcap_status_t gcap_node_kernel_create(const gcap_node_kernels_t* kernels, const 
 const gcap_value_t* gcap_node_input(const gcap_model_t* model, const gcap_node_t* node, int input);
 bool gcap_node_activation_fits(const gcap_node_t* node);
 bool gcap_node_has_relu(const gcap_node_t* node);
+// The number that ONNX's TensorProto has for a type (elementwise.c).
+int64_t gcap_node_onnx_type(gcap_dtype_t dtype);
 // For plans: a size as an int, which cuDNN counts in.
 gcap_status_t gcap_node_int_size(const gcap_node_t* node, const char* what, int64_t size, int* out_size);
 // For `compute`: workspace for one computation, which the next one on the stream may have as soon as this one is
@@ -87,6 +96,7 @@ gcap_status_t gcap_node_return_workspace(const gcap_kernel_context_t* context, v
 #define GCAP_NODE_PLAN(name) gcap_status_t name(const gcap_node_planning_t* planning, void** out_plan)
 
 // matmul.c, gemm.c
+GCAP_NODE_ACCEPTS(gcap_node_fused_matmul_accepts);
 GCAP_NODE_PLAN(gcap_node_matmul_plan);
 GCAP_NODE_COMPUTE(gcap_node_matmul);
 void gcap_node_matmul_end(void* plan);
@@ -110,15 +120,23 @@ GCAP_NODE_COMPUTE(gcap_node_batch_norm);
 void gcap_node_batch_norm_end(void* plan);
 // elementwise.c
 GCAP_NODE_COMPUTE(gcap_node_binary);
+GCAP_NODE_COMPUTE(gcap_node_mod);
 GCAP_NODE_COMPUTE(gcap_node_fold);
 GCAP_NODE_COMPUTE(gcap_node_unary);
+GCAP_NODE_COMPUTE(gcap_node_is_inf);
 GCAP_NODE_COMPUTE(gcap_node_where);
 GCAP_NODE_COMPUTE(gcap_node_leaky_relu);
 GCAP_NODE_COMPUTE(gcap_node_gelu);
 GCAP_NODE_COMPUTE(gcap_node_clip);
 GCAP_NODE_COMPUTE(gcap_node_cast);
+GCAP_NODE_ACCEPTS(gcap_node_mod_accepts);
 GCAP_NODE_ACCEPTS(gcap_node_gelu_accepts);
 GCAP_NODE_ACCEPTS(gcap_node_cast_accepts);
+// quantize.c
+GCAP_NODE_ACCEPTS(gcap_node_quantize_accepts);
+GCAP_NODE_COMPUTE(gcap_node_quantize);
+GCAP_NODE_ACCEPTS(gcap_node_dequantize_accepts);
+GCAP_NODE_COMPUTE(gcap_node_dequantize);
 // reduce.c
 GCAP_NODE_COMPUTE(gcap_node_softmax);
 GCAP_NODE_COMPUTE(gcap_node_log_softmax);
@@ -146,8 +164,30 @@ GCAP_NODE_COMPUTE(gcap_node_transpose);
 GCAP_NODE_COMPUTE(gcap_node_concat);
 GCAP_NODE_COMPUTE(gcap_node_split);
 GCAP_NODE_COMPUTE(gcap_node_slice);
+GCAP_NODE_ACCEPTS(gcap_node_slice_accepts);
+GCAP_NODE_COMPUTE(gcap_node_space_to_depth);
+GCAP_NODE_COMPUTE(gcap_node_depth_to_space);
 GCAP_NODE_COMPUTE(gcap_node_gather);
 GCAP_NODE_COMPUTE(gcap_node_dropout);
 GCAP_NODE_ACCEPTS(gcap_node_dropout_accepts);
+// pad.c
+GCAP_NODE_ACCEPTS(gcap_node_pad_accepts);
+GCAP_NODE_COMPUTE(gcap_node_pad);
+GCAP_NODE_COMPUTE(gcap_node_expand);
+// source.c. The attribute `value`, 0 if it is absent, as an element of a type.
+typedef struct gcap_node_element {
+  unsigned char bytes[sizeof(int64_t)];
+} gcap_node_element_t;
+gcap_node_element_t gcap_node_value(const gcap_node_t* node, gcap_dtype_t dtype);
+bool gcap_node_is_float(gcap_dtype_t dtype);
+GCAP_NODE_COMPUTE(gcap_node_constant_of_shape);
+GCAP_NODE_ACCEPTS(gcap_node_constant_of_shape_accepts);
+GCAP_NODE_COMPUTE(gcap_node_range);
+// indices.c
+GCAP_NODE_COMPUTE(gcap_node_gather_elements);
+GCAP_NODE_COMPUTE(gcap_node_gather_nd);
+GCAP_NODE_COMPUTE(gcap_node_scatter_elements);
+GCAP_NODE_COMPUTE(gcap_node_scatter_nd);
+GCAP_NODE_ACCEPTS(gcap_node_scatter_accepts);
 
 #endif  // GCAP_OPS_NODES_OP_H_

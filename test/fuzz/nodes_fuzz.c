@@ -88,26 +88,46 @@ static bool ok(gcap_status_t status) {
 
 static const char* draw_op(fuzz_input_t* in) {
   static const char* const ops[] = {"Abs",
+                                    "Acos",
+                                    "Acosh",
                                     "Add",
                                     "And",
+                                    "Asin",
+                                    "Asinh",
+                                    "Atan",
+                                    "Atanh",
                                     "AveragePool",
                                     "BatchNormalization",
                                     "Cast",
+                                    "Ceil",
+                                    "Celu",
                                     "Clip",
                                     "Concat",
                                     "Conv",
                                     "ConstantOfShape",
+                                    "Cos",
+                                    "Cosh",
+                                    "DepthToSpace",
                                     "ConvTranspose",
                                     "Div",
                                     "Dropout",
+                                    "Elu",
                                     "Equal",
                                     "Expand",
                                     "Flatten",
+                                    "Floor",
                                     "Gather",
+                                    "GatherElements",
+                                    "GatherND",
                                     "Gelu",
                                     "Gemm",
                                     "Greater",
+                                    "GreaterOrEqual",
+                                    "HardSigmoid",
+                                    "HardSwish",
                                     "Identity",
+                                    "IsInf",
+                                    "IsNaN",
                                     "LRN",
                                     "GlobalAveragePool",
                                     "GlobalMaxPool",
@@ -116,18 +136,23 @@ static const char* draw_op(fuzz_input_t* in) {
                                     "LayerNormalization",
                                     "LeakyRelu",
                                     "Less",
+                                    "LessOrEqual",
                                     "LogSoftmax",
                                     "LpNormalization",
                                     "MatMul",
                                     "Max",
                                     "MaxPool",
+                                    "Mean",
                                     "MeanVarianceNormalization",
                                     "Min",
+                                    "Mish",
                                     "Mod",
                                     "Mul",
                                     "Neg",
                                     "Not",
                                     "Or",
+                                    "PRelu",
+                                    "Pad",
                                     "Pow",
                                     "RMSNormalization",
                                     "Range",
@@ -142,19 +167,37 @@ static const char* draw_op(fuzz_input_t* in) {
                                     "ReduceSumSquare",
                                     "Relu",
                                     "Reshape",
+                                    "Round",
+                                    "Selu",
                                     "Resize",
+                                    "ScatterElements",
+                                    "ScatterND",
                                     "Shape",
+                                    "Shrink",
                                     "Sigmoid",
+                                    "Sign",
+                                    "Sin",
+                                    "Sinh",
                                     "Size",
                                     "Slice",
                                     "Softmax",
+                                    "Softplus",
+                                    "Softsign",
+                                    "SpaceToDepth",
                                     "Split",
                                     "Squeeze",
                                     "Sub",
                                     "Sum",
+                                    "Swish",
+                                    "Tan",
+                                    "ThresholdedRelu",
                                     "Transpose",
                                     "Unsqueeze",
-                                    "Where"};
+                                    "Where",
+                                    "com.microsoft.FusedMatMul",
+                                    "QuantizeLinear",
+                                    "DequantizeLinear",
+                                    "Xor"};
   return ops[fuzz_below(in, sizeof(ops) / sizeof(ops[0]))];
 }
 
@@ -181,11 +224,18 @@ static void draw_attribute(trial_t* trial, int index) {
                                       "to",
                                       "start",
                                       "end",
+                                      "detect_negative",
+                                      "detect_positive",
                                       "fmod",
+                                      "gamma",
+                                      "lambd",
                                       "alpha",
                                       "beta",
                                       "transA",
                                       "transB",
+                                      "transBatchA",
+                                      "block_size",
+                                      "output_dtype",
                                       "value",
                                       "pads",
                                       "kernel_shape",
@@ -205,17 +255,26 @@ static void draw_attribute(trial_t* trial, int index) {
                                       "split",
                                       "activation",
                                       "approximate",
+                                      "batch_dims",
+                                      "reduction",
                                       "min",
+                                      "max",
+                                      "mode",
                                       "p",
-                                      "max"};
-  static const char* const texts[] = {"SAME_UPPER", "SAME_LOWER", "VALID", "NOTSET", "Relu", "tanh", "none", ""};
+                                      "blocksize",
+                                      "starts",
+                                      "ends"};
+  static const char* const texts[] = {"SAME_UPPER", "SAME_LOWER", "VALID", "NOTSET", "Relu", "tanh", "none",   "",
+                                      "reflect",    "edge",       "wrap",  "DCR",    "CRD",  "add",  "linear", "cubic"};
   gcap_attribute_t* attribute = &trial->attributes[index];
   attribute->name = names[fuzz_below(&trial->in, sizeof(names) / sizeof(names[0]))];
   attribute->kind = (gcap_attribute_kind_t)fuzz_below(&trial->in, 4);
   switch (attribute->kind) {
     case GCAP_ATTRIBUTE_INT: attribute->i = draw_number(&trial->in); break;
     case GCAP_ATTRIBUTE_FLOAT: attribute->f = (float)draw_number(&trial->in) / 4; break;
-    case GCAP_ATTRIBUTE_STRING: attribute->string = texts[fuzz_below(&trial->in, 8)]; break;
+    case GCAP_ATTRIBUTE_STRING:
+      attribute->string = texts[fuzz_below(&trial->in, sizeof(texts) / sizeof(texts[0]))];
+      break;
     default:
       attribute->count = fuzz_below(&trial->in, GCAP_MAX_RANK + 2);
       for (size_t i = 0; i < attribute->count; ++i) trial->numbers[index][i] = draw_number(&trial->in);
@@ -226,8 +285,8 @@ static void draw_attribute(trial_t* trial, int index) {
 // Whether elements of an input are added.
 static bool adds(const char* op) {
   static const char* const ops[] = {
-      "AveragePool", "BatchNormalization", "Conv",   "ConvTranspose", "Gemm", "GlobalAveragePool", "LRN",
-      "LogSoftmax",  "LayerNormalization", "MatMul", "Softmax",       "Sum"};
+      "AveragePool", "BatchNormalization", "Conv",   "ConvTranspose", "Gemm", "GlobalAveragePool",         "LRN",
+      "LogSoftmax",  "LayerNormalization", "MatMul", "Softmax",       "Sum",  "com.microsoft.FusedMatMul", "Mean"};
   bool found = strncmp(op, "Reduce", 6) == 0;
   for (size_t i = 0; i < sizeof(ops) / sizeof(ops[0]); ++i) found |= strcmp(op, ops[i]) == 0;
   return found;
@@ -248,6 +307,8 @@ static void fill(trial_t* trial, gcap_tensor_t* tensor) {
       case GCAP_DTYPE_BF16: ((uint16_t*)tensor->data)[i] = (uint16_t)(bits >> 16); break;
       case GCAP_DTYPE_I64: ((int64_t*)tensor->data)[i] = number; break;
       case GCAP_DTYPE_I32: ((int32_t*)tensor->data)[i] = (int32_t)number; break;
+      case GCAP_DTYPE_I8:
+      case GCAP_DTYPE_U8: ((uint8_t*)tensor->data)[i] = (uint8_t)number; break;
       default: ((uint8_t*)tensor->data)[i] = number & 1;
     }
   }
@@ -269,7 +330,7 @@ static void draw_input(trial_t* trial, int index) {
   gcap_tensor_t* tensor = &trial->inputs[index];
   const unsigned how = fuzz_byte(in);
   // Mostly the type of the first input, or numbers for the host.
-  tensor->dtype = (gcap_dtype_t)(how / 4 % 7);
+  tensor->dtype = (gcap_dtype_t)(how / 4 % 9);
   if (index > 0 && how % 4 == 1) tensor->dtype = trial->inputs[0].dtype;
   if (index > 0 && how % 4 == 2) tensor->dtype = GCAP_DTYPE_I64;
   tensor->rank = (int)fuzz_below(in, how % 4 == 2 ? 2 : GCAP_MAX_RANK - 3);
@@ -296,7 +357,7 @@ static void draw(trial_t* trial) {
   const unsigned type = fuzz_byte(&trial->in);
   for (int i = 0; i < node->num_outputs; ++i) {
     trial->outputs[i].dtype =
-        type < 192 ? trial->inputs[type % 2 * (node->num_inputs > 1)].dtype : (gcap_dtype_t)(type % 6);
+        type < 192 ? trial->inputs[type % 2 * (node->num_inputs > 1)].dtype : (gcap_dtype_t)(type % 8);
   }
   for (int i = 0; i < MAX_VALUES; ++i) trial->indices[i] = i;
   node->inputs = trial->indices;
@@ -440,7 +501,7 @@ static void compare(const trial_t* trial) {
 
 // Whether the CPU EP reads an element that it may refuse.
 static bool refuses_elements(const gcap_node_t* node) {
-  return strcmp(node->op_type, "Gather") == 0 || strcmp(node->op_type, "Div") == 0;
+  return strcmp(node->op_type, "Gather") == 0 || strcmp(node->op_type, "Div") == 0 || strcmp(node->op_type, "Mod") == 0;
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t* data, size_t bytes) {

@@ -43,7 +43,7 @@ class Message {
   std::string bytes_;
 };
 
-enum OnnxType { kOnnxFloat = 1, kOnnxInt64 = 7 };
+enum OnnxType { kOnnxFloat = 1, kOnnxInt64 = 7, kOnnxDouble = 11 };
 constexpr int64_t kAnySize = -1;
 
 // A model of one graph. Each function adds to the graph.
@@ -63,11 +63,13 @@ class OnnxModel {
     attributes_.push_back(attribute);
     return *this;
   }
-  OnnxModel& Node(const std::string& op_type, const std::string& name, const Names& inputs, const Names& outputs) {
+  OnnxModel& Node(const std::string& op_type, const std::string& name, const Names& inputs, const Names& outputs,
+                  const std::string& domain = "") {
     Message node;
     for (const std::string& input : inputs) node.Text(1, input);
     for (const std::string& output : outputs) node.Text(2, output);
-    node.Text(3, name).Text(4, op_type);
+    node.Text(3, name).Text(4, op_type).Text(7, domain);
+    if (!domain.empty()) imports_.push_back(Message().Text(1, domain).Number(2, 1));
     for (const Message& attribute : attributes_) node.Sub(5, attribute);
     attributes_.clear();
     graph_.Sub(1, node);
@@ -105,7 +107,9 @@ class OnnxModel {
     Message graph = graph_;
     graph.Text(2, "graph");
     const Message import = Message().Text(1, "").Number(2, static_cast<uint64_t>(opset));
-    return Message().Number(1, 9).Sub(7, graph).Sub(8, import).bytes();
+    Message model = Message().Number(1, 9).Sub(7, graph).Sub(8, import);
+    for (const Message& other : imports_) model.Sub(8, other);
+    return model.bytes();
   }
 
  private:
@@ -129,7 +133,7 @@ class OnnxModel {
   }
 
   Message graph_;
-  std::vector<Message> attributes_;
+  std::vector<Message> attributes_, imports_;  // of domains but ONNX's own
 };
 
 }  // namespace testing

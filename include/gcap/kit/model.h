@@ -55,7 +55,7 @@ typedef struct gcap_attributes {
 
 // A node. Inputs and outputs are indices into the model's values.
 typedef struct gcap_node {
-  const char* op_type;  // required; as in ONNX: "Conv", "Gemm", …
+  const char* op_type;  // required; as in ONNX: "Conv", "Gemm", …; of another domain "com.microsoft.FusedMatMul"
   const char* name;     // required
   const int* inputs;
   int num_inputs;

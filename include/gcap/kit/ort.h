@@ -25,7 +25,7 @@ extern "C" {
 // refuse outputs of another rank than the inputs give.
 typedef struct gcap_ort_op {
   const char* op_type;  // "Conv"
-  const char* domain;   // NULL: ONNX's own
+  const char* domain;   // NULL: ONNX's own. Of another one the EP's nodes have "<domain>.<op_type>" as op_type
   // The versions of the operator, both included, whose semantics are those of the kernels: numbers of opsets, as ONNX's
   // page on the operator lists them. `last` may be GCAP_ORT_ANY_LATER_OPSET.
   int first;

@@ -15,10 +15,12 @@ extern "C" {
 #endif
 
 // Nodes have the semantics of ONNX's opset 13, and what later opsets added to them, with attributes in a
-// gcap_attributes_t (model.h). Floats are f32, f16 and bf16.
+// gcap_attributes_t (model.h). Floats are f32, f16 and bf16. Any is each type of
+// gcap_dtype_t.
 //
 //   op                                   types of T                what is honored, and what is refused
 //   MatMul                               floats                    any ranks, with broadcasting
+//   com.microsoft.FusedMatMul            floats                    transA, transB, alpha; not: transBatchA, transBatchB
 //   Gemm                                 floats                    transA, transB, alpha, beta; C: any that broadcasts;
 //                                                                  activation
 //   Conv                                 floats                    one or two axes, kernel_shape, pads, strides,
@@ -32,17 +34,30 @@ extern "C" {
 //   BatchNormalization                   floats; the rest f32      epsilon; not: training_mode
 //   Add, Sub, Mul, Div                   floats, i64, i32
 //   Pow                                  floats, i64, i32          the exponent may be of another of these types
+//   Mod                                  floats, i64, i32          fmod, which floats must have; a modulo 0 of
+//                                                                  integers is 0
 //   Min, Max, Sum                        floats, i64, i32          any number of inputs
+//   Mean                                 floats                    any number of inputs
 //   Equal                                any                       gives bool
-//   Less, Greater                        floats, i64, i32          give bool
-//   And, Or, Not                         bool
+//   Less, LessOrEqual                    floats, i64, i32          give bool
+//   Greater, GreaterOrEqual              floats, i64, i32          give bool
+//   And, Or, Xor, Not                    bool
 //   Where                                any                       condition: bool
 //   Cast                                 any to any                to, if given, is the output's type
-//   Relu, Neg, Abs                       floats, i64, i32
-//   LeakyRelu                            floats                    alpha
+//   Relu, Neg, Abs, Sign                 floats, i64, i32
+//   LeakyRelu, ThresholdedRelu           floats                    alpha
+//   Elu, Celu, Swish                     floats                    alpha
+//   Selu                                 floats                    alpha, gamma
+//   HardSigmoid                          floats                    alpha, beta
+//   Shrink                               floats, i64, i32          bias, lambd; integers are truncated
+//   PRelu                                floats                    the slope is broadcast to the other input
 //   Gelu                                 floats                    approximate
 //   Sigmoid, Tanh, Erf, Exp, Log, Sqrt   floats
-//   Reciprocal                           floats
+//   Reciprocal, Floor, Ceil, Round       floats
+//   Sin, Cos, Tan, Asin, Acos, Atan      floats
+//   Sinh, Cosh, Asinh, Acosh, Atanh      floats
+//   HardSwish, Mish, Softplus, Softsign  floats
+//   IsNaN, IsInf                         floats                    give bool; detect_negative, detect_positive
 //   Clip                                 floats, i64, i32          min, max: inputs on the host, or attributes
 //   Softmax, LogSoftmax                  floats                    axis
 //   LayerNormalization                   floats                    axis, epsilon; scale and bias have the shape of the
@@ -58,10 +73,27 @@ extern "C" {
 //   ReduceSum, ReduceMean, ReduceProd    floats, i64, i32          axes, as input on the host or as attribute;
 //   ReduceL1, ReduceSumSquare            floats, i64, i32          keepdims, noop_with_empty_axes
 //   ReduceL2, ReduceLogSum               floats
-//   ReduceMax, ReduceMin                 any
+//   ReduceMax, ReduceMin                 floats, i64, i32, bool
+//   QuantizeLinear                       floats, i8, u8            floats to i8 or u8; axis, block_size, output_dtype;
+//                                                                  not: precision of f16
+//   DequantizeLinear                     floats, i8, u8, i32       integers to floats; axis, block_size
 //   Transpose, Concat, Split             any                       perm; axis; split on the host; num_outputs
-//   Slice                                any                       starts, ends, axes, steps on the host
-//   Gather                               any; indices i64 or i32   axis; an index out of range gives zeros
+//   Slice                                any                       starts, ends, axes, steps on the host; before opset
+//                                                                  10 attributes
+//   Pad                                  any                       mode: constant, reflect, edge, wrap; pads, value and
+//                                                                  axes on the host, before opset 11 attributes. What
+//                                                                  is negative crops, before other modes than constant
+//                                                                  look. Not: reflect of more than is left but one
+//   Expand                               any                       the shape on the host
+//   SpaceToDepth, DepthToSpace           any                       blocksize, mode
+//   ConstantOfShape                      any                       the shape on the host; value: a float or an int
+//   Range                                f32, i64, i32             start, limit, delta on the host; integers wrap
+//   Gather, GatherElements               any; indices i64 or i32   axis; an index out of range gives zeros
+//   GatherND                             any; indices i64          batch_dims; an index out of range gives zeros
+//   ScatterElements, Scatter             any; indices i64 or i32   axis, reduction (not of bool); an update whose index
+//                                                                  is out of range is left out
+//   ScatterND                            any; indices i64          reduction (not of bool); an index out of range is
+//                                                                  the nearest that is not
 //   Reshape, Flatten, Squeeze, Unsqueeze any                       shapes and axes on the host; all copy
 //   Resize, Upsample                     any by nearest, else      scales or sizes on the host; all but antialias and
 //                                        floats                    tf_crop_and_resize

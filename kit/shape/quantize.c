@@ -1,0 +1,38 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// QuantizeLinear and DequantizeLinear: the shape of input 0; scales and zero points must fit it.
+
+#include "kit/shape/infer.h"
+
+// A scale for each index on the axis, or for each block of indices.
+static gcap_status_t check_scales(const gcap_node_t* node, const gcap_tensor_t* x, const gcap_tensor_t* scale,
+                                  int64_t block_size) {
+  int axis = 0;
+  GCAP_RETURN_IF_ERROR(gcap_infer_axis(node, x->rank, 1, &axis));
+  const int rank = block_size > 0 ? x->rank : 1;
+  if (scale->rank != rank) {
+    return GCAP_SHAPE_REFUSE(node, "input 1 has rank %d, allowed is %d%s", scale->rank, rank,
+                             block_size > 0 ? "" : ", or 1 element");
+  }
+  for (int i = 0; i < rank; ++i) {
+    int64_t wanted = block_size > 0 ? x->shape[i] : x->shape[axis];
+    if (block_size > 0 && i == axis) wanted = wanted / block_size + (wanted % block_size != 0);
+    if (scale->shape[i] == wanted) continue;
+    return GCAP_SHAPE_REFUSE(node, "dimension %d of input 1 is %lld, allowed is %lld", i, (long long)scale->shape[i],
+                             (long long)wanted);
+  }
+  return NULL;
+}
+
+gcap_status_t gcap_infer_quantize(const gcap_node_t* node, const gcap_tensor_t* inputs, gcap_tensor_t* outputs) {
+  const gcap_tensor_t* scale = &inputs[1];
+  const int64_t block_size = gcap_node_int(node, "block_size", 0);
+  if (block_size < 0) return GCAP_SHAPE_REFUSE(node, "block_size is %lld, allowed is 0 or more", (long long)block_size);
+  const bool is_one = scale->rank <= 1 && gcap_shape_count(scale, 0, scale->rank) == 1 && block_size == 0;
+  if (!is_one) GCAP_RETURN_IF_ERROR(check_scales(node, &inputs[0], scale, block_size));
+  for (int i = 0; node->num_inputs == 3 && (i < scale->rank || i < inputs[2].rank); ++i) {
+    if (scale->rank == inputs[2].rank && scale->shape[i] == inputs[2].shape[i]) continue;
+    return GCAP_SHAPE_REFUSE(node, "input 2 has another shape than input 1, from dimension %d on", i);
+  }
+  return gcap_infer_same(node, inputs, outputs);
+}

@@ -1,0 +1,111 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// QuantizeLinear and DequantizeLinear: one scale, one for each index on an axis, one for each block.
+
+#include <algorithm>
+#include <cmath>
+
+#include "test/nodes/cases.h"
+
+namespace gcap {
+namespace testing {
+namespace {
+
+constexpr gcap_dtype_t kI8 = GCAP_DTYPE_I8, kU8 = GCAP_DTYPE_U8, kI32 = GCAP_DTYPE_I32;
+
+// Scales are powers of two, so that quotients are exact, and so are ties.
+struct Scales {
+  std::string name;
+  Shape shape;
+  Values values;
+  int64_t axis = 1, block = 0;
+  bool has_zero_point = true;
+};
+
+// Where the scale of an element is.
+Shape ScaleIndex(const Scales& s, const Shape& index) {
+  if (s.shape.empty()) return {};
+  if (s.values.size() == 1 && s.block == 0) return {0};
+  const size_t axis = s.axis < 0 ? index.size() + static_cast<size_t>(s.axis) : static_cast<size_t>(s.axis);
+  if (s.block == 0) return {index[axis]};
+  Shape at = index;
+  at[axis] /= s.block;
+  return at;
+}
+
+NodeCase Base(const std::string& op, const Scales& s, gcap_dtype_t integers, gcap_dtype_t scale_type) {
+  NodeCase c;
+  c.op_type = op;
+  c.name = op + s.name + gcap_dtype_name(integers);
+  c.attributes = [=](Attributes* a) {
+    a->Int("axis", s.axis);
+    if (s.block != 0) a->Int("block_size", s.block);
+  };
+  c.inputs = {{kTyped, {}}, {scale_type, s.shape, 0, 0, s.values}};
+  if (s.has_zero_point) {
+    Values zero_points;
+    for (size_t i = 0; i < s.values.size(); ++i) {
+      zero_points.push_back(static_cast<double>(i % 5) + (integers == kU8 ? 100 : -2));
+    }
+    c.inputs.push_back({integers, s.shape, 0, 0, zero_points});
+  }
+  return c;
+}
+
+double ZeroPoint(const Scales& s, const Ins& in, const Shape& index) {
+  return s.has_zero_point ? At(in[2], ScaleIndex(s, index)) : 0;
+}
+
+NodeCase Quantize(const Scales& s, gcap_dtype_t to, const Shape& shape) {
+  NodeCase c = Base("QuantizeLinear", s, to, kTyped);
+  c.inputs[0] = {kTyped, shape, -20, 20};
+  c.outputs = {{to, shape}};
+  const double low = to == kI8 ? -128 : 0, high = low + 255;
+  c.reference = [=](const Ins& in) -> std::vector<Values> {
+    return {Make(shape, [&](const Shape& i) {
+      const double steps = std::nearbyint(At(in[0], i) / At(in[1], ScaleIndex(s, i)));
+      return std::min(std::max(steps + ZeroPoint(s, in, i), low), high);
+    })};
+  };
+  return c;
+}
+
+NodeCase Dequantize(const Scales& s, gcap_dtype_t from, const Shape& shape) {
+  NodeCase c = Base("DequantizeLinear", s, from, kTyped);
+  c.inputs[0] = {from, shape, -100, 200};
+  c.outputs = {{kTyped, shape}};
+  c.reference = [=](const Ins& in) -> std::vector<Values> {
+    return {Make(shape,
+                 [&](const Shape& i) { return (At(in[0], i) - ZeroPoint(s, in, i)) * At(in[1], ScaleIndex(s, i)); })};
+  };
+  return c;
+}
+
+}  // namespace
+
+std::vector<NodeCase> QuantizeCases() {
+  const Shape shape = {3, 5, 4};
+  const Scales one = {"ByOneScale", {}, {0.125}};
+  const Scales one_of_a_list = {"ByAListOfOne", {1}, {0.25}};
+  const Scales no_zero_point = {"WithoutZeroPoint", {}, {0.5}, 1, 0, false};
+  const Scales axis = {"OnAnAxis", {5}, {0.125, 0.25, 0.5, 1, 2}};
+  const Scales last = {"OnTheLastAxis", {4}, {0.125, 0.25, 0.5, 1}, -1};
+  const Scales first = {"OnTheFirstAxis", {3}, {0.125, 0.5, 1}, 0};
+  Scales blocks = {"InBlocks", {3, 3, 4}, {}, 1, 2};
+  for (int i = 0; i < 36; ++i) blocks.values.push_back(std::ldexp(1.0, i % 4 - 3));
+  std::vector<NodeCase> all;
+  for (const Scales& s : {one, one_of_a_list, no_zero_point, axis, last, first, blocks}) {
+    for (gcap_dtype_t type : {kI8, kU8}) {
+      all.push_back(Quantize(s, type, shape));
+      all.push_back(Dequantize(s, type, shape));
+    }
+  }
+  all.push_back(Dequantize(no_zero_point, kI32, shape));
+  all.push_back(Dequantize(axis, kI32, shape));
+  all.push_back(Quantize({"OfNothing", {}, {0.5}}, kU8, {0, 3}));
+  all.push_back(Quantize({"OfAVectorByOneScale", {}, {0.5}}, kU8, {7}));  // which has no axis 1
+  return all;
+}
+
+}  // namespace testing
+}  // namespace gcap
