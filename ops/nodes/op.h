@@ -146,9 +146,17 @@ GCAP_NODE_COMPUTE(gcap_node_lrn);
 GCAP_NODE_COMPUTE(gcap_node_reduce);
 GCAP_NODE_ACCEPTS(gcap_node_layer_norm_accepts);
 GCAP_NODE_ACCEPTS(gcap_node_lrn_accepts);
-// conv_transpose.c, resize.c
+// conv_transpose.c, normalize.c, resize.c
 GCAP_NODE_ACCEPTS(gcap_node_conv_transpose_accepts);
 GCAP_NODE_COMPUTE(gcap_node_conv_transpose);
+GCAP_NODE_ACCEPTS(gcap_node_channel_norm_accepts);
+GCAP_NODE_COMPUTE(gcap_node_channel_norm);
+GCAP_NODE_ACCEPTS(gcap_node_rms_norm_accepts);
+GCAP_NODE_COMPUTE(gcap_node_rms_norm);
+GCAP_NODE_ACCEPTS(gcap_node_lp_norm_accepts);
+GCAP_NODE_COMPUTE(gcap_node_lp_norm);
+GCAP_NODE_ACCEPTS(gcap_node_mean_variance_accepts);
+GCAP_NODE_COMPUTE(gcap_node_mean_variance);
 GCAP_NODE_ACCEPTS(gcap_node_resize_accepts);
 GCAP_NODE_COMPUTE(gcap_node_resize);
 // layout.c

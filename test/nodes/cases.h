@@ -16,6 +16,7 @@ namespace testing {
 std::vector<NodeCase> ElementwiseCases();
 std::vector<NodeCase> IndexCases();
 std::vector<NodeCase> LayoutCases();
+std::vector<NodeCase> NormalizeCases();
 std::vector<NodeCase> ProductCases();
 std::vector<NodeCase> QuantizeCases();
 std::vector<NodeCase> ReduceCases();
@@ -25,8 +26,8 @@ std::vector<NodeCase> WindowCases();
 
 inline std::vector<NodeCase> AllCases() {
   std::vector<NodeCase> all;
-  for (const auto& family : {ElementwiseCases(), IndexCases(), LayoutCases(), ProductCases(), QuantizeCases(),
-                             ReduceCases(), ResizeCases(), TransposedCases(), WindowCases()}) {
+  for (const auto& family : {ElementwiseCases(), IndexCases(), LayoutCases(), NormalizeCases(), ProductCases(),
+                             QuantizeCases(), ReduceCases(), ResizeCases(), TransposedCases(), WindowCases()}) {
     all.insert(all.end(), family.begin(), family.end());
   }
   return all;

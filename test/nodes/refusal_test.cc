@@ -109,7 +109,23 @@ TEST_F(NodeRefusals, NodesThatAreNotInTheTableAreNotSupported) {
       {"LayerNormalization", {{f32, {2, 3}}, {f32, {2, 3}}}, {{f32, {2, 3}}}},               // scale of more axes
       {"LRN", {{f32, {2, 3}}}, {{f32, {2, 3}}}},                                             // no size
       {"LRN", {{f32, {2, 3}}}, {{f32, {2, 3}}}, [](Attributes* a) { a->Int("size", 0); }},
-      {"LRN", {{f32, {3}}}, {{f32, {3}}}, [](Attributes* a) { a->Int("size", 3); }},  // no channels
+      {"LRN", {{f32, {3}}}, {{f32, {3}}}, [](Attributes* a) { a->Int("size", 3); }},           // no channels
+      {"InstanceNormalization", {{f32, {2, 3}}, {f32, {3, 1}}, {f32, {3}}}, {{f32, {2, 3}}}},  // scale of two axes
+      {"GroupNormalization",
+       {{f32, {2, 4}}, {f32, {4}}, {f32, {4}}},
+       {{f32, {2, 4}}},
+       [](Attributes* a) { a->Int("num_groups", 0); }},
+      {"RMSNormalization", {{f32, {2, 3}}, {f32, {2}}}, {{f32, {2, 3}}}},  // scale of another size
+      {"RMSNormalization", {{f32, {2, 3}}, {f32, {3}}}, {{f32, {2, 3}}}, [](Attributes* a) { a->Int("axis", 2); }},
+      {"LpNormalization", {{f32, {2, 3}}}, {{f32, {2, 3}}}, [](Attributes* a) { a->Int("p", 3); }},
+      {"LpNormalization", {{f32, {2, 3}}}, {{f32, {2, 3}}}, [](Attributes* a) { a->Int("axis", -3); }},
+      {"MeanVarianceNormalization", {{f32, {2, 3}}}, {{f32, {2, 3}}}},  // no axis 2
+      {"MeanVarianceNormalization",
+       {{f32, {2, 3, 4}}},
+       {{f32, {2, 3, 4}}},
+       [](Attributes* a) {
+         a->Ints("axes", {1});  // neither first nor last
+       }},
       {"ScatterND",
        {{f32, {2}}, {i64, {1, 1}}, {f32, {1}}},
        {{f32, {2}}},
@@ -228,6 +244,32 @@ TEST_F(NodeRefusals, KernelsRefuseTensorsThatTheyWereNotMadeFor) {
                     "dimension 1 of output 0 is 4, the kernel was made for 3");
   GCAP_EXPECT_OK(gcap_stream_synchronize(resources_.stream));
   kernel.destroy(kernel.self);
+}
+
+// Sizes that only a run knows are compared when the work is issued.
+TEST_F(NodeRefusals, SizesOfScalesThatDoNotFitAreNamed) {
+  const DeviceTensor x(f32, {2, 4}), y(f32, {2, 4}), scale(f32, {4}), three(f32, {3});
+  const auto compute = [&](const Question& question, const std::vector<gcap_tensor_t>& inputs) {
+    gcap_kernel_t kernel = {};
+    GCAP_EXPECT_OK(Create(question, &kernel));
+    gcap_tensor_t output = y.view();
+    gcap_kernel_context_t context = {};
+    context.resources = resources_;
+    context.inputs = inputs.data();
+    context.outputs = &output;
+    gcap_status_t status = kernel.compute(kernel.self, &context);
+    GCAP_EXPECT_OK(gcap_stream_synchronize(resources_.stream));
+    kernel.destroy(kernel.self);
+    return status;
+  };
+  const auto groups = [](Attributes* a) { a->Int("num_groups", 3); };
+  GCAP_EXPECT_FAILS(compute({"InstanceNormalization", {{f32, {2, 4}}, {f32, {4}}, {f32, {3}}}, {{f32, {2, 4}}}},
+                            {x.view(), scale.view(), three.view()}),
+                    GCAP_INVALID_ARGUMENT,
+                    "node 'n' (InstanceNormalization): input 2 has 3 elements, input 0 has 4 channels");
+  GCAP_EXPECT_FAILS(compute({"GroupNormalization", {{f32, {2, 4}}, {f32, {4}}, {f32, {4}}}, {{f32, {2, 4}}}, groups},
+                            {x.view(), scale.view(), scale.view()}),
+                    GCAP_INVALID_ARGUMENT, "num_groups is 3, input 0 has 4 channels");
 }
 
 // What a run brings in host memory must give the shapes that the kernel was made for, as it must on the CPU EP.

@@ -27,9 +27,10 @@ extern "C" {
 //                        GreaterOrEqual, And, Or, Xor, Where: with broadcasting
 //   one input's shape    Abs, Cast, Ceil, Clip, Cos, Dropout, Elu, Erf, Exp, Floor, Gelu, HardSigmoid, HardSwish,
 //                        Identity, IsNaN, LeakyRelu, Log, Neg, Not, Reciprocal, Relu, Round, Sigmoid, Sign, Sin,
-//                        Softplus, Sqrt, Tanh, BatchNormalization, InstanceNormalization, LRN, with checked scales
-//                        QuantizeLinear and DequantizeLinear (block_size), and with a checked axis
-//                        LayerNormalization (and its Mean and InvStdDev), LogSoftmax, Softmax
+//                        Softplus, Sqrt, Tanh, BatchNormalization, GroupNormalization, InstanceNormalization, LRN,
+//                        MeanVarianceNormalization, with checked scales QuantizeLinear and DequantizeLinear
+//                        (block_size), and with a checked axis LayerNormalization (and its Mean and InvStdDev),
+//                        LogSoftmax, LpNormalization, RMSNormalization, SimplifiedLayerNormalization, Softmax
 //   shapes               Shape (start, end), Size, ConstantOfShape, Range, Expand, Reshape (allowzero), Flatten,
 //                        Squeeze, Unsqueeze
 //   parts                Concat, Gather, Pad (mode), Slice, Split (num_outputs), Transpose, SpaceToDepth, DepthToSpace
@@ -37,7 +38,9 @@ extern "C" {
 //   reductions           ReduceL1, ReduceL2, ReduceLogSum, ReduceMax, ReduceMean, ReduceMin, ReduceProd, ReduceSum,
 //                        ReduceSumSquare (keepdims, noop_with_empty_axes)
 //   products             MatMul; com.microsoft.FusedMatMul and Gemm (transA, transB)
-//   windows              Conv, MaxPool, AveragePool, GlobalAveragePool, GlobalMaxPool (auto_pad, ceil_mode)
+//   resizes              Resize (axes, keep_aspect_ratio_policy; of opset 10 with two inputs), Upsample (opset 9)
+//   windows              Conv, ConvTranspose, MaxPool, AveragePool, GlobalAveragePool, GlobalMaxPool (auto_pad,
+//                        ceil_mode)
 //
 // Squeeze, Unsqueeze and the reductions take their axes as input 1, or as attribute `axes` where an earlier opset has
 // it there; Split takes `split` likewise, and so do Slice and Pad with all of their numbers.

@@ -66,6 +66,13 @@ extern "C" {
 //   Softmax, LogSoftmax                  floats                    axis
 //   LayerNormalization                   floats                    axis, epsilon; scale and bias have the shape of the
 //                                                                  axes. Mean and InvStdDev are f32
+//   RMSNormalization                     floats                    axis, epsilon; the scale has the shape of the axes.
+//                                                                  Also as SimplifiedLayerNormalization
+//   InstanceNormalization                floats                    epsilon
+//   GroupNormalization                   floats                    epsilon, num_groups; scale and bias of channels, as
+//                                                                  opset 21 has them
+//   LpNormalization                      floats                    axis, p; a norm of 0 gives zeros
+//   MeanVarianceNormalization            floats                    axes: the first ones, the last ones, or both
 //   LRN                                  floats                    size, alpha, beta, bias
 //   ReduceSum, ReduceMean, ReduceProd    floats, i64, i32          axes, as input on the host or as attribute;
 //   ReduceL1, ReduceSumSquare            floats, i64, i32          keepdims, noop_with_empty_axes
