@@ -56,6 +56,7 @@ const gcap_ort_op_t gcap_ort_node_ops[] = {
     SINCE("Greater", 7),
     SINCE("Identity", 1),
     SINCE("LRN", 1),
+    SINCE("LSTM", 7),
     SINCE("LayerNormalization", 17),
     SINCE("LeakyRelu", 6),
     SINCE("Less", 7),
@@ -112,6 +113,7 @@ const gcap_ort_op_t gcap_ort_node_ops[] = {
 };
 
 const gcap_ort_attribute_t gcap_ort_node_attributes[] = {
+    {"activations", GCAP_ATTRIBUTE_STRING},
     {"allowzero", GCAP_ATTRIBUTE_INT},
     {"alpha", GCAP_ATTRIBUTE_FLOAT},
     {"approximate", GCAP_ATTRIBUTE_STRING},
@@ -122,11 +124,16 @@ const gcap_ort_attribute_t gcap_ort_node_attributes[] = {
     {"bias", GCAP_ATTRIBUTE_FLOAT},
     {"ceil_mode", GCAP_ATTRIBUTE_INT},
     {"count_include_pad", GCAP_ATTRIBUTE_INT},
+    {"clip", GCAP_ATTRIBUTE_FLOAT},
     {"dilations", GCAP_ATTRIBUTE_INTS},
+    {"direction", GCAP_ATTRIBUTE_STRING},
     {"epsilon", GCAP_ATTRIBUTE_FLOAT},
     {"group", GCAP_ATTRIBUTE_INT},
+    {"hidden_size", GCAP_ATTRIBUTE_INT},
+    {"input_forget", GCAP_ATTRIBUTE_INT},
     {"keepdims", GCAP_ATTRIBUTE_INT},
     {"kernel_shape", GCAP_ATTRIBUTE_INTS},
+    {"layout", GCAP_ATTRIBUTE_INT},
     {"max", GCAP_ATTRIBUTE_FLOAT},
     {"min", GCAP_ATTRIBUTE_FLOAT},
     {"momentum", GCAP_ATTRIBUTE_FLOAT},  // of training

@@ -50,6 +50,7 @@ static const struct {
     {"InstanceNormalization", gcap_infer_same, 3, 3},
     {"IsNaN", gcap_infer_same, 1, 1},
     {"LRN", gcap_infer_same, 1, 1},
+    {"LSTM", gcap_infer_recurrent, 3, 8},
     {"LayerNormalization", gcap_infer_layer_norm, 2, 3},
     {"LeakyRelu", gcap_infer_same, 1, 1},
     {"Less", gcap_infer_elementwise, 2, 2},

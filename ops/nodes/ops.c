@@ -37,7 +37,7 @@ static const gcap_node_op_t ops[] = {
     {"BatchNormalization", "TFFFF>T", FLOATS, .compute = gcap_node_batch_norm, .needs_cudnn = true,
      .accepts = gcap_node_batch_norm_accepts, PLAN(gcap_node_batch_norm)},
     {"Cast", "U>U", ANY, .compute = gcap_node_cast, .accepts = gcap_node_cast_accepts},
-    {"Clip", "T?tt>T", NUMBERS, .compute = gcap_node_clip},
+    {"Clip", "T?tt>T", NUMBERS, .compute = gcap_node_clip, .takes_left_out = true},
     {"Concat", "T*>T", ANY, .compute = gcap_node_concat},
     {"Conv", "TT?T>T", FLOATS, .compute = gcap_node_conv, .needs_cudnn = true, .accepts = gcap_node_conv_accepts,
      PLAN(gcap_node_conv)},
@@ -54,6 +54,8 @@ static const gcap_node_op_t ops[] = {
     BINARY("Greater", "TT>B", NUMBERS, GCAP_BINARY_GREATER),
     {"Identity", "T>T", ANY, .compute = gcap_node_copy_elements},
     {"LRN", "T>T", FLOATS, .compute = gcap_node_lrn, .accepts = gcap_node_lrn_accepts},
+    {"LSTM", "TTT?TITTT>?TTT", FLOATS, .compute = gcap_node_recurrent, .takes_left_out = true,
+     .accepts = gcap_node_recurrent_accepts, PLAN(gcap_node_recurrent)},
     {"LayerNormalization", "TT?T>T?FF", FLOATS, .compute = gcap_node_layer_norm,
      .accepts = gcap_node_layer_norm_accepts},
     {"LeakyRelu", "T>T", FLOATS, .compute = gcap_node_leaky_relu},
@@ -128,6 +130,11 @@ static bool fits(const gcap_node_op_t* op, char letter, const gcap_value_t* valu
   }
 }
 
+// True if the node leaves the value out, and the row knows what to do then. What is left out is of no type.
+static bool may_leave_out(const gcap_node_op_t* op, const gcap_value_t* value) {
+  return op->takes_left_out && value->rank == 1 && value->shape[0] == 0;
+}
+
 // The letter of value `index` in the part of a signature that begins at `letter`; 0 if it has none. `*out_least`: how
 // many values there are at least.
 static char letter_at(const char* letter, int index, int* out_least) {
@@ -152,7 +159,13 @@ static bool fit_all(const gcap_node_op_t* op, const char* letters, const gcap_mo
   letter_at(letters, 0, &least);
   if (count < least) return false;
   for (int i = 0; i < count; ++i) {
-    if (!fits(op, letter_at(letters, i, &least), value_of(model, indices[i]), t)) return false;
+    const gcap_value_t* value = value_of(model, indices[i]);
+    const char letter = letter_at(letters, i, &least);
+    if (value != NULL && value->name[0] == 0) {
+      if (i < least || letter == 0 || !may_leave_out(op, value)) return false;
+    } else if (!fits(op, letter, value, t)) {
+      return false;
+    }
   }
   return true;
 }

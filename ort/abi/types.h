@@ -81,6 +81,7 @@ typedef enum gcap_ort_attr_type {  // OrtOpAttrType
   GCAP_ORT_ATTR_FLOAT,
   GCAP_ORT_ATTR_FLOATS,
   GCAP_ORT_ATTR_STRING,
+  GCAP_ORT_ATTR_STRINGS,
 } gcap_ort_attr_type_t;
 
 typedef enum gcap_ort_allocator_type {  // OrtAllocatorType

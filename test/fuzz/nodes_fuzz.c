@@ -108,6 +108,7 @@ static const char* draw_op(fuzz_input_t* in) {
                                     "Greater",
                                     "Identity",
                                     "LRN",
+                                    "LSTM",
                                     "GlobalAveragePool",
                                     "LayerNormalization",
                                     "LeakyRelu",

@@ -17,11 +17,13 @@ std::vector<NodeCase> ElementwiseCases();
 std::vector<NodeCase> ReduceCases();
 std::vector<NodeCase> LayoutCases();
 std::vector<NodeCase> ProductCases();
+std::vector<NodeCase> RecurrentCases();
 std::vector<NodeCase> WindowCases();
 
 inline std::vector<NodeCase> AllCases() {
   std::vector<NodeCase> all;
-  for (const auto& family : {ElementwiseCases(), ReduceCases(), LayoutCases(), ProductCases(), WindowCases()}) {
+  for (const auto& family :
+       {ElementwiseCases(), ReduceCases(), LayoutCases(), ProductCases(), RecurrentCases(), WindowCases()}) {
     all.insert(all.end(), family.begin(), family.end());
   }
   return all;
