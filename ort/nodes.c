@@ -49,6 +49,7 @@ const gcap_ort_op_t gcap_ort_node_ops[] = {
     SINCE("Erf", 9),
     SINCE("Exp", 6),
     SINCE("Flatten", 1),
+    SINCE("GRU", 7),
     SINCE("Gather", 1),
     SINCE("Gelu", 20),
     SINCE("Gemm", 7),
@@ -72,6 +73,7 @@ const gcap_ort_op_t gcap_ort_node_ops[] = {
     SINCE("Not", 1),
     SINCE("Or", 7),
     SINCE("Pow", 7),
+    SINCE("RNN", 7),
     SINCE("Reciprocal", 6),
     ON_HOST("ReduceL1", 1, 17, 0),
     ON_HOST("ReduceL1", 18, NEWEST, INPUT(1)),
@@ -134,6 +136,7 @@ const gcap_ort_attribute_t gcap_ort_node_attributes[] = {
     {"keepdims", GCAP_ATTRIBUTE_INT},
     {"kernel_shape", GCAP_ATTRIBUTE_INTS},
     {"layout", GCAP_ATTRIBUTE_INT},
+    {"linear_before_reset", GCAP_ATTRIBUTE_INT},
     {"max", GCAP_ATTRIBUTE_FLOAT},
     {"min", GCAP_ATTRIBUTE_FLOAT},
     {"momentum", GCAP_ATTRIBUTE_FLOAT},  // of training

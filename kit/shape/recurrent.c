@@ -1,7 +1,7 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
-// LSTM. Each input but the data has one shape, which the data, the recurrent weights and the attributes decide. What a
-// node leaves out before others is of shape [0].
+// LSTM, GRU and RNN. Each input but the data has one shape, which the data, the recurrent weights and the attributes
+// decide. What a node leaves out before others is of shape [0].
 
 #include <string.h>
 
@@ -27,7 +27,7 @@ static gcap_status_t read_attributes(const gcap_node_t* node, recurrent_t* out) 
   if (layout != 0 && layout != 1) {
     return GCAP_SHAPE_REFUSE(node, "layout is %lld, allowed is 0 or 1", (long long)layout);
   }
-  out->gates = 4;
+  out->gates = strcmp(node->op_type, "LSTM") == 0 ? 4 : strcmp(node->op_type, "GRU") == 0 ? 3 : 1;
   out->directions = both ? 2 : 1;
   out->batch_first = layout == 1;
   return NULL;
@@ -95,7 +95,7 @@ gcap_status_t gcap_infer_recurrent(const gcap_node_t* node, const gcap_tensor_t*
   GCAP_RETURN_IF_ERROR(read_attributes(node, &r));
   GCAP_RETURN_IF_ERROR(read_sizes(node, inputs, &r));
   GCAP_RETURN_IF_ERROR(check_inputs(node, inputs, &r));
-  const int most = 3;
+  const int most = strcmp(node->op_type, "LSTM") == 0 ? 3 : 2;
   if (node->num_outputs > most) {
     return GCAP_SHAPE_REFUSE(node, "it has %d outputs, allowed is 1..%d", node->num_outputs, most);
   }

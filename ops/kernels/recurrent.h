@@ -14,9 +14,13 @@ extern "C" {
 #endif
 
 typedef enum gcap_recurrent_part {
-  GCAP_RECURRENT_begin = 0,  // the state becomes the initial one
-  GCAP_RECURRENT_lstm,       // a step of an LSTM
-  GCAP_RECURRENT_end,        // y_h and y_c become the state
+  GCAP_RECURRENT_begin = 0,   // the state becomes the initial one
+  GCAP_RECURRENT_lstm,        // a step of an LSTM
+  GCAP_RECURRENT_gru_reset,   // of a GRU, before the product for the candidate
+  GCAP_RECURRENT_gru,         // behind that product
+  GCAP_RECURRENT_gru_linear,  // a step of a GRU with linear_before_reset
+  GCAP_RECURRENT_rnn,         // a step of an RNN
+  GCAP_RECURRENT_end,         // y_h and y_c become the state
   GCAP_RECURRENT_NUM_PARTS,
 } gcap_recurrent_part_t;
 

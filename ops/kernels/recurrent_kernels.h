@@ -15,12 +15,15 @@ extern "C" {
 typedef struct gcap_recurrent_params {
   const float* inputs;     // of all steps: X times the weights; [rows of X, directions, gates, hidden]
   const float* recurrent;  // the state times the recurrent weights; [directions, batch, recurrent_gates, hidden]
-  const void* bias;        // [directions, 2, gates, hidden]: those of the inputs, then those of the state
-  const void* peephole;    // [directions, 3, hidden]: of the gates i, o and f
+  const float*
+      candidate;         // of a GRU that resets the state before its product: the product; [directions, batch, hidden]
+  const void* bias;      // [directions, 2, gates, hidden]: those of the inputs, then those of the state
+  const void* peephole;  // [directions, 3, hidden]: of the gates i, o and f
   const int32_t* lengths;  // [batch]; what is outside of 0..steps counts as the nearest
   const void *initial_h, *initial_c;
   void* hidden;  // the state; [directions, batch, hidden]
   float* cell;   // the cells' state, likewise
+  void* reset;   // of a GRU that resets the state before its product: what is multiplied, likewise
   void *y, *y_h, *y_c;
   int64_t elements;  // of the state
   int64_t step;      // the step that is computed
@@ -82,18 +85,19 @@ GCAP_INLINE float gcap_recurrent_sigmoid(float a) { return 1.0f / (1.0f + expf(-
     if (bias == NULL) return sum;                                                                                  \
     return sum + gcap_load_##T(bias[(2 * at->direction * p->gates + gate) * p->units + at->unit]);                 \
   }                                                                                                                \
-  /* What the state gives to gate `gate`, which is number `among` of the product. */                               \
+  /* What the state gives to gate `gate`, which is number `among` of the `count` of the product. */                \
   GCAP_INLINE float gcap_recurrent_of_h_##T(const gcap_recurrent_params_t* p, const gcap_recurrent_place_t* at,    \
-                                            int64_t gate, int64_t among) {                                         \
+                                            int64_t gate, const float* product, int64_t among, int64_t count) {    \
     const gcap_##T##_t* bias = (const gcap_##T##_t*)p->bias;                                                       \
     const int64_t row = at->direction * p->batch + at->sequence;                                                   \
-    const float sum = p->recurrent[(row * p->recurrent_gates + among) * p->units + at->unit];                      \
+    const float sum = product[(row * count + among) * p->units + at->unit];                                        \
     if (bias == NULL) return sum;                                                                                  \
     return sum + gcap_load_##T(bias[((2 * at->direction + 1) * p->gates + gate) * p->units + at->unit]);           \
   }                                                                                                                \
   GCAP_INLINE float gcap_recurrent_gate_##T(const gcap_recurrent_params_t* p, const gcap_recurrent_place_t* at,    \
                                             int64_t gate) {                                                        \
-    return gcap_recurrent_of_x_##T(p, at, gate) + gcap_recurrent_of_h_##T(p, at, gate, gate);                      \
+    return gcap_recurrent_of_x_##T(p, at, gate) +                                                                  \
+           gcap_recurrent_of_h_##T(p, at, gate, p->recurrent, gate, p->recurrent_gates);                           \
   }                                                                                                                \
   /* What the cell gives to peephole `which`. */                                                                   \
   GCAP_INLINE float gcap_recurrent_of_c_##T(const gcap_recurrent_params_t* p, const gcap_recurrent_place_t* at,    \
@@ -132,6 +136,50 @@ GCAP_INLINE float gcap_recurrent_sigmoid(float a) { return 1.0f / (1.0f + expf(-
     gcap_recurrent_put_##T(p, &at, state);                                                                         \
   }                                                                                                                \
                                                                                                                    \
+  /* The state that is multiplied for the candidate. */                                                            \
+  GCAP_INLINE void gcap_recurrent_gru_reset_##T(const gcap_recurrent_params_t* p, int64_t i) {                     \
+    const gcap_recurrent_place_t at = gcap_recurrent_place(p, i);                                                  \
+    const float open = at.is_ended ? 0.0f : gcap_recurrent_sigmoid(gcap_recurrent_gate_##T(p, &at, 1));            \
+    ((gcap_##T##_t*)p->reset)[i] = gcap_store_##T(open * gcap_load_##T(((const gcap_##T##_t*)p->hidden)[i]));      \
+  }                                                                                                                \
+  /* The state, and Y, of a sum for the candidate. */                                                              \
+  GCAP_INLINE float gcap_recurrent_gru_of_##T(const gcap_recurrent_params_t* p, const gcap_recurrent_place_t* at,  \
+                                              int64_t i, float candidate_sum) {                                    \
+    gcap_##T##_t* hidden = (gcap_##T##_t*)p->hidden + i;                                                           \
+    const float keep = gcap_recurrent_sigmoid(gcap_recurrent_gate_##T(p, at, 0));                                  \
+    const float state = (1.0f - keep) * tanhf(candidate_sum) + keep * gcap_load_##T(*hidden);                      \
+    *hidden = gcap_store_##T(state);                                                                               \
+    return state;                                                                                                  \
+  }                                                                                                                \
+  GCAP_INLINE void gcap_recurrent_gru_##T(const gcap_recurrent_params_t* p, int64_t i) {                           \
+    const gcap_recurrent_place_t at = gcap_recurrent_place(p, i);                                                  \
+    float state = 0.0f;                                                                                            \
+    if (!at.is_ended) {                                                                                            \
+      const float of_h = gcap_recurrent_of_h_##T(p, &at, 2, p->candidate, 0, 1);                                   \
+      state = gcap_recurrent_gru_of_##T(p, &at, i, gcap_recurrent_of_x_##T(p, &at, 2) + of_h);                     \
+    }                                                                                                              \
+    gcap_recurrent_put_##T(p, &at, state);                                                                         \
+  }                                                                                                                \
+  GCAP_INLINE void gcap_recurrent_gru_linear_##T(const gcap_recurrent_params_t* p, int64_t i) {                    \
+    const gcap_recurrent_place_t at = gcap_recurrent_place(p, i);                                                  \
+    float state = 0.0f;                                                                                            \
+    if (!at.is_ended) {                                                                                            \
+      const float open = gcap_recurrent_sigmoid(gcap_recurrent_gate_##T(p, &at, 1));                               \
+      const float of_h = open * gcap_recurrent_of_h_##T(p, &at, 2, p->recurrent, 2, p->recurrent_gates);           \
+      state = gcap_recurrent_gru_of_##T(p, &at, i, gcap_recurrent_of_x_##T(p, &at, 2) + of_h);                     \
+    }                                                                                                              \
+    gcap_recurrent_put_##T(p, &at, state);                                                                         \
+  }                                                                                                                \
+  GCAP_INLINE void gcap_recurrent_rnn_##T(const gcap_recurrent_params_t* p, int64_t i) {                           \
+    const gcap_recurrent_place_t at = gcap_recurrent_place(p, i);                                                  \
+    float state = 0.0f;                                                                                            \
+    if (!at.is_ended) {                                                                                            \
+      state = tanhf(gcap_recurrent_gate_##T(p, &at, 0));                                                           \
+      ((gcap_##T##_t*)p->hidden)[i] = gcap_store_##T(state);                                                       \
+    }                                                                                                              \
+    gcap_recurrent_put_##T(p, &at, state);                                                                         \
+  }                                                                                                                \
+                                                                                                                   \
   /* A sequence without elements ends in zeros, whatever it began with. */                                         \
   GCAP_INLINE void gcap_recurrent_end_##T(const gcap_recurrent_params_t* p, int64_t i) {                           \
     const gcap_recurrent_place_t at = gcap_recurrent_place(p, i);                                                  \
@@ -142,7 +190,15 @@ GCAP_INLINE float gcap_recurrent_sigmoid(float a) { return 1.0f / (1.0f + expf(-
   }
 
 // K(name, type, whether the state is read, whether the state is written)
-#define GCAP_RECURRENT_KERNELS_OF(K, T) K(begin, T, false, true) K(lstm, T, true, true) K(end, T, true, false)
+#define GCAP_RECURRENT_KERNELS_OF(K, T) \
+  K(begin, T, false, true)              \
+  K(lstm, T, true, true)                \
+  K(gru_reset, T, true, false)          \
+  K(gru, T, true, true)                 \
+  K(gru_linear, T, true, true)          \
+  K(rnn, T, true, true)                 \
+  K(end, T, true, false)
+
 #define GCAP_RECURRENT_KERNELS(K)   \
   GCAP_RECURRENT_KERNELS_OF(K, f32) \
   GCAP_RECURRENT_KERNELS_OF(K, f16) \

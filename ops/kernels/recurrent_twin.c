@@ -16,6 +16,7 @@ static size_t list_accesses(const gcap_recurrent_params_t* p, size_t bytes, bool
   const int64_t of_units = p->directions * p->units;
   add(&list, p->inputs, p->elements * p->steps * p->gates, sizeof(float), false);
   add(&list, p->recurrent, p->elements * p->recurrent_gates, sizeof(float), false);
+  add(&list, p->candidate, p->elements, sizeof(float), false);
   add(&list, p->bias, 2 * p->gates * of_units, bytes, false);
   add(&list, p->peephole, 3 * of_units, bytes, false);
   add(&list, p->lengths, p->batch, sizeof(int32_t), false);
@@ -25,6 +26,7 @@ static size_t list_accesses(const gcap_recurrent_params_t* p, size_t bytes, bool
   if (reads_state) add(&list, p->cell, p->elements, sizeof(float), false);
   if (writes_state) add(&list, p->hidden, p->elements, bytes, true);
   if (writes_state) add(&list, p->cell, p->elements, sizeof(float), true);
+  add(&list, p->reset, p->elements, bytes, true);
   add(&list, p->y, p->elements * p->steps, bytes, true);
   add(&list, p->y_h, p->elements, bytes, true);
   add(&list, p->y_c, p->elements, bytes, true);

@@ -1,10 +1,12 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
-// LSTM, composed: one product of X with the weights of all gates, for all steps and both directions; then for each step
-// a product of the state with the recurrent weights, of both directions as a batch, and one kernel for gates and state.
-// A graph has two nodes a step. cuDNN's RNN is not used: cuDNN wants the lengths of sequences on the host too, which a
-// graph would keep, it has neither peepholes nor a GRU with linear_before_reset 0, and wants the weights in a packed
-// order of its own, copied at each run. Whether cuDNN is faster where it could serve was not measured.
+// LSTM, GRU and RNN, composed: one product of X with the weights of all gates, for all steps and both directions; then
+// for each step a product of the state with the recurrent weights, of both directions as a batch, and one kernel for
+// gates and state. A GRU without linear_before_reset has two of each. A graph so has two or four nodes a step.
+//
+// cuDNN's RNN is not used: cuDNN wants the lengths of sequences on the host too, which a graph would keep, it has
+// neither peepholes nor a GRU without linear_before_reset, and it wants the weights in a packed order of its own,
+// copied at each run. Whether cuDNN is faster where it could serve was not measured.
 //
 // The state is kept in the type of the tensors, cells and sums in f32. Lengths are read by the kernels, on the device.
 // Workspace: the sums, the state, and what the products want, in one piece.
@@ -26,18 +28,24 @@ enum { X, W, R, B, LENGTHS, INITIAL_H, INITIAL_C, PEEPHOLE };  // inputs
 enum { Y, Y_H, Y_C };                                          // outputs
 
 typedef struct recurrent {
-  gcap_recurrent_params_t sizes;                     // no addresses
-  gcap_matmul_t* of_x;                               // of all steps
-  gcap_matmul_t* of_h;                               // of one step
-  size_t inputs, recurrent, hidden, cell, products;  // where the parts of the workspace begin
+  gcap_recurrent_params_t sizes;  // no addresses
+  gcap_recurrent_part_t step;     // the last kernel of a step
+  gcap_matmul_t* of_x;            // of all steps
+  gcap_matmul_t* of_h;            // of one step
+  gcap_matmul_t* of_reset;        // of one step of a GRU, behind of_h, for the candidate; NULL: of_h has it too
+  // Where the parts of the workspace begin.
+  size_t inputs, recurrent, candidate, hidden, reset, cell, products;
   size_t bytes;
 } recurrent_t;
 
 // --- Acceptance -----------------------------------------------------------------------------------------------------
 
+static bool is_lstm(const gcap_node_t* node) { return strcmp(node->op_type, "LSTM") == 0; }
+static bool is_gru(const gcap_node_t* node) { return strcmp(node->op_type, "GRU") == 0; }
+
 // The activations that ONNX has as defaults, for each direction.
 static bool has_default_activations(const gcap_node_t* node) {
-  static const char defaults[] = "Sigmoid,Tanh,Tanh";
+  const char* defaults = is_lstm(node) ? "Sigmoid,Tanh,Tanh" : is_gru(node) ? "Sigmoid,Tanh" : "Tanh";
   const char* given = gcap_node_string(node, "activations", "");
   const size_t length = strlen(defaults);
   for (; *given != 0; given += length + (given[length] == ',')) {
@@ -54,6 +62,17 @@ bool gcap_node_recurrent_accepts(const gcap_model_t* model, const gcap_node_t* n
 
 // --- Plans ----------------------------------------------------------------------------------------------------------
 
+// A GRU that resets the state before the product for the candidate.
+static bool resets_first(const gcap_node_t* node) {
+  return is_gru(node) && gcap_node_int(node, "linear_before_reset", 0) == 0;
+}
+
+static gcap_recurrent_part_t step_of(const gcap_node_t* node) {
+  if (is_lstm(node)) return GCAP_RECURRENT_lstm;
+  if (!is_gru(node)) return GCAP_RECURRENT_rnn;
+  return resets_first(node) ? GCAP_RECURRENT_gru : GCAP_RECURRENT_gru_linear;
+}
+
 static void set_sizes(const gcap_node_planning_t* planning, gcap_recurrent_params_t* sizes) {
   const gcap_node_t* node = planning->node;
   const gcap_tensor_t *x = &planning->inputs[X], *r = &planning->inputs[R];
@@ -63,7 +82,8 @@ static void set_sizes(const gcap_node_planning_t* planning, gcap_recurrent_param
   sizes->batch = x->shape[sizes->batch_first ? 0 : 1];
   sizes->directions = r->shape[0];
   sizes->units = r->shape[2];
-  sizes->gates = sizes->recurrent_gates = 4;
+  sizes->gates = is_lstm(node) ? 4 : is_gru(node) ? 3 : 1;
+  sizes->recurrent_gates = resets_first(node) ? 2 : sizes->gates;
   sizes->elements = sizes->directions * sizes->batch * sizes->units;
   sizes->narrow = sizes->elements <= INT32_MAX;
 }
@@ -80,21 +100,34 @@ static gcap_matmul_options_t product_options(const gcap_node_planning_t* plannin
   return options;
 }
 
+// The product of the state with the recurrent weights of `gates` gates.
+static gcap_matmul_options_t state_options(const gcap_node_planning_t* planning, const gcap_recurrent_params_t* sizes,
+                                           int64_t gates) {
+  gcap_matmul_options_t options = product_options(planning);
+  options.batch = sizes->directions;
+  options.m = sizes->batch;
+  options.n = gates * sizes->units;
+  options.k = sizes->units;
+  options.b_stride = sizes->gates * sizes->units * sizes->units;
+  return options;
+}
+
 static gcap_status_t plan_products(const gcap_node_planning_t* planning, recurrent_t* plan) {
   const gcap_recurrent_params_t* sizes = &plan->sizes;
-  gcap_matmul_options_t of_x = product_options(planning), of_h = product_options(planning);
+  gcap_matmul_options_t of_x = product_options(planning);
+  gcap_matmul_options_t of_h = state_options(planning, sizes, sizes->recurrent_gates);
   int fits = 0;
   of_x.m = sizes->steps * sizes->batch;
   of_x.n = sizes->directions * sizes->gates * sizes->units;
+  of_x.k = planning->inputs[X].shape[2];
   GCAP_RETURN_IF_ERROR(gcap_node_int_size(planning->node, "the number of steps times the batch", of_x.m, &fits));
   GCAP_RETURN_IF_ERROR(gcap_node_int_size(planning->node, "the number of rows of input 1", of_x.n, &fits));
-  of_x.k = planning->inputs[X].shape[2];
   GCAP_RETURN_IF_ERROR(gcap_matmul_create(&of_x, &plan->of_x));
-  of_h.batch = sizes->directions;
-  of_h.m = sizes->batch;
-  of_h.n = sizes->recurrent_gates * sizes->units;
-  of_h.k = sizes->units;
-  return gcap_matmul_create(&of_h, &plan->of_h);
+  GCAP_RETURN_IF_ERROR(gcap_matmul_create(&of_h, &plan->of_h));
+  if (!resets_first(planning->node)) return NULL;
+  gcap_matmul_options_t of_reset = state_options(planning, sizes, 1);
+  if (sizes->units % 2 != 0) of_reset.alignment_bytes = 0;  // the weights begin behind those of two gates
+  return gcap_matmul_create(&of_reset, &plan->of_reset);
 }
 
 // Adds a part of a * b elements to the workspace.
@@ -110,23 +143,42 @@ static gcap_status_t add_part(const gcap_node_t* node, int64_t a, int64_t b, siz
   return NULL;
 }
 
+static size_t most_for_products(const recurrent_t* plan) {
+  const gcap_matmul_t* const products[] = {plan->of_x, plan->of_h, plan->of_reset};
+  size_t most = 0;
+  for (int i = 0; i < 3; ++i) {
+    const size_t bytes = products[i] != NULL ? gcap_matmul_workspace_bytes(products[i]) : 0;
+    if (bytes > most) most = bytes;
+  }
+  return most;
+}
+
 static gcap_status_t plan_workspace(const gcap_node_planning_t* planning, recurrent_t* plan) {
   const gcap_node_t* node = planning->node;
   const gcap_recurrent_params_t* sizes = &plan->sizes;
   const size_t element_bytes = gcap_dtype_bytes(planning->inputs[X].dtype);
-  const size_t of_x = gcap_matmul_workspace_bytes(plan->of_x), of_h = gcap_matmul_workspace_bytes(plan->of_h);
-  GCAP_RETURN_IF_ERROR(
-      add_part(node, sizes->elements, sizes->steps * sizes->gates, sizeof(float), plan, &plan->inputs));
-  GCAP_RETURN_IF_ERROR(add_part(node, sizes->elements, sizes->recurrent_gates, sizeof(float), plan, &plan->recurrent));
-  GCAP_RETURN_IF_ERROR(add_part(node, sizes->elements, 1, element_bytes, plan, &plan->hidden));
-  GCAP_RETURN_IF_ERROR(add_part(node, sizes->elements, 1, sizeof(float), plan, &plan->cell));
-  return add_part(node, (int64_t)(of_x > of_h ? of_x : of_h), 1, 1, plan, &plan->products);
+  const int64_t elements = sizes->elements, for_cells = is_lstm(node), for_reset = resets_first(node);
+  const struct {
+    int64_t times;  // as many elements as the state
+    size_t element_bytes;
+    size_t* begin;
+  } parts[] = {{sizes->steps * sizes->gates, sizeof(float), &plan->inputs},
+               {sizes->recurrent_gates, sizeof(float), &plan->recurrent},
+               {for_reset, sizeof(float), &plan->candidate},
+               {1, element_bytes, &plan->hidden},
+               {for_reset, element_bytes, &plan->reset},
+               {for_cells, sizeof(float), &plan->cell}};
+  for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); ++i) {
+    GCAP_RETURN_IF_ERROR(add_part(node, elements, parts[i].times, parts[i].element_bytes, plan, parts[i].begin));
+  }
+  return add_part(node, (int64_t)most_for_products(plan), 1, 1, plan, &plan->products);
 }
 
 void gcap_node_recurrent_end(void* made) {
   recurrent_t* plan = made;
   gcap_matmul_destroy(plan->of_x);
   gcap_matmul_destroy(plan->of_h);
+  gcap_matmul_destroy(plan->of_reset);
   free(plan);
 }
 
@@ -136,6 +188,7 @@ gcap_status_t gcap_node_recurrent_plan(const gcap_node_planning_t* planning, voi
     return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory for node '%s'", planning->node->name);
   }
   set_sizes(planning, &plan->sizes);
+  plan->step = step_of(planning->node);
   gcap_status_t status = plan_products(planning, plan);
   if (status == NULL) status = plan_workspace(planning, plan);
   if (status != NULL) {
@@ -172,7 +225,7 @@ static gcap_status_t launch(const work_t* w, gcap_recurrent_part_t part, const g
 static gcap_recurrent_params_t params_of(const work_t* w) {
   gcap_recurrent_params_t params = w->plan->sizes;
   params.hidden = w->workspace + w->plan->hidden;
-  params.cell = (float*)(w->workspace + w->plan->cell);
+  if (is_lstm(w->kernel->node)) params.cell = (float*)(w->workspace + w->plan->cell);
   return params;
 }
 
@@ -192,23 +245,41 @@ static gcap_status_t end(const work_t* w) {
   return launch(w, GCAP_RECURRENT_end, &params);
 }
 
+static gcap_status_t multiply(const work_t* w, const gcap_matmul_t* product, const void* a, const void* b, void* sums) {
+  return gcap_matmul_run(product, w->context->resources.stream, a, b, NULL, NULL, sums,
+                         w->workspace + w->plan->products);
+}
+
+// The candidate's product of a GRU, from the state that is reset.
+static gcap_status_t multiply_reset(const work_t* w, const gcap_recurrent_params_t* step, float* candidate) {
+  const gcap_recurrent_params_t* sizes = &w->plan->sizes;
+  const size_t before = (size_t)(2 * sizes->units * sizes->units) * gcap_dtype_bytes(w->kernel->inputs[R].dtype);
+  gcap_recurrent_params_t params = *step;
+  params.candidate = NULL;
+  params.y = NULL;
+  params.reset = w->workspace + w->plan->reset;
+  GCAP_RETURN_IF_ERROR(launch(w, GCAP_RECURRENT_gru_reset, &params));
+  return multiply(w, w->plan->of_reset, params.reset, (const char*)input(w, R) + before, candidate);
+}
+
 static gcap_status_t run_steps(const work_t* w) {
   const recurrent_t* plan = w->plan;
-  gcap_stream_t* stream = w->context->resources.stream;
-  void *inputs = w->workspace + plan->inputs, *recurrent = w->workspace + plan->recurrent;
-  void* for_products = w->workspace + plan->products;
+  float* inputs = (float*)(w->workspace + plan->inputs);
+  float* recurrent = (float*)(w->workspace + plan->recurrent);
+  float* candidate = plan->of_reset != NULL ? (float*)(w->workspace + plan->candidate) : NULL;
   gcap_recurrent_params_t params = params_of(w);
   params.inputs = inputs;
   params.recurrent = recurrent;
+  params.candidate = candidate;
   params.bias = input(w, B);
   params.peephole = input(w, PEEPHOLE);
   params.lengths = input(w, LENGTHS);
   params.y = output(w, Y);
-  GCAP_RETURN_IF_ERROR(gcap_matmul_run(plan->of_x, stream, input(w, X), input(w, W), NULL, NULL, inputs, for_products));
+  GCAP_RETURN_IF_ERROR(multiply(w, plan->of_x, input(w, X), input(w, W), inputs));
   for (; params.step < params.steps; ++params.step) {
-    GCAP_RETURN_IF_ERROR(
-        gcap_matmul_run(plan->of_h, stream, params.hidden, input(w, R), NULL, NULL, recurrent, for_products));
-    GCAP_RETURN_IF_ERROR(launch(w, GCAP_RECURRENT_lstm, &params));
+    GCAP_RETURN_IF_ERROR(multiply(w, plan->of_h, params.hidden, input(w, R), recurrent));
+    if (candidate != NULL) GCAP_RETURN_IF_ERROR(multiply_reset(w, &params, candidate));
+    GCAP_RETURN_IF_ERROR(launch(w, plan->step, &params));
   }
   return NULL;
 }

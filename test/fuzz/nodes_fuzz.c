@@ -102,6 +102,7 @@ static const char* draw_op(fuzz_input_t* in) {
                                     "Equal",
                                     "Expand",
                                     "Flatten",
+                                    "GRU",
                                     "Gather",
                                     "Gelu",
                                     "Gemm",

@@ -26,11 +26,11 @@ std::vector<NodeCase> Planned() {
   std::vector<NodeCase> planned;
   for (const NodeCase& c : AllCases()) {
     for (const char* name : {"ConvWithUnevenPads", "MatMul", "GemmWithARow", "AveragePool", "BatchNormalizationOfRank4",
-                             "LSTMWithAll", "SliceBackwards"}) {
+                             "LSTMWithAll", "GRUBothWays", "SliceBackwards"}) {
       if (c.name == name) planned.push_back(c);
     }
   }
-  EXPECT_EQ(planned.size(), 7u);
+  EXPECT_EQ(planned.size(), 8u);
   return planned;
 }
 
@@ -168,6 +168,7 @@ void ExpectItsWorkspaceBackWhateverFails(const std::string& name) {
 TEST(NodesOnSim, WhatIsDoneInStepsGivesItsWorkspaceBackWhateverFails) {
   ExpectItsWorkspaceBackWhateverFails("MinOf5");
   ExpectItsWorkspaceBackWhateverFails("LSTMWithAll");
+  ExpectItsWorkspaceBackWhateverFails("GRUBothWays");
 }
 
 TEST(NodesOnSim, EverythingSaysThatThereIsNoHostMemory) {
@@ -179,7 +180,7 @@ TEST(NodesOnSim, EverythingSaysThatThereIsNoHostMemory) {
     // The kernel, its node, its shapes; of products and convolutions also what holds the plan. The plans themselves are
     // the matter of //test/ops:heap_sim_test.
     const bool has_more = node_case.op_type == "Conv" || node_case.op_type == "MatMul" || node_case.op_type == "Gemm" ||
-                          node_case.op_type == "LSTM";
+                          node_case.op_type == "LSTM" || node_case.op_type == "GRU";
     for (int skip = 0; skip < (has_more ? 4 : 3); ++skip) {
       gcap_status_t status = nullptr;
       {

@@ -1,6 +1,6 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
-// LSTM, by the formulas of ONNX's documentation, one sequence after the other.
+// LSTM, GRU and RNN, by the formulas of ONNX's documentation, one sequence after the other.
 
 #include <algorithm>
 #include <cmath>
@@ -21,7 +21,9 @@ struct Setup {
   bool y = true, y_h = true, y_c = true;
   int64_t steps = 4, batch = 3, features = 5, hidden = 3;
 
-  int64_t gates() const { return 4; }
+  bool linear = false;  // linear_before_reset
+
+  int64_t gates() const { return op == "LSTM" ? 4 : op == "GRU" ? 3 : 1; }
   int64_t directions() const { return direction == "bidirectional" ? 2 : 1; }
   Shape State() const { return batch_first ? Shape{batch, directions(), hidden} : Shape{directions(), batch, hidden}; }
   Shape All() const {
@@ -41,14 +43,14 @@ class Sequence {
 
   // The step at `time` of X.
   void Step(int64_t time) {
-    Values h, c;
+    Values h = h_, c = c_;
     for (int64_t j = 0; j < s_.hidden; ++j) {
-      const double old = c_[static_cast<size_t>(j)];
-      const double i = Sigmoid(Gate(0, time, j) + Peephole(0, j) * old);
-      const double f = Sigmoid(Gate(2, time, j) + Peephole(2, j) * old);
-      c.push_back(f * old + i * std::tanh(Gate(3, time, j)));
-      const double o = Sigmoid(Gate(1, time, j) + Peephole(1, j) * c.back());
-      h.push_back(o * std::tanh(c.back()));
+      const size_t at = static_cast<size_t>(j);
+      if (s_.op == "LSTM") {
+        Lstm(time, j, &h[at], &c[at]);
+      } else {
+        h[at] = s_.op == "GRU" ? Gru(time, j) : std::tanh(Gate(0, time, j));
+      }
     }
     h_ = h;
     c_ = c;
@@ -57,6 +59,28 @@ class Sequence {
   const Values& c() const { return c_; }
 
  private:
+  void Lstm(int64_t time, int64_t j, double* h, double* c) const {
+    const double old = c_[static_cast<size_t>(j)];
+    const double i = Sigmoid(Gate(0, time, j) + Peephole(0, j) * old);
+    const double f = Sigmoid(Gate(2, time, j) + Peephole(2, j) * old);
+    *c = f * old + i * std::tanh(Gate(3, time, j));
+    *h = Sigmoid(Gate(1, time, j) + Peephole(1, j) * *c) * std::tanh(*c);
+  }
+  // With linear_before_reset what the state gives is reset as one, else each element of the state before the sum.
+  double Gru(int64_t time, int64_t j) const {
+    const double z = Sigmoid(Gate(0, time, j));
+    double sum = OfX(2, time, j);
+    if (s_.linear) {
+      sum += Sigmoid(Gate(1, time, j)) * OfH(h_, 2, j);
+    } else {
+      Values reset;
+      for (int64_t k = 0; k < s_.hidden; ++k) {
+        reset.push_back(Sigmoid(Gate(1, time, k)) * h_[static_cast<size_t>(k)]);
+      }
+      sum += OfH(reset, 2, j);
+    }
+    return (1 - z) * std::tanh(sum) + z * h_[static_cast<size_t>(j)];
+  }
   Shape StateIndex(int64_t j) const { return s_.batch_first ? Shape{n_, d_, j} : Shape{d_, n_, j}; }
   Values Row(const Elements& state) const {
     Values row;
@@ -71,13 +95,13 @@ class Sequence {
     }
     return sum;
   }
-  double OfH(int64_t gate, int64_t j) const {
+  double OfH(const Values& h, int64_t gate, int64_t j) const {
     const int64_t row = gate * s_.hidden + j;
     double sum = s_.bias ? At(in_[3], {d_, s_.gates() * s_.hidden + row}) : 0;
-    for (int64_t k = 0; k < s_.hidden; ++k) sum += h_[static_cast<size_t>(k)] * At(in_[2], {d_, row, k});
+    for (int64_t k = 0; k < s_.hidden; ++k) sum += h[static_cast<size_t>(k)] * At(in_[2], {d_, row, k});
     return sum;
   }
-  double Gate(int64_t gate, int64_t time, int64_t j) const { return OfX(gate, time, j) + OfH(gate, j); }
+  double Gate(int64_t gate, int64_t time, int64_t j) const { return OfX(gate, time, j) + OfH(h_, gate, j); }
   double Peephole(int64_t which, int64_t j) const { return s_.peephole ? At(in_[7], {d_, which * s_.hidden + j}) : 0; }
 
   const Setup& s_;
@@ -138,6 +162,7 @@ NodeCase Recurrent(const Setup& s) {
     a->Int("hidden_size", s.hidden);
     if (s.direction != "forward") a->String("direction", s.direction.c_str());
     if (s.batch_first) a->Int("layout", 1);
+    if (s.linear) a->Int("linear_before_reset", 1);
   };
   const int64_t d = s.directions(), rows = s.gates() * s.hidden;
   const double limit = 0.5;  // of weights, so that the gates are neither open nor shut
@@ -173,6 +198,14 @@ Setup With(const std::string& name, const std::function<void(Setup*)>& change) {
   return s;
 }
 
+// Likewise, without cells.
+NodeCase Uncelled(const std::string& op, const std::string& name, const std::function<void(Setup*)>& change) {
+  Setup s = With(name, change);
+  s.op = op;
+  s.initial_c = s.peephole = s.y_c = false;
+  return Recurrent(s);
+}
+
 void AddAll(Setup* s) { s->lengths = s->initial_h = s->initial_c = s->peephole = true; }
 
 }  // namespace
@@ -194,6 +227,21 @@ std::vector<NodeCase> RecurrentCases() {
       Recurrent(With("OfNoStep", [](Setup* s) { s->initial_h = s->initial_c = true, s->steps = 0; })),
       Recurrent(With("OfNoSequence", [](Setup* s) { s->batch = 0; })),
       Recurrent(With("OfNoFeature", [](Setup* s) { s->features = 0; })),
+      Uncelled("GRU", "", [](Setup*) {}),
+      Uncelled("GRU", "OfWeightsAlone", [](Setup* s) { s->bias = s->y_h = false; }),
+      Uncelled("GRU", "ReverseWithAll", [](Setup* s) { AddAll(s), s->direction = "reverse"; }),
+      Uncelled("GRU", "BothWays", [](Setup* s) { AddAll(s), s->direction = "bidirectional"; }),
+      Uncelled("GRU", "BothWaysOfTwoUnits", [](Setup* s) { s->direction = "bidirectional", s->hidden = 2; }),
+      Uncelled("GRU", "OfBatchesFirst", [](Setup* s) { AddAll(s), s->batch_first = true; }),
+      Uncelled("GRU", "Linear", [](Setup* s) { s->linear = true; }),
+      Uncelled("GRU", "LinearOfWeightsAlone", [](Setup* s) { s->bias = s->y_h = false, s->linear = true; }),
+      Uncelled("GRU", "LinearBothWays", [](Setup* s) { AddAll(s), s->direction = "bidirectional", s->linear = true; }),
+      Uncelled("GRU", "LinearOfBatchesFirst", [](Setup* s) { AddAll(s), s->batch_first = s->linear = true; }),
+      Uncelled("GRU", "WithItsStateAlone", [](Setup* s) { s->y = s->bias = false, s->initial_h = true; }),
+      Uncelled("GRU", "OfNoStep", [](Setup* s) { s->initial_h = true, s->steps = 0; }),
+      Uncelled("RNN", "", [](Setup*) {}),
+      Uncelled("RNN", "BothWays", [](Setup* s) { AddAll(s), s->direction = "bidirectional"; }),
+      Uncelled("RNN", "OfBatchesFirst", [](Setup* s) { AddAll(s), s->batch_first = true; }),
   };
 }
 

@@ -123,7 +123,7 @@ TEST_F(NodeRefusals, NodesThatAreNotInTheTableAreNotSupported) {
 }
 
 // Where a network keeps to the defaults, whatever ranks ONNX Runtime knows.
-TEST_F(NodeRefusals, LstmsAreSupportedWithDefaultActivationsAlone) {
+TEST_F(NodeRefusals, RecurrentNetworksAreSupportedWithDefaultActivationsAlone) {
   const auto supports = [&](const std::function<void(Attributes*)>& more, gcap_dtype_t lengths = GCAP_DTYPE_I32) {
     return Supports({"LSTM",
                      {{f32, {4, kOpen, 5}}, {f32, {1, 12, 5}}, {f32, {1, 12, 3}}, {f32, kLeftOut}, {lengths, {kOpen}}},
@@ -140,6 +140,15 @@ TEST_F(NodeRefusals, LstmsAreSupportedWithDefaultActivationsAlone) {
   EXPECT_FALSE(supports([](Attributes* a) { a->Float("clip", 1.0f); }));
   EXPECT_FALSE(supports([](Attributes*) {}, i64)) << "lengths are i32";
   EXPECT_TRUE(Supports({"LSTM", {{f32, {4}}, {f32, {1}}, {f32, {1, 12, 3}}}, {{f32, {4}}}})) << "sizes are for the run";
+  const auto supports_gru = [&](const char* activations) {
+    return Supports(
+        {"GRU", {{f32, {4, 2, 5}}, {f32, {1, 9, 5}}, {f32, {1, 9, 3}}}, {{f32, {4, 1, 2, 3}}}, [=](Attributes* a) {
+           a->String("activations", activations);
+         }});
+  };
+  EXPECT_TRUE(supports_gru("Sigmoid,Tanh"));
+  EXPECT_FALSE(supports_gru("Sigmoid,Tanh,Tanh"));
+  EXPECT_FALSE(supports_gru("Tanh"));
 }
 
 TEST_F(NodeRefusals, PoolsAreSupportedIfTheirPadsAreSmallerThanTheWindowReaches) {

@@ -194,6 +194,15 @@ TEST(ShapeInference, OfAnLstm) {
   ExpectRecurrent(both.Int("layout", 1), batch_first, {{2, 5, 2, 3}, {2, 2, 3}});
 }
 
+TEST(ShapeInference, OfAGruAndAnRnn) {
+  OnnxNode gru("GRU"), rnn("RNN");
+  ExpectRecurrent(gru, RecurrentInputs(3, 1), {{5, 1, 2, 3}, {1, 2, 3}});
+  ExpectRecurrent(rnn.String("direction", "bidirectional"), RecurrentInputs(1, 2), {{5, 2, 2, 3}, {2, 2, 3}});
+  std::vector<gcap_tensor_t> outputs(3, F({kOpen, kOpen, kOpen}).Tensor());
+  const Outcome outcome(Infer(gru, RecurrentInputs(3, 1), &outputs));
+  EXPECT_EQ(outcome.message, "node 'n' (GRU): it has 3 outputs, allowed is 1..2");
+}
+
 TEST(ShapeInference, RefusesAnLstmWhoseSizesDisagree) {
   const auto refused = [](size_t input, const Host& with, const std::string& message) {
     std::vector<Host> inputs = RecurrentInputs(4, 1);

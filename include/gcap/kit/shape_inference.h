@@ -35,7 +35,7 @@ extern "C" {
 //   reductions           ReduceL1, ReduceL2, ReduceLogSum, ReduceMax, ReduceMean, ReduceMin, ReduceProd, ReduceSum,
 //                        ReduceSumSquare (keepdims, noop_with_empty_axes)
 //   products             MatMul, Gemm (transA, transB)
-//   recurrent networks   LSTM (direction, hidden_size, layout)
+//   recurrent networks   LSTM, GRU, RNN (direction, hidden_size, layout)
 //   windows              Conv, MaxPool, AveragePool, GlobalAveragePool, GlobalMaxPool (auto_pad, ceil_mode)
 //
 // Squeeze, Unsqueeze and the reductions take their axes as input 1, or as attribute `axes` where an earlier opset has
