@@ -28,8 +28,8 @@ static gcap_status_t read_values(const gcap_ort_host_t* host, const gcap_ort_val
   *out_count = (int)count;
   for (size_t i = 0; i < count && gcap_ort_reason_is_empty(out_why); ++i) {
     if (infos[i] == NULL) {
-      gcap_ort_reason_set(out_why, "an optional value that is left out before others");
-      return NULL;
+      gcap_ort_value_leave_out(&values[i]);
+      continue;
     }
     const gcap_ort_type_info_t* type = NULL;
     GCAP_RETURN_IF_ERROR(GCAP_ORT_CALL(host, GetValueInfoName(infos[i], &values[i].name)));
@@ -97,9 +97,18 @@ static gcap_status_t read_long(const gcap_ort_host_t* host, const gcap_ort_op_at
   return status;
 }
 
-// Whether an attribute of ONNX Runtime's type may be one of the kind: a number may be a tensor.
+// The texts of a list come one behind the other, each with its zero. They become one, with commas between.
+static void join(char* texts, size_t bytes) {
+  for (size_t i = 0; i + 1 < bytes; ++i) {
+    if (texts[i] == 0) texts[i] = ',';
+  }
+}
+
+// Whether an attribute of ONNX Runtime's type can be read as one of the kind: a number may be a tensor, and a text a
+// list of texts.
 static bool has_kind(gcap_ort_attr_type_t type, gcap_attribute_kind_t kind) {
-  return type_of(kind) == type || (type == GCAP_ORT_ATTR_TENSOR && kind == GCAP_ATTRIBUTE_FLOAT);
+  return type_of(kind) == type || (type == GCAP_ORT_ATTR_TENSOR && kind == GCAP_ATTRIBUTE_FLOAT) ||
+         (type == GCAP_ORT_ATTR_STRINGS && kind == GCAP_ATTRIBUTE_STRING);
 }
 
 static gcap_status_t read_tensor(const gcap_ort_host_t* host, const gcap_ort_op_attr_t* from,
@@ -132,6 +141,7 @@ static gcap_status_t read_attribute(const gcap_ort_host_t* host, const gcap_ort_
     if (as->kind == GCAP_ATTRIBUTE_INTS) item->ints = data;
     if (as->kind == GCAP_ATTRIBUTE_INTS) item->count = bytes / sizeof(int64_t);
     if (as->kind == GCAP_ATTRIBUTE_STRING) item->string = data;
+    if (type == GCAP_ORT_ATTR_STRINGS) join(data, bytes);
   }
   ++m->attributes.count;
   return NULL;

@@ -162,6 +162,8 @@ static void refuse_type(gcap_ort_element_type_t type, gcap_ort_reason_t* out_why
   }
 }
 
+void gcap_ort_value_leave_out(gcap_value_t* value) { *value = (gcap_value_t){.name = "", .rank = 1, .shape = {0}}; }
+
 gcap_status_t gcap_ort_value_read(const gcap_ort_host_t* host, const gcap_ort_type_info_t* type, gcap_value_t* value,
                                   gcap_ort_reason_t* out_why) {
   *out_why = (gcap_ort_reason_t){""};

@@ -140,6 +140,7 @@ static gcap_status_t read_bound(const gcap_node_kernel_t* kernel, const gcap_ker
   *out_bound = gcap_node_float(kernel->node, name, fallback);
   if (i >= kernel->node->num_inputs) return NULL;
   const gcap_tensor_t* bound = &context->inputs[i];
+  if (gcap_node_is_left_out(bound)) return NULL;
   if (gcap_tensor_elements(bound) != 1) {
     return GCAP_NODE_REFUSE(kernel->node, "input %d (%s) has %lld elements, allowed is 1", i, name,
                             (long long)gcap_tensor_elements(bound));

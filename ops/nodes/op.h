@@ -46,14 +46,15 @@ struct gcap_node_op {
   const char* op_type;
   // The types of the inputs, then '>', then those of the outputs. T: one of `types`, the same everywhere. U: any of
   // `types`. F: f32. L: i64. I: i32 or i64. B: bool. A small letter is read on the host. What follows '?' may be
-  // absent; '*' repeats the one before.
+  // absent at the end; '*' repeats the one before.
   const char* signature;
   unsigned types;  // bits 1 << gcap_dtype_t
   // By then types are the row's and shapes those of creation.
   gcap_status_t (*compute)(const gcap_node_kernel_t* kernel, const gcap_kernel_context_t* context);
-  int code;                                                             // which of a family: gcap_binary_op_t, …
-  gcap_node_parameter_t alpha, beta;                                    // of an operator of one input
-  bool needs_cudnn;                                                     // the option use_cudnn may forbid it
+  int code;                           // which of a family: gcap_binary_op_t, …
+  gcap_node_parameter_t alpha, beta;  // of an operator of one input
+  bool needs_cudnn;                   // the option use_cudnn may forbid it
+  bool takes_left_out;  // what follows '?' may be a value without a name, of any type: the node leaves it out
   bool (*accepts)(const gcap_model_t* model, const gcap_node_t* node);  // optional: ranks and attributes
   // Optional, both or neither: what is made before a capture.
   gcap_status_t (*plan)(const gcap_node_planning_t* planning, void** out_plan);
@@ -83,6 +84,8 @@ bool gcap_node_activation_fits(const gcap_node_t* node);
 bool gcap_node_has_relu(const gcap_node_t* node);
 // The number that ONNX's TensorProto has for a type (elementwise.c).
 int64_t gcap_node_onnx_type(gcap_dtype_t dtype);
+// Whether the tensor of an optional input or output stands for one that the node leaves out.
+bool gcap_node_is_left_out(const gcap_tensor_t* tensor);
 // For plans: a size as an int, which cuDNN counts in.
 gcap_status_t gcap_node_int_size(const gcap_node_t* node, const char* what, int64_t size, int* out_size);
 // For `compute`: workspace for one computation, which the next one on the stream may have as soon as this one is
@@ -159,6 +162,11 @@ GCAP_NODE_ACCEPTS(gcap_node_mean_variance_accepts);
 GCAP_NODE_COMPUTE(gcap_node_mean_variance);
 GCAP_NODE_ACCEPTS(gcap_node_resize_accepts);
 GCAP_NODE_COMPUTE(gcap_node_resize);
+// recurrent.c
+GCAP_NODE_ACCEPTS(gcap_node_recurrent_accepts);
+GCAP_NODE_PLAN(gcap_node_recurrent_plan);
+GCAP_NODE_COMPUTE(gcap_node_recurrent);
+void gcap_node_recurrent_end(void* plan);
 // layout.c
 GCAP_NODE_COMPUTE(gcap_node_copy_elements);
 GCAP_NODE_COMPUTE(gcap_node_transpose);

@@ -60,7 +60,7 @@ static const gcap_node_op_t ops[] = {
     {"Cast", "U>U", ANY, .compute = gcap_node_cast, .accepts = gcap_node_cast_accepts},
     UNARY("Ceil", FLOATS, GCAP_UNARY_CEIL),
     UNARY_BY("Celu", FLOATS, GCAP_UNARY_CELU, ATTRIBUTE("alpha", 1.0f), NONE),
-    {"Clip", "T?tt>T", NUMBERS, .compute = gcap_node_clip},
+    {"Clip", "T?tt>T", NUMBERS, .compute = gcap_node_clip, .takes_left_out = true},
     {"Concat", "T*>T", ANY, .compute = gcap_node_concat},
     {"ConstantOfShape", "l>T", ANY, .compute = gcap_node_constant_of_shape,
      .accepts = gcap_node_constant_of_shape_accepts},
@@ -82,6 +82,8 @@ static const gcap_node_op_t ops[] = {
     {"Expand", "Tl>T", ANY, .compute = gcap_node_expand},
     {"Flatten", "T>T", ANY, .compute = gcap_node_copy_elements},
     UNARY("Floor", FLOATS, GCAP_UNARY_FLOOR),
+    {"GRU", "TTT?TIT>?TT", FLOATS, .compute = gcap_node_recurrent, .takes_left_out = true,
+     .accepts = gcap_node_recurrent_accepts, PLAN(gcap_node_recurrent)},
     {"Gather", "TI>T", ANY, .compute = gcap_node_gather},
     {"GatherElements", "TI>T", ANY, .compute = gcap_node_gather_elements},
     {"GatherND", "TL>T", ANY, .compute = gcap_node_gather_nd},
@@ -101,6 +103,8 @@ static const gcap_node_op_t ops[] = {
     {"IsInf", "T>B", FLOATS, .compute = gcap_node_is_inf},
     {"IsNaN", "T>B", FLOATS, .compute = gcap_node_unary, .code = GCAP_UNARY_IS_NAN},
     {"LRN", "T>T", FLOATS, .compute = gcap_node_lrn, .accepts = gcap_node_lrn_accepts},
+    {"LSTM", "TTT?TITTT>?TTT", FLOATS, .compute = gcap_node_recurrent, .takes_left_out = true,
+     .accepts = gcap_node_recurrent_accepts, PLAN(gcap_node_recurrent)},
     {"LayerNormalization", "TT?T>T?FF", FLOATS, .compute = gcap_node_layer_norm,
      .accepts = gcap_node_layer_norm_accepts},
     {"LeakyRelu", "T>T", FLOATS, .compute = gcap_node_leaky_relu},
@@ -127,6 +131,8 @@ static const gcap_node_op_t ops[] = {
     BINARY("Pow", "TU>T", NUMBERS, GCAP_BINARY_POW),
     {"QuantizeLinear", "UU?U>U", FLOATS | BYTES, .compute = gcap_node_quantize, .accepts = gcap_node_quantize_accepts},
     {"RMSNormalization", "TT>T", FLOATS, .compute = gcap_node_rms_norm, .accepts = gcap_node_rms_norm_accepts},
+    {"RNN", "TTT?TIT>?TT", FLOATS, .compute = gcap_node_recurrent, .takes_left_out = true,
+     .accepts = gcap_node_recurrent_accepts, PLAN(gcap_node_recurrent)},
     {"Range", "ttt>T", BIT(GCAP_DTYPE_F32) | BIT(GCAP_DTYPE_I64) | BIT(GCAP_DTYPE_I32), .compute = gcap_node_range},
     UNARY("Reciprocal", FLOATS, GCAP_UNARY_RECIPROCAL),
     REDUCE("ReduceL1", NUMBERS, GCAP_REDUCE_L1),
@@ -214,6 +220,11 @@ static bool fits(const gcap_node_op_t* op, char letter, const gcap_value_t* valu
   }
 }
 
+// True if the node leaves the value out, and the row knows what to do then. What is left out is of no type.
+static bool may_leave_out(const gcap_node_op_t* op, const gcap_value_t* value) {
+  return op->takes_left_out && value->rank == 1 && value->shape[0] == 0;
+}
+
 // The letter of value `index` in the part of a signature that begins at `letter`; 0 if it has none. `*out_least`: how
 // many values there are at least.
 static char letter_at(const char* letter, int index, int* out_least) {
@@ -238,7 +249,13 @@ static bool fit_all(const gcap_node_op_t* op, const char* letters, const gcap_mo
   letter_at(letters, 0, &least);
   if (count < least) return false;
   for (int i = 0; i < count; ++i) {
-    if (!fits(op, letter_at(letters, i, &least), value_of(model, indices[i]), t)) return false;
+    const gcap_value_t* value = value_of(model, indices[i]);
+    const char letter = letter_at(letters, i, &least);
+    if (value != NULL && value->name[0] == 0) {
+      if (i < least || letter == 0 || !may_leave_out(op, value)) return false;
+    } else if (!fits(op, letter, value, t)) {
+      return false;
+    }
   }
   return true;
 }

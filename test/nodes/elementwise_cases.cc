@@ -235,6 +235,13 @@ NodeCase Clip(const std::string& name, gcap_dtype_t type, double low, double hig
   return c;
 }
 
+NodeCase ClipWithoutMin(double high) {
+  NodeCase c = Unary("ClipWithoutMin", "Clip", kTyped, -8, 8, [=](double x) { return std::min(x, high); });
+  c.inputs.push_back({kTyped, kLeftOut, 0, 0, {}, /*left_out=*/true});
+  c.inputs.push_back({kTyped, {}, 0, 0, {high}});
+  return c;
+}
+
 NodeCase Cast(const std::string& name, gcap_dtype_t from, gcap_dtype_t to, int64_t onnx_to,
               const std::function<double(double)>& f) {
   NodeCase c = Unary(name, "Cast", from, -100, 100, f, [=](Attributes* a) {
@@ -280,6 +287,7 @@ std::vector<NodeCase> ElementwiseCases() {
   AddFunctions(&all);
   all.push_back(Clip("Clip", kTyped, -0.5, 0.25));
   all.push_back(Clip("ClipOfi64", GCAP_DTYPE_I64, -3, 5));
+  all.push_back(ClipWithoutMin(0.25));
   all.push_back(Cast("CastToi32", kTyped, GCAP_DTYPE_I32, 6, [](double x) { return std::trunc(x); }));
   all.push_back(Cast("CastFromi64", GCAP_DTYPE_I64, kTyped, 0, [](double x) { return x; }));
   all.push_back(Cast("CastToBool", kTyped, GCAP_DTYPE_BOOL, 9, [](double x) { return x != 0; }));

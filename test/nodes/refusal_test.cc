@@ -20,7 +20,7 @@ constexpr int64_t kOpen = -1;  // as the size of a dimension: a symbol of its ow
 const gcap_dtype_t f32 = GCAP_DTYPE_F32, f16 = GCAP_DTYPE_F16, i64 = GCAP_DTYPE_I64, boolean = GCAP_DTYPE_BOOL,
                    i8 = GCAP_DTYPE_I8, u8 = GCAP_DTYPE_U8;
 
-// A node without memory: types and shapes alone.
+// A node without memory: types and shapes alone. A value of the shape kLeftOut is one that the node leaves out.
 struct Question {
   std::string op_type;
   std::vector<std::pair<gcap_dtype_t, Shape>> inputs, outputs;
@@ -56,7 +56,7 @@ class NodeRefusals : public DeviceTest {
         names.push_back("s" + std::to_string(names.size()));
         if (size == kOpen) size = m.Symbol(names.back().c_str());
       }
-      return m.Value("v", shape, value.first);
+      return m.Value(shape == kLeftOut ? "" : "v", shape, value.first);
     };
     for (const auto& value : question.inputs) inputs.push_back(add(value));
     for (const auto& value : question.outputs) outputs.push_back(add(value));
@@ -173,12 +173,43 @@ TEST_F(NodeRefusals, NodesThatAreNotInTheTableAreNotSupported) {
       {"Pad", {{f32, {2}}, {i64, {2}}, {i64, {}}}, {{f32, {2}}}},                                       // two types
       {"Range", {{f16, {}}, {f16, {}}, {f16, {}}}, {{f16, {2}}}},                                       // no f16
       {"ConstantOfShape", {{i64, {1}}}, {{i64, {2}}}, [](Attributes* a) { a->Float("value", 1.5f); }},  // a float
+      {"Clip", {{f32, kLeftOut}}, {{f32, kLeftOut}}},            // what is required
+      {"Dropout", {{f32, {2}}, {f32, kLeftOut}}, {{f32, {2}}}},  // not with this operator
   };
   for (const Question& question : questions) {
     SCOPED_TRACE(question.op_type);
     EXPECT_FALSE(Supports(question));
     ExpectRefused(question, GCAP_INVALID_ARGUMENT, "node 'n' (" + question.op_type + ") is not supported");
   }
+}
+
+// Where a network keeps to the defaults, whatever ranks ONNX Runtime knows.
+TEST_F(NodeRefusals, RecurrentNetworksAreSupportedWithDefaultActivationsAlone) {
+  const auto supports = [&](const std::function<void(Attributes*)>& more, gcap_dtype_t lengths = GCAP_DTYPE_I32) {
+    return Supports({"LSTM",
+                     {{f32, {4, kOpen, 5}}, {f32, {1, 12, 5}}, {f32, {1, 12, 3}}, {f32, kLeftOut}, {lengths, {kOpen}}},
+                     {{f32, kLeftOut}, {f32, {1, kOpen, 3}}},
+                     more});
+  };
+  EXPECT_TRUE(supports([](Attributes*) {}));
+  EXPECT_TRUE(supports([](Attributes* a) { a->String("activations", "Sigmoid,Tanh,Tanh"); }));
+  EXPECT_TRUE(supports([](Attributes* a) { a->String("activations", "sigmoid,tanh,tanh,Sigmoid,Tanh,Tanh"); }));
+  EXPECT_TRUE(supports([](Attributes* a) { a->Int("input_forget", 0); }));
+  EXPECT_FALSE(supports([](Attributes* a) { a->String("activations", "Sigmoid,Tanh,Relu"); }));
+  EXPECT_FALSE(supports([](Attributes* a) { a->String("activations", "Sigmoid,Tanh,TanhSigmoid"); }));
+  EXPECT_FALSE(supports([](Attributes* a) { a->Int("input_forget", 1); }));
+  EXPECT_FALSE(supports([](Attributes* a) { a->Float("clip", 1.0f); }));
+  EXPECT_FALSE(supports([](Attributes*) {}, i64)) << "lengths are i32";
+  EXPECT_TRUE(Supports({"LSTM", {{f32, {4}}, {f32, {1}}, {f32, {1, 12, 3}}}, {{f32, {4}}}})) << "sizes are for the run";
+  const auto supports_gru = [&](const char* activations) {
+    return Supports(
+        {"GRU", {{f32, {4, 2, 5}}, {f32, {1, 9, 5}}, {f32, {1, 9, 3}}}, {{f32, {4, 1, 2, 3}}}, [=](Attributes* a) {
+           a->String("activations", activations);
+         }});
+  };
+  EXPECT_TRUE(supports_gru("Sigmoid,Tanh"));
+  EXPECT_FALSE(supports_gru("Sigmoid,Tanh,Tanh"));
+  EXPECT_FALSE(supports_gru("Tanh"));
 }
 
 TEST_F(NodeRefusals, PoolsAreSupportedIfTheirPadsAreSmallerThanTheWindowReaches) {
@@ -223,6 +254,13 @@ TEST_F(NodeRefusals, ShapesThatDoNotFitAreNamedWhereTheKernelIsMade) {
   ExpectRefused({"GlobalAveragePool", {{f32, {int64_t{1} << 31, 1, 1, 1}}}, {{f32, {int64_t{1} << 31, 1, 1, 1}}}},
                 GCAP_INVALID_ARGUMENT,
                 "node 'n' (GlobalAveragePool): an axis of input 0 is 2147483648, allowed is up to 2147483647");
+  const int64_t many = int64_t{1} << 30;
+  ExpectRefused(
+      {"LSTM",
+       {{f32, {many, many, 0}}, {f32, {1, 4, 0}}, {f32, {1, 4, 1}}},
+       {{f32, kLeftOut}, {f32, {1, many, 1}}, {f32, {1, many, 1}}}},
+      GCAP_INVALID_ARGUMENT,
+      "node 'n' (LSTM): the number of steps times the batch is 1152921504606846976, allowed is up to 2147483647");
 }
 
 TEST_F(NodeRefusals, KernelsRefuseTensorsThatTheyWereNotMadeFor) {

@@ -73,6 +73,11 @@ extern "C" {
 //                                                                  opset 21 has them
 //   LpNormalization                      floats                    axis, p; a norm of 0 gives zeros
 //   MeanVarianceNormalization            floats                    axes: the first ones, the last ones, or both
+//   LSTM, GRU, RNN                       floats; lengths i32       direction, hidden_size, layout, linear_before_reset;
+//                                                                  peepholes; what is left out. Lengths are read on the
+//                                                                  device; one that is outside counts as the nearest.
+//                                                                  Not: clip, input_forget, activations that are no
+//                                                                  defaults
 //   LRN                                  floats                    size, alpha, beta, bias
 //   ReduceSum, ReduceMean, ReduceProd    floats, i64, i32          axes, as input on the host or as attribute;
 //   ReduceL1, ReduceSumSquare            floats, i64, i32          keepdims, noop_with_empty_axes
