@@ -35,6 +35,8 @@ const gcap_ort_op_t gcap_ort_node_ops[] = {
     SINCE("Abs", 6),
     SINCE("Add", 7),
     SINCE("And", 7),
+    SINCE("ArgMax", 1),
+    SINCE("ArgMin", 1),
     SINCE("AveragePool", 7),
     SINCE("BatchNormalization", 9),
     SINCE("Cast", 6),
@@ -109,6 +111,8 @@ const gcap_ort_op_t gcap_ort_node_ops[] = {
     SINCE("Sub", 7),
     SINCE("Sum", 6),
     SINCE("Tanh", 6),
+    ON_HOST("TopK", 1, 9, 0),
+    ON_HOST("TopK", 10, NEWEST, INPUT(1)),
     SINCE("Transpose", 1),
     ON_HOST("Unsqueeze", 1, 12, 0),
     ON_HOST("Unsqueeze", 13, NEWEST, INPUT(1)),
@@ -131,8 +135,10 @@ const gcap_ort_attribute_t gcap_ort_node_attributes[] = {
     {"dilations", GCAP_ATTRIBUTE_INTS},
     {"epsilon", GCAP_ATTRIBUTE_FLOAT},
     {"group", GCAP_ATTRIBUTE_INT},
+    {"k", GCAP_ATTRIBUTE_INT},
     {"keepdims", GCAP_ATTRIBUTE_INT},
     {"kernel_shape", GCAP_ATTRIBUTE_INTS},
+    {"largest", GCAP_ATTRIBUTE_INT},
     {"max", GCAP_ATTRIBUTE_FLOAT},
     {"min", GCAP_ATTRIBUTE_FLOAT},
     {"momentum", GCAP_ATTRIBUTE_FLOAT},  // of training
@@ -145,7 +151,9 @@ const gcap_ort_attribute_t gcap_ort_node_attributes[] = {
     {"round_mode", GCAP_ATTRIBUTE_STRING},  // to a type that gcap lacks
     {"saturate", GCAP_ATTRIBUTE_INT},       // to a type that gcap lacks
     {"seed", GCAP_ATTRIBUTE_INT},           // of training
+    {"select_last_index", GCAP_ATTRIBUTE_INT},
     {"size", GCAP_ATTRIBUTE_INT},
+    {"sorted", GCAP_ATTRIBUTE_INT},
     {"split", GCAP_ATTRIBUTE_INTS},
     {"stash_type", GCAP_ATTRIBUTE_INT},     // the least precision of the sums, which gcap's have
     {"storage_order", GCAP_ATTRIBUTE_INT},  // of the output Indices, which gcap lacks

@@ -90,6 +90,8 @@ static const char* draw_op(fuzz_input_t* in) {
   static const char* const ops[] = {"Abs",
                                     "Add",
                                     "And",
+                                    "ArgMax",
+                                    "ArgMin",
                                     "AveragePool",
                                     "BatchNormalization",
                                     "Cast",
@@ -148,6 +150,7 @@ static const char* draw_op(fuzz_input_t* in) {
                                     "Squeeze",
                                     "Sub",
                                     "Sum",
+                                    "TopK",
                                     "Transpose",
                                     "Unsqueeze",
                                     "Where"};
@@ -199,7 +202,11 @@ static void draw_attribute(trial_t* trial, int index) {
                                       "activation",
                                       "approximate",
                                       "batch_dims",
+                                      "k",
+                                      "largest",
                                       "reduction",
+                                      "select_last_index",
+                                      "sorted",
                                       "min",
                                       "max"};
   static const char* const texts[] = {"SAME_UPPER", "SAME_LOWER", "VALID", "NOTSET", "Relu", "tanh", "none", "add"};

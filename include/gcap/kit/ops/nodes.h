@@ -50,6 +50,10 @@ extern "C" {
 //   ReduceL1, ReduceSumSquare            floats, i64, i32          keepdims, noop_with_empty_axes
 //   ReduceL2, ReduceLogSum               floats
 //   ReduceMax, ReduceMin                 any
+//   ArgMax, ArgMin                       floats, i64, i32          axis, keepdims, select_last_index; give i64. A NaN
+//                                                                  is an extremum
+//   TopK                                 floats, i64, i32          axis, largest, sorted; k: on the host, or attribute.
+//                                                                  Of equals the first; a NaN is beyond infinity
 //   Transpose, Concat, Split             any                       perm; axis; split on the host; num_outputs
 //   Slice                                any                       starts, ends, axes, steps on the host
 //   Gather, GatherElements               any; indices i64 or i32   axis; an index out of range gives zeros
