@@ -39,6 +39,8 @@ const gcap_ort_op_t gcap_ort_node_ops[] = {
     SINCE("Acosh", 9),
     SINCE("Add", 7),
     SINCE("And", 7),
+    SINCE("ArgMax", 1),
+    SINCE("ArgMin", 1),
     SINCE("Asin", 7),
     SINCE("Asinh", 9),
     SINCE("Atan", 7),
@@ -175,6 +177,8 @@ const gcap_ort_op_t gcap_ort_node_ops[] = {
     SINCE("Tan", 7),
     SINCE("Tanh", 6),
     SINCE("ThresholdedRelu", 10),
+    ON_HOST("TopK", 1, 9, 0),
+    ON_HOST("TopK", 10, NEWEST, INPUT(1)),
     SINCE("Transpose", 1),
     ON_HOST("Unsqueeze", 1, 12, 0),
     ON_HOST("Unsqueeze", 13, NEWEST, INPUT(1)),
@@ -225,6 +229,10 @@ const gcap_ort_attribute_t gcap_ort_node_attributes[] = {
     {"kernel_shape", GCAP_ATTRIBUTE_INTS},
     {"layout", GCAP_ATTRIBUTE_INT},
     {"linear_before_reset", GCAP_ATTRIBUTE_INT},
+    {"k", GCAP_ATTRIBUTE_INT},
+    {"keepdims", GCAP_ATTRIBUTE_INT},
+    {"kernel_shape", GCAP_ATTRIBUTE_INTS},
+    {"largest", GCAP_ATTRIBUTE_INT},
     {"max", GCAP_ATTRIBUTE_FLOAT},
     {"min", GCAP_ATTRIBUTE_FLOAT},
     {"mode", GCAP_ATTRIBUTE_STRING},
@@ -245,7 +253,9 @@ const gcap_ort_attribute_t gcap_ort_node_attributes[] = {
     {"round_mode", GCAP_ATTRIBUTE_STRING},  // to a type that gcap lacks
     {"saturate", GCAP_ATTRIBUTE_INT},       // to a type that gcap lacks
     {"seed", GCAP_ATTRIBUTE_INT},           // of training
+    {"select_last_index", GCAP_ATTRIBUTE_INT},
     {"size", GCAP_ATTRIBUTE_INT},
+    {"sorted", GCAP_ATTRIBUTE_INT},
     {"split", GCAP_ATTRIBUTE_INTS},
     {"starts", GCAP_ATTRIBUTE_INTS},
     {"stash_type", GCAP_ATTRIBUTE_INT},     // the least precision of the sums, which gcap's have

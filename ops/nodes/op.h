@@ -198,5 +198,7 @@ GCAP_NODE_COMPUTE(gcap_node_gather_nd);
 GCAP_NODE_COMPUTE(gcap_node_scatter_elements);
 GCAP_NODE_COMPUTE(gcap_node_scatter_nd);
 GCAP_NODE_ACCEPTS(gcap_node_scatter_accepts);
+GCAP_NODE_COMPUTE(gcap_node_arg);
+GCAP_NODE_COMPUTE(gcap_node_top_k);
 
 #endif  // GCAP_OPS_NODES_OP_H_

@@ -323,7 +323,7 @@ TEST_F(NodeRefusals, ContentsOfARunThatDoNotFitAreNamed) {
     gcap_kernel_context_t context = {};
     context.resources = resources_;
     context.inputs = inputs;
-    gcap_tensor_t outputs[] = {output};
+    gcap_tensor_t outputs[] = {output, View(i64, question.outputs.back().second, y.view().data)};
     context.outputs = outputs;
     gcap_status_t status = kernel.compute(kernel.self, &context);
     GCAP_EXPECT_OK(gcap_stream_synchronize(resources_.stream));
@@ -342,6 +342,11 @@ TEST_F(NodeRefusals, ContentsOfARunThatDoNotFitAreNamed) {
   GCAP_EXPECT_OK(compute(reshape));
   numbers = {3, -1};
   GCAP_EXPECT_FAILS(compute(reshape), GCAP_INVALID_ARGUMENT, "dimension 0 of output 0 is 2, its inputs give 3");
+  const Question top = {"TopK", {{f32, {2, 1, 3}}, {i64, {1}}}, {{f32, {2, 1, 2}}, {i64, {2, 1, 2}}}};
+  numbers = {4};
+  GCAP_EXPECT_FAILS(compute(top), GCAP_INVALID_ARGUMENT, "node 'n' (TopK): k is 4, allowed is 0..3");
+  numbers = {1};
+  GCAP_EXPECT_FAILS(compute(top), GCAP_INVALID_ARGUMENT, "dimension 2 of output 0 is 2, its inputs give 1");
   const Question sum = {"ReduceSum", {{f32, {2, 1, 3}}, {i64, {1}}}, {{f32, {2, 1, 1}}}};
   numbers = {2};
   GCAP_EXPECT_OK(compute(sum));

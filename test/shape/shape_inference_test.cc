@@ -458,6 +458,29 @@ TEST(ShapeInference, RefusesGathersAndScattersByIndices) {
                 "dimension 1 of input 2 is 3, inputs 0 and 1 give 4");
 }
 
+TEST(ShapeInference, OfIndicesThatAreMade) {
+  ExpectShape(OnnxNode("ArgMax"), {F({2, 3})}, {1, 3});
+  ExpectShape(std::move(OnnxNode("ArgMin").Int("axis", -1).Int("keepdims", 0)), {F({2, 3})}, {2});
+  ExpectShape(std::move(OnnxNode("ArgMax").Int("axis", 1)), {F({0, 3})}, {0, 1});
+  ExpectShape(OnnxNode("TopK"), {F({3, 4}), N({3})}, {3, 3});
+  ExpectShape(std::move(OnnxNode("TopK").Int("axis", 0)), {F({3, 4}), N({0})}, {0, 4});
+  ExpectShape(std::move(OnnxNode("TopK").Int("k", 2)), {F({3, 4})}, {3, 2});
+  ExpectShape(OnnxNode("TopK"), {F({3, 4}), Host(GCAP_DTYPE_I64, Sizes{1})}, {3, GCAP_DIM_INFERRED});
+}
+
+TEST(ShapeInference, RefusesIndicesThatAreMade) {
+  ExpectRefused(OnnxNode("ArgMax"), {F({})}, 0, "axis is 0, but there is no dimension");
+  ExpectRefused(std::move(OnnxNode("ArgMin").Int("axis", 2)), {F({2, 3})}, 2, "axis is 2, allowed is -2..1");
+  ExpectRefused(OnnxNode("ArgMax"), {F({0, 3})}, 2,
+                "dimension 0 of input 0 is 0, allowed is 1 or more: nothing has no extremum");
+  ExpectRefused(OnnxNode("TopK"), {F({3})}, 1, "it has neither an input 1 nor an attribute k");
+  ExpectRefused(OnnxNode("TopK"), {F({3}), N({1, 1})}, 1, "input 1 has 2 numbers, allowed is 1");
+  ExpectRefused(OnnxNode("TopK"), {F({3}), N({4})}, 1, "k is 4, allowed is 0..3, dimension 0 of input 0");
+  ExpectRefused(OnnxNode("TopK"), {F({3}), N({-1})}, 1, "k is -1, allowed is 0..3, dimension 0 of input 0");
+  ExpectRefused(std::move(OnnxNode("TopK").Int("k", INT64_MIN)), {F({3})}, 1,
+                "k is -9223372036854775808, allowed is 0..3, dimension 0 of input 0");
+}
+
 // The examples of Slice's documentation, for a tensor of 20 x 10 x 5, and its text on clamping.
 TEST(ShapeInference, OfSlice) {
   const Host x = F({20, 10, 5});

@@ -86,6 +86,10 @@ extern "C" {
 //   QuantizeLinear                       floats, i8, u8            floats to i8 or u8; axis, block_size, output_dtype;
 //                                                                  not: precision of f16
 //   DequantizeLinear                     floats, i8, u8, i32       integers to floats; axis, block_size
+//   ArgMax, ArgMin                       floats, i64, i32          axis, keepdims, select_last_index; give i64. A NaN
+//                                                                  is an extremum
+//   TopK                                 floats, i64, i32          axis, largest, sorted; k: on the host, or attribute.
+//                                                                  Of equals the first; a NaN is beyond infinity
 //   Transpose, Concat, Split             any                       perm; axis; split on the host; num_outputs
 //   Slice                                any                       starts, ends, axes, steps on the host; before opset
 //                                                                  10 attributes
