@@ -35,6 +35,7 @@ const gcap_ort_op_t gcap_ort_node_ops[] = {
     SINCE("Abs", 6),
     SINCE("Add", 7),
     SINCE("And", 7),
+    SINCE("Attention", 23),
     SINCE("AveragePool", 7),
     SINCE("BatchNormalization", 9),
     SINCE("Cast", 6),
@@ -94,6 +95,7 @@ const gcap_ort_op_t gcap_ort_node_ops[] = {
     ON_HOST("ReduceSumSquare", 18, NEWEST, INPUT(1)),
     SINCE("Relu", 6),
     ON_HOST("Reshape", 5, NEWEST, INPUT(1)),
+    SINCE("RotaryEmbedding", 23),
     SINCE("Sigmoid", 6),
     ON_HOST("Slice", 10, NEWEST, INPUT(1) | INPUT(2) | INPUT(3) | INPUT(4)),
     {"Softmax", NULL, 1, 12, 0, is_of_one_axis},
@@ -111,6 +113,7 @@ const gcap_ort_op_t gcap_ort_node_ops[] = {
     ON_HOST("Unsqueeze", 13, NEWEST, INPUT(1)),
     SINCE("Where", 9),
     {"FusedMatMul", "com.microsoft", 1, 1, 0, NULL},
+    {"RotaryEmbedding", "com.microsoft", 1, 1, 0, NULL},
     {.op_type = NULL},
 };
 
@@ -129,22 +132,33 @@ const gcap_ort_attribute_t gcap_ort_node_attributes[] = {
     {"dilations", GCAP_ATTRIBUTE_INTS},
     {"epsilon", GCAP_ATTRIBUTE_FLOAT},
     {"group", GCAP_ATTRIBUTE_INT},
+    {"interleaved", GCAP_ATTRIBUTE_INT},
+    {"is_causal", GCAP_ATTRIBUTE_INT},
+    {"is_packed_batching", GCAP_ATTRIBUTE_INT},
     {"keepdims", GCAP_ATTRIBUTE_INT},
     {"kernel_shape", GCAP_ATTRIBUTE_INTS},
+    {"kv_num_heads", GCAP_ATTRIBUTE_INT},
     {"max", GCAP_ATTRIBUTE_FLOAT},
     {"min", GCAP_ATTRIBUTE_FLOAT},
     {"momentum", GCAP_ATTRIBUTE_FLOAT},  // of training
     {"noop_with_empty_axes", GCAP_ATTRIBUTE_INT},
+    {"num_heads", GCAP_ATTRIBUTE_INT},
     {"num_outputs", GCAP_ATTRIBUTE_INT},
     {"output_dtype", GCAP_ATTRIBUTE_INT},
     {"pads", GCAP_ATTRIBUTE_INTS},
     {"perm", GCAP_ATTRIBUTE_INTS},
     {"precision", GCAP_ATTRIBUTE_INT},
-    {"ratio", GCAP_ATTRIBUTE_FLOAT},        // of training
+    {"q_num_heads", GCAP_ATTRIBUTE_INT},
+    {"qk_matmul_output_mode", GCAP_ATTRIBUTE_INT},
+    {"ratio", GCAP_ATTRIBUTE_FLOAT},  // of training
+    {"rotary_embedding_dim", GCAP_ATTRIBUTE_INT},
     {"round_mode", GCAP_ATTRIBUTE_STRING},  // to a type that gcap lacks
     {"saturate", GCAP_ATTRIBUTE_INT},       // to a type that gcap lacks
-    {"seed", GCAP_ATTRIBUTE_INT},           // of training
+    {"scale", GCAP_ATTRIBUTE_FLOAT},
+    {"seed", GCAP_ATTRIBUTE_INT},  // of training
     {"size", GCAP_ATTRIBUTE_INT},
+    {"softcap", GCAP_ATTRIBUTE_FLOAT},
+    {"softmax_precision", GCAP_ATTRIBUTE_INT},
     {"split", GCAP_ATTRIBUTE_INTS},
     {"stash_type", GCAP_ATTRIBUTE_INT},     // the least precision of the sums, which gcap's have
     {"storage_order", GCAP_ATTRIBUTE_INT},  // of the output Indices, which gcap lacks

@@ -19,6 +19,7 @@ static const struct {
     {"Abs", gcap_infer_same, 1, 1},
     {"Add", gcap_infer_elementwise, 2, 2},
     {"And", gcap_infer_elementwise, 2, 2},
+    {"Attention", gcap_infer_attention, 3, 6},
     {"AveragePool", gcap_infer_pool, 1, 1},
     {"BatchNormalization", gcap_infer_same, 5, 5},
     {"Cast", gcap_infer_same, 1, 1},
@@ -82,6 +83,7 @@ static const struct {
     {"ReduceSumSquare", gcap_infer_reduce, 1, 2},
     {"Relu", gcap_infer_same, 1, 1},
     {"Reshape", gcap_infer_reshape, 2, 2},
+    {"RotaryEmbedding", gcap_infer_same, 3, 4},
     {"Round", gcap_infer_same, 1, 1},
     {"Shape", gcap_infer_shape_op, 1, 1},
     {"Sigmoid", gcap_infer_same, 1, 1},
@@ -102,6 +104,7 @@ static const struct {
     {"Where", gcap_infer_elementwise, 3, 3},
     {"Xor", gcap_infer_elementwise, 2, 2},
     {"com.microsoft.FusedMatMul", gcap_infer_fused_matmul, 2, 2},
+    {"com.microsoft.RotaryEmbedding", gcap_infer_same, 4, 4},
 };
 #define NUM_OPERATORS ((int)(sizeof(operators) / sizeof(operators[0])))
 

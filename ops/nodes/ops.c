@@ -34,6 +34,8 @@ static const gcap_node_op_t ops[] = {
     UNARY("Abs", NUMBERS, GCAP_UNARY_ABS),
     BINARY("Add", "TT>T", NUMBERS, GCAP_BINARY_ADD),
     BINARY("And", "TT>T", BOOL, GCAP_BINARY_AND),
+    {"Attention", "TTT?UTT>T?TTT", FLOATS | BOOL, .compute = gcap_node_attention,
+     .accepts = gcap_node_attention_accepts, PLAN(gcap_node_attention)},
     POOL("AveragePool", GCAP_POOL2D_AVERAGE, gcap_node_pool_accepts),
     {"BatchNormalization", "TFFFF>T", FLOATS, .compute = gcap_node_batch_norm, .needs_cudnn = true,
      .accepts = gcap_node_batch_norm_accepts, PLAN(gcap_node_batch_norm)},
@@ -85,6 +87,8 @@ static const gcap_node_op_t ops[] = {
     REDUCE("ReduceSumSquare", NUMBERS, GCAP_REDUCE_SUM_SQUARE),
     UNARY("Relu", NUMBERS, GCAP_UNARY_RELU),
     {"Reshape", "Tl>T", ANY, .compute = gcap_node_copy_elements},
+    {"RotaryEmbedding", "TTT?L>T", FLOATS, .compute = gcap_node_rotary, .code = GCAP_NODE_ROTARY_OF_ONNX,
+     .accepts = gcap_node_rotary_accepts},
     UNARY("Sigmoid", FLOATS, GCAP_UNARY_SIGMOID),
     {"Slice", "Tii?ii>T", ANY, .compute = gcap_node_slice},
     {"Softmax", "T>T", FLOATS, .compute = gcap_node_softmax},
@@ -99,6 +103,8 @@ static const gcap_node_op_t ops[] = {
     {"Where", "BTT>T", ANY, .compute = gcap_node_where},
     {"com.microsoft.FusedMatMul", "TT>T", FLOATS, .compute = gcap_node_matmul,
      .accepts = gcap_node_fused_matmul_accepts, PLAN(gcap_node_matmul)},
+    {"com.microsoft.RotaryEmbedding", "TLTT>T", FLOATS, .compute = gcap_node_rotary,
+     .code = GCAP_NODE_ROTARY_OF_MICROSOFT, .accepts = gcap_node_rotary_accepts},
 };
 #define NUM_OPS (sizeof(ops) / sizeof(ops[0]))
 
@@ -127,6 +133,7 @@ static bool fits(const gcap_node_op_t* op, char letter, const gcap_value_t* valu
     case 'U':
     case 'u': return (op->types & bit) != 0;
     case 'F': return value->dtype == GCAP_DTYPE_F32;
+    case 'L':
     case 'l': return value->dtype == GCAP_DTYPE_I64;
     case 'I':
     case 'i': return value->dtype == GCAP_DTYPE_I64 || value->dtype == GCAP_DTYPE_I32;

@@ -13,6 +13,7 @@
 namespace gcap {
 namespace testing {
 
+std::vector<NodeCase> AttentionCases();
 std::vector<NodeCase> ElementwiseCases();
 std::vector<NodeCase> ReduceCases();
 std::vector<NodeCase> LayoutCases();
@@ -22,8 +23,8 @@ std::vector<NodeCase> WindowCases();
 
 inline std::vector<NodeCase> AllCases() {
   std::vector<NodeCase> all;
-  for (const auto& family :
-       {ElementwiseCases(), ReduceCases(), LayoutCases(), ProductCases(), QuantizeCases(), WindowCases()}) {
+  for (const auto& family : {AttentionCases(), ElementwiseCases(), ReduceCases(), LayoutCases(), ProductCases(),
+                             QuantizeCases(), WindowCases()}) {
     all.insert(all.end(), family.begin(), family.end());
   }
   return all;

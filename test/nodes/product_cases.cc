@@ -45,8 +45,9 @@ NodeCase MatMul(const std::string& name, const Shape& a, const Shape& b, const S
   return c;
 }
 
-// The last two axes, swapped.
+// The last two axes, swapped; a vector stays.
 Elements Transposed(const Elements& matrices) {
+  if (matrices.shape.size() < 2) return matrices;
   Elements swapped = matrices;
   std::swap(swapped.shape.back(), swapped.shape[swapped.shape.size() - 2]);
   swapped.at = Make(swapped.shape, [&](Shape index) {

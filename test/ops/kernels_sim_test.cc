@@ -14,6 +14,9 @@
 #include "gcap/kit/ops/pool2d.h"
 #include "gcap/kit/ops/reduce.h"
 #include "gcap_sim.h"
+#include "ops/kernels/attention.h"
+#include "ops/kernels/quantize.h"
+#include "ops/kernels/rotary.h"
 #include "test/ops/fail_each_call.h"
 #include "test/ops/tensors.h"
 
@@ -60,6 +63,10 @@ class KernelsOnSim : public OpTest {
         [this] { return gcap_log_softmax(stream_, &x_, 0, &y_); },
         [this] { return gcap_layer_norm(stream_, &x_, 1, 0.1f, &row_, nullptr, &y_, nullptr, nullptr); },
         [this] { return gcap_lrn(stream_, &x_, 3, 1.0f, 0.5f, 1.0f, &y_); },
+        [this] { return gcap_quantize(stream_, &quantization_, &x_, &bytes_); },
+        [this] { return gcap_dequantize(stream_, &quantization_, &other_bytes_, &y_); },
+        [this] { return gcap_attention_weights(stream_, &scores_, nullptr, 0.0f, 1, &weights_); },
+        [this] { return gcap_rotate(stream_, &rotary_, &scores_, &weights_); },
         [this] { return gcap_transpose(stream_, &x_, kSwap, &transposed_); },
         [this] { return gcap_concat(stream_, &x_, 1, 0, &y_); },
         [this] { return gcap_split(stream_, &x_, 1, &y_, 1); },
@@ -78,6 +85,13 @@ class KernelsOnSim : public OpTest {
   const gcap_tensor_t column_slice_ = View(GCAP_DTYPE_F32, {2, 1}, y_.data);
   const DeviceTensor index_{GCAP_DTYPE_I64, {1}, Values{2}};
   const gcap_tensor_t indices_ = index_.view();
+  const gcap_tensor_t scores_ = View(GCAP_DTYPE_F32, {1, 1, 2, 3}, x_.data);
+  const gcap_tensor_t weights_ = View(GCAP_DTYPE_F32, {1, 1, 2, 3}, y_.data);
+  const gcap_tensor_t scale_ = View(GCAP_DTYPE_F32, {1}, x_.data), bytes_ = View(GCAP_DTYPE_U8, {2, 3}, y_.data);
+  const gcap_tensor_t other_bytes_ = View(GCAP_DTYPE_U8, {2, 3}, x_.data);
+  const gcap_quantization_t quantization_ = {&scale_, nullptr, 0, 0};
+  const gcap_tensor_t cosines_ = View(GCAP_DTYPE_F32, {2, 1}, x_.data);
+  const gcap_rotary_t rotary_ = {&cosines_, &cosines_, &indices_, 0, false};
   gcap_conv2d_t* conv_ = nullptr;
   gcap_pool2d_t* pool_ = nullptr;
 };

@@ -55,6 +55,13 @@ extern "C" {
 //   QuantizeLinear                       floats, i8, u8            floats to i8 or u8; axis, block_size, output_dtype;
 //                                                                  not: precision of f16
 //   DequantizeLinear                     floats, i8, u8, i32       integers to floats; axis, block_size
+//   Attention                            floats; mask bool or T    scale, is_causal, softcap, q_num_heads, kv_num_heads;
+//                                                                  a past, if both; grouped heads. Not:
+//                                                                  nonpad_kv_seqlen, qk_matmul_output_mode but 0, f64 as
+//                                                                  softmax_precision
+//   RotaryEmbedding                      floats; positions i64     interleaved, num_heads, rotary_embedding_dim; a
+//   com.microsoft.RotaryEmbedding                                  position out of range gives zeros. Not: scale,
+//                                                                  is_packed_batching
 //   Transpose, Concat, Split             any                       perm; axis; split on the host; num_outputs
 //   Slice                                any                       starts, ends, axes, steps on the host
 //   Gather                               any; indices i64 or i32   axis; an index out of range gives zeros
