@@ -45,6 +45,7 @@ const gcap_ort_op_t gcap_ort_node_ops[] = {
     SINCE("Asinh", 9),
     SINCE("Atan", 7),
     SINCE("Atanh", 9),
+    SINCE("Attention", 23),
     SINCE("AveragePool", 7),
     SINCE("BatchNormalization", 9),
     OF_MICROSOFT("BiasGelu"),
@@ -148,6 +149,7 @@ const gcap_ort_op_t gcap_ort_node_ops[] = {
     ON_HOST("Reshape", 5, NEWEST, INPUT(1)),
     ON_HOST("Resize", 10, 10, INPUT(1)),
     ON_HOST("Resize", 11, NEWEST, INPUT(1) | INPUT(2) | INPUT(3)),
+    SINCE("RotaryEmbedding", 23),
     SINCE("Round", 11),
     ON_HOST("Scatter", 9, 10, 0),
     SINCE("ScatterElements", 11),
@@ -185,6 +187,8 @@ const gcap_ort_op_t gcap_ort_node_ops[] = {
     ON_HOST("Upsample", 9, 9, INPUT(1)),
     SINCE("Where", 9),
     SINCE("Xor", 7),
+    {"FusedMatMul", "com.microsoft", 1, 1, 0, NULL},
+    {"RotaryEmbedding", "com.microsoft", 1, 1, 0, NULL},
     {.op_type = NULL},
 };
 
@@ -233,6 +237,12 @@ const gcap_ort_attribute_t gcap_ort_node_attributes[] = {
     {"keepdims", GCAP_ATTRIBUTE_INT},
     {"kernel_shape", GCAP_ATTRIBUTE_INTS},
     {"largest", GCAP_ATTRIBUTE_INT},
+    {"interleaved", GCAP_ATTRIBUTE_INT},
+    {"is_causal", GCAP_ATTRIBUTE_INT},
+    {"is_packed_batching", GCAP_ATTRIBUTE_INT},
+    {"keepdims", GCAP_ATTRIBUTE_INT},
+    {"kernel_shape", GCAP_ATTRIBUTE_INTS},
+    {"kv_num_heads", GCAP_ATTRIBUTE_INT},
     {"max", GCAP_ATTRIBUTE_FLOAT},
     {"min", GCAP_ATTRIBUTE_FLOAT},
     {"mode", GCAP_ATTRIBUTE_STRING},
@@ -240,6 +250,7 @@ const gcap_ort_attribute_t gcap_ort_node_attributes[] = {
     {"nearest_mode", GCAP_ATTRIBUTE_STRING},
     {"noop_with_empty_axes", GCAP_ATTRIBUTE_INT},
     {"num_groups", GCAP_ATTRIBUTE_INT},
+    {"num_heads", GCAP_ATTRIBUTE_INT},
     {"num_outputs", GCAP_ATTRIBUTE_INT},
     {"output_dtype", GCAP_ATTRIBUTE_INT},
     {"output_padding", GCAP_ATTRIBUTE_INTS},
@@ -256,6 +267,17 @@ const gcap_ort_attribute_t gcap_ort_node_attributes[] = {
     {"select_last_index", GCAP_ATTRIBUTE_INT},
     {"size", GCAP_ATTRIBUTE_INT},
     {"sorted", GCAP_ATTRIBUTE_INT},
+    {"q_num_heads", GCAP_ATTRIBUTE_INT},
+    {"qk_matmul_output_mode", GCAP_ATTRIBUTE_INT},
+    {"ratio", GCAP_ATTRIBUTE_FLOAT},  // of training
+    {"rotary_embedding_dim", GCAP_ATTRIBUTE_INT},
+    {"round_mode", GCAP_ATTRIBUTE_STRING},  // to a type that gcap lacks
+    {"saturate", GCAP_ATTRIBUTE_INT},       // to a type that gcap lacks
+    {"scale", GCAP_ATTRIBUTE_FLOAT},
+    {"seed", GCAP_ATTRIBUTE_INT},  // of training
+    {"size", GCAP_ATTRIBUTE_INT},
+    {"softcap", GCAP_ATTRIBUTE_FLOAT},
+    {"softmax_precision", GCAP_ATTRIBUTE_INT},
     {"split", GCAP_ATTRIBUTE_INTS},
     {"starts", GCAP_ATTRIBUTE_INTS},
     {"stash_type", GCAP_ATTRIBUTE_INT},     // the least precision of the sums, which gcap's have
