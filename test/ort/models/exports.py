@@ -132,7 +132,7 @@ def shufflenet_v2():
 
 @export
 def googlenet():
-    return of_image(vision.googlenet(weights=None, aux_logits=False, init_weights=True))
+    return of_image(vision.googlenet(weights=None, aux_logits=False, init_weights=False))  # else the signal dies out
 
 
 @export
@@ -143,7 +143,7 @@ def regnet_y():
 @export
 def deeplabv3():
     network = vision.segmentation.deeplabv3_mobilenet_v3_large(weights=None, weights_backbone=None)
-    return of_image(Only(network, ["input"], "out"))
+    return of_image(Only(network, ["x"], "out"))
 
 
 @export
