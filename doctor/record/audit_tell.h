@@ -21,6 +21,9 @@ typedef struct gcap_doctor_audit_stale {
   uint64_t taken_bytes;
 } gcap_doctor_audit_stale_t;
 
+// Where the call is made. Of a call that is being recorded anyway, the line is that of calls.c.
+gcap_doctor_memory_place_t gcap_doctor_audit_place(gcap_doctor_thread_t* thread, uint32_t callback,
+                                                   const gcap_doctor_cupti_call_t* data);
 // The line of a launch, unless it is written elsewhere; first of all that is told of the launch.
 void gcap_doctor_audit_tell_launch(gcap_doctor_thread_t* thread, const gcap_doctor_memory_place_t* place,
                                    uint32_t exec);
