@@ -69,7 +69,9 @@ void gcap_doctor_read_execs(gcap_doctor_reader_t* reader, gcap_doctor_fields_t* 
                                            .made = gcap_doctor_fields_needed_number(fields, "made"),
                                            .live = gcap_doctor_fields_needed_number(fields, "live"),
                                            .idle = gcap_doctor_fields_number(fields, "idle", 0),
-                                           .bytes = gcap_doctor_fields_number(fields, "bytes", 0)};
+                                           .nodes = gcap_doctor_fields_number(fields, "nodes", 0),
+                                           .bytes = gcap_doctor_fields_number(fields, "bytes", 0),
+                                           .memory = gcap_doctor_fields_number(fields, "memory", 0)};
   if (fields->reason != NULL) return;
   GCAP_DOCTOR_GROW(recording, groups, num_groups, group_capacity);
   recording->groups[recording->num_groups++] = group;

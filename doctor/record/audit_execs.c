@@ -171,20 +171,33 @@ void gcap_doctor_audit_take_graph(gcap_doctor_thread_t* thread, const void* hand
   gcap_doctor_audit_read_free(&read);
 }
 
+// With the lock held. `seen` has the pieces that groups point into. Without memory for it a piece counts again.
+static void add_to_group(const gcap_doctor_audit_exec_t* exec, gcap_doctor_map_t* seen) {
+  gcap_doctor_audit_group_t* group = &gcap_doctor_audit.groups[exec->group - 1];
+  ++group->live;
+  group->idle += exec->launches < 2;
+  group->nodes += exec->num_nodes;
+  group->bytes += exec->bytes;
+  for (size_t i = 0; i < exec->num_used; ++i) {
+    const uint64_t key = (uint64_t)exec->group << 32 | exec->used[i].piece;
+    const gcap_doctor_memory_piece_t* piece = gcap_doctor_memory_at(&gcap_doctor_audit.memory, exec->used[i].piece);
+    if (piece->is_freed || gcap_doctor_map_get(seen, key) != 0) continue;
+    gcap_doctor_map_set(seen, key, 1);
+    group->memory += piece->end - piece->begin;
+  }
+}
+
 void gcap_doctor_audit_tell_groups(gcap_doctor_line_t* out) {
+  gcap_doctor_map_t seen = {0};
   pthread_mutex_lock(&gcap_doctor_audit.lock);
   for (size_t i = 0; i < gcap_doctor_audit.num_execs; ++i) {
-    const gcap_doctor_audit_exec_t* exec = &gcap_doctor_audit.execs[i];
-    if (exec->group == 0) continue;
-    gcap_doctor_audit_group_t* group = &gcap_doctor_audit.groups[exec->group - 1];
-    ++group->live;
-    group->idle += exec->launches < 2;
-    group->bytes += exec->bytes;
+    if (gcap_doctor_audit.execs[i].group != 0) add_to_group(&gcap_doctor_audit.execs[i], &seen);
   }
   for (size_t i = 0; i < gcap_doctor_audit.num_groups; ++i) {
     const gcap_doctor_audit_group_t* group = &gcap_doctor_audit.groups[i];
     if (group->made < kFewExecs) continue;
-    gcap_doctor_audit_tell_group(out, &group->last, group->made, group->live, group->idle, group->bytes);
+    gcap_doctor_audit_tell_group(out, group);
   }
   pthread_mutex_unlock(&gcap_doctor_audit.lock);
+  gcap_doctor_map_clear(&seen);
 }

@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "doctor/record/audit_read.h"
+#include "doctor/record/audit_tell.h"
 #include "doctor/record/cupti_abi.h"
 #include "doctor/record/map.h"
 #include "doctor/record/memory.h"
@@ -54,13 +55,6 @@ typedef struct gcap_doctor_audit_exec {
   bool is_told;        // that two threads launch it
   uint32_t next_free;  // index + 1
 } gcap_doctor_audit_exec_t;
-
-// Executables that were made at one place.
-typedef struct gcap_doctor_audit_group {
-  gcap_doctor_memory_place_t last;  // where the last one was made
-  uint64_t made;
-  uint64_t live, idle, bytes;  // at the end
-} gcap_doctor_audit_group_t;
 
 // One for the process. All but what is atomic is under the lock.
 typedef struct gcap_doctor_audit_state {

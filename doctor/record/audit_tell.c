@@ -119,13 +119,14 @@ void gcap_doctor_audit_tell_shared(gcap_doctor_thread_t* thread, uint32_t other,
                          (unsigned)thread->id, (unsigned)exec);
 }
 
-void gcap_doctor_audit_tell_group(gcap_doctor_line_t* out, const gcap_doctor_memory_place_t* last, uint64_t made,
-                                  uint64_t live, uint64_t idle, uint64_t bytes) {
+void gcap_doctor_audit_tell_group(gcap_doctor_line_t* out, const gcap_doctor_audit_group_t* group) {
   gcap_doctor_line_begin(out, "execs");
-  gcap_doctor_line_number(out, "call", last->call);
-  gcap_doctor_line_number(out, "made", made);
-  gcap_doctor_line_number(out, "live", live);
-  gcap_doctor_line_number(out, "idle", idle);
-  write_number(out, "bytes", bytes);
+  gcap_doctor_line_number(out, "call", group->last.call);
+  gcap_doctor_line_number(out, "made", group->made);
+  gcap_doctor_line_number(out, "live", group->live);
+  gcap_doctor_line_number(out, "idle", group->idle);
+  write_number(out, "nodes", group->nodes);
+  write_number(out, "bytes", group->bytes);
+  write_number(out, "memory", group->memory);
   gcap_doctor_line_end(out);
 }
