@@ -64,6 +64,7 @@ const gcap_ort_op_t gcap_ort_node_ops[] = {
     SINCE("ConvTranspose", 1),
     SINCE("Cos", 7),
     SINCE("Cosh", 9),
+    ON_HOST("CumSum", 11, NEWEST, INPUT(1)),
     SINCE("DepthToSpace", 1),
     SINCE("DequantizeLinear", 10),
     SINCE("Div", 7),
@@ -74,6 +75,7 @@ const gcap_ort_op_t gcap_ort_node_ops[] = {
     SINCE("Erf", 9),
     SINCE("Exp", 6),
     ON_HOST("Expand", 8, NEWEST, INPUT(1)),
+    SINCE("EyeLike", 9),
     OF_MICROSOFT("FastGelu"),
     SINCE("Flatten", 1),
     SINCE("Floor", 6),
@@ -116,6 +118,7 @@ const gcap_ort_op_t gcap_ort_node_ops[] = {
     SINCE("Mul", 7),
     SINCE("Neg", 6),
     SINCE("Not", 1),
+    ON_HOST("OneHot", 9, NEWEST, INPUT(1)),
     SINCE("Or", 7),
     SINCE("PRelu", 7),
     ON_HOST("Pad", 2, 10, 0),
@@ -149,6 +152,7 @@ const gcap_ort_op_t gcap_ort_node_ops[] = {
     ON_HOST("Reshape", 5, NEWEST, INPUT(1)),
     ON_HOST("Resize", 10, 10, INPUT(1)),
     ON_HOST("Resize", 11, NEWEST, INPUT(1) | INPUT(2) | INPUT(3)),
+    SINCE("ReverseSequence", 10),
     SINCE("RotaryEmbedding", 23),
     SINCE("Round", 11),
     ON_HOST("Scatter", 9, 10, 0),
@@ -179,9 +183,11 @@ const gcap_ort_op_t gcap_ort_node_ops[] = {
     SINCE("Tan", 7),
     SINCE("Tanh", 6),
     SINCE("ThresholdedRelu", 10),
+    ON_HOST("Tile", 6, NEWEST, INPUT(1)),
     ON_HOST("TopK", 1, 9, 0),
     ON_HOST("TopK", 10, NEWEST, INPUT(1)),
     SINCE("Transpose", 1),
+    ON_HOST("Trilu", 14, NEWEST, INPUT(1)),
     ON_HOST("Unsqueeze", 1, 12, 0),
     ON_HOST("Unsqueeze", 13, NEWEST, INPUT(1)),
     ON_HOST("Upsample", 9, 9, INPUT(1)),
@@ -201,6 +207,7 @@ const gcap_ort_attribute_t gcap_ort_node_attributes[] = {
     {"axes", GCAP_ATTRIBUTE_INTS},
     {"axis", GCAP_ATTRIBUTE_INT},
     {"batch_dims", GCAP_ATTRIBUTE_INT},
+    {"batch_axis", GCAP_ATTRIBUTE_INT},
     {"beta", GCAP_ATTRIBUTE_FLOAT},
     {"bias", GCAP_ATTRIBUTE_FLOAT},
     {"block_size", GCAP_ATTRIBUTE_INT},
@@ -228,6 +235,12 @@ const gcap_ort_attribute_t gcap_ort_node_attributes[] = {
     {"is_packed_batching", GCAP_ATTRIBUTE_INT},
     {"k", GCAP_ATTRIBUTE_INT},
     {"keep_aspect_ratio_policy", GCAP_ATTRIBUTE_STRING},
+    {"dtype", GCAP_ATTRIBUTE_INT},
+    {"ends", GCAP_ATTRIBUTE_INTS},
+    {"epsilon", GCAP_ATTRIBUTE_FLOAT},
+    {"exclusive", GCAP_ATTRIBUTE_INT},
+    {"group", GCAP_ATTRIBUTE_INT},
+    {"k", GCAP_ATTRIBUTE_INT},
     {"keepdims", GCAP_ATTRIBUTE_INT},
     {"kernel_shape", GCAP_ATTRIBUTE_INTS},
     {"kv_num_heads", GCAP_ATTRIBUTE_INT},
@@ -256,6 +269,8 @@ const gcap_ort_attribute_t gcap_ort_node_attributes[] = {
     {"ratio", GCAP_ATTRIBUTE_FLOAT},       // of training
     {"reduction", GCAP_ATTRIBUTE_STRING},  // of a scatter
     {"rotary_embedding_dim", GCAP_ATTRIBUTE_INT},
+    {"ratio", GCAP_ATTRIBUTE_FLOAT},  // of training
+    {"reverse", GCAP_ATTRIBUTE_INT},
     {"round_mode", GCAP_ATTRIBUTE_STRING},  // to a type that gcap lacks
     {"saturate", GCAP_ATTRIBUTE_INT},       // to a type that gcap lacks
     {"scale", GCAP_ATTRIBUTE_FLOAT},
@@ -270,12 +285,14 @@ const gcap_ort_attribute_t gcap_ort_node_attributes[] = {
     {"stash_type", GCAP_ATTRIBUTE_INT},     // the least precision of the sums, which gcap's have
     {"storage_order", GCAP_ATTRIBUTE_INT},  // of the output Indices, which gcap lacks
     {"strides", GCAP_ATTRIBUTE_INTS},
+    {"time_axis", GCAP_ATTRIBUTE_INT},
     {"to", GCAP_ATTRIBUTE_INT},
     {"training_mode", GCAP_ATTRIBUTE_INT},
     {"transA", GCAP_ATTRIBUTE_INT},
     {"transB", GCAP_ATTRIBUTE_INT},
     {"transBatchA", GCAP_ATTRIBUTE_INT},
     {"transBatchB", GCAP_ATTRIBUTE_INT},
+    {"upper", GCAP_ATTRIBUTE_INT},
     {"value", GCAP_ATTRIBUTE_FLOAT},
     {.name = NULL},
 };

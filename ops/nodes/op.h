@@ -187,6 +187,15 @@ GCAP_NODE_COMPUTE(gcap_node_depth_to_space);
 GCAP_NODE_COMPUTE(gcap_node_gather);
 GCAP_NODE_COMPUTE(gcap_node_dropout);
 GCAP_NODE_ACCEPTS(gcap_node_dropout_accepts);
+// arrange.c
+GCAP_NODE_COMPUTE(gcap_node_tile);
+GCAP_NODE_COMPUTE(gcap_node_trilu);
+GCAP_NODE_COMPUTE(gcap_node_eye_like);
+GCAP_NODE_ACCEPTS(gcap_node_eye_like_accepts);
+GCAP_NODE_COMPUTE(gcap_node_one_hot);
+GCAP_NODE_ACCEPTS(gcap_node_one_hot_accepts);
+GCAP_NODE_COMPUTE(gcap_node_cum_sum);
+GCAP_NODE_COMPUTE(gcap_node_reverse_sequence);
 // pad.c
 GCAP_NODE_ACCEPTS(gcap_node_pad_accepts);
 GCAP_NODE_COMPUTE(gcap_node_pad);
@@ -196,6 +205,7 @@ typedef struct gcap_node_element {
   unsigned char bytes[sizeof(int64_t)];
 } gcap_node_element_t;
 gcap_node_element_t gcap_node_value(const gcap_node_t* node, gcap_dtype_t dtype);
+gcap_node_element_t gcap_node_element(gcap_dtype_t dtype, int64_t value);
 bool gcap_node_is_float(gcap_dtype_t dtype);
 GCAP_NODE_COMPUTE(gcap_node_constant_of_shape);
 GCAP_NODE_ACCEPTS(gcap_node_constant_of_shape_accepts);

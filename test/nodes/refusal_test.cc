@@ -192,6 +192,11 @@ TEST_F(NodeRefusals, NodesThatAreNotInTheTableAreNotSupported) {
       {"Slice", {{f32, {2}}, {i64, {1}}}, {{f32, {2}}}},  // starts without ends
       {"Pad", {{i64, {2}}}, {{i64, {2}}}, [](Attributes* a) { a->Ints("pads", {0, 0}).Float("value", 1); }},
       {"Pad", {{f32, {2}}, {i64, {2}}, {i64, {}}}, {{f32, {2}}}},                                       // two types
+      {"OneHot", {{boolean, {2}}, {i64, {}}, {f32, {2}}}, {{f32, {2, 3}}}},                             // no index
+      {"OneHot", {{i64, {2}}, {f16, {}}, {f32, {2}}}, {{f32, {2, 3}}}},                                 // no depth
+      {"EyeLike", {{f32, {2, 2}}}, {{i64, {2, 2}}}},                                                    // no dtype
+      {"EyeLike", {{f32, {2, 2}}}, {{i64, {2, 2}}}, [](Attributes* a) { a->Int("dtype", 6); }},         // another one
+      {"ReverseSequence", {{f32, {2, 2}}, {f32, {2}}}, {{f32, {2, 2}}}},                                // no lengths
       {"Range", {{f16, {}}, {f16, {}}, {f16, {}}}, {{f16, {2}}}},                                       // no f16
       {"ConstantOfShape", {{i64, {1}}}, {{i64, {2}}}, [](Attributes* a) { a->Float("value", 1.5f); }},  // a float
       {"Clip", {{f32, kLeftOut}}, {{f32, kLeftOut}}},            // what is required

@@ -14,7 +14,9 @@
 #include "gcap/kit/ops/pool2d.h"
 #include "gcap/kit/ops/reduce.h"
 #include "gcap_sim.h"
+#include "ops/kernels/arrange.h"
 #include "ops/kernels/attention.h"
+#include "ops/kernels/cum_sum.h"
 #include "ops/kernels/indexed.h"
 #include "ops/kernels/pad.h"
 #include "ops/kernels/quantize.h"
@@ -85,6 +87,10 @@ class KernelsOnSim : public OpTest {
         [this] { return gcap_scatter_nd(stream_, GCAP_SCATTER_NONE, &indices_2d_, &x_row_, &y_); },
         [this] { return gcap_arg(stream_, &x_, 1, false, false, &arg_); },
         [this] { return gcap_top_k(stream_, &x_, 1, false, true, &column_slice_, &arg_); },
+        [this] { return gcap_triangle(stream_, GCAP_TRIANGLE_UPPER, 0, &x_, nullptr, &y_); },
+        [this] { return gcap_one_hot(stream_, &indices_, &pair_, 1, &hot_); },
+        [this] { return gcap_reverse_sequence(stream_, &column_view_, &indices_, 0, &column_slice_); },
+        [this] { return gcap_cum_sum(stream_, &x_, 1, false, false, &y_); },
         [this] { return gcap_pool2d_run(pool_, stream_, x_.data, y_.data); },
         [this] { return gcap_conv2d_run(conv_, stream_, x_.data, row_.data, nullptr, y_.data, nullptr); },
     };
@@ -96,6 +102,8 @@ class KernelsOnSim : public OpTest {
   const gcap_tensor_t row_ = View(GCAP_DTYPE_F32, {3}, x_.data), column_ = View(GCAP_DTYPE_F32, {2}, y_.data);
   const gcap_tensor_t transposed_ = View(GCAP_DTYPE_F32, {3, 2}, y_.data);
   const gcap_tensor_t column_slice_ = View(GCAP_DTYPE_F32, {2, 1}, y_.data);
+  const gcap_tensor_t pair_ = View(GCAP_DTYPE_F32, {2}, x_.data), hot_ = View(GCAP_DTYPE_F32, {1, 6}, y_.data);
+  const gcap_tensor_t column_view_ = View(GCAP_DTYPE_F32, {2, 1}, x_.data);
   const DeviceTensor index_{GCAP_DTYPE_I64, {1}, Values{2}};
   const gcap_tensor_t indices_ = index_.view(), indices_2d_ = View(GCAP_DTYPE_I64, {1, 1}, indices_.data);
   const gcap_tensor_t element_ = View(GCAP_DTYPE_F32, {1, 1}, y_.data),

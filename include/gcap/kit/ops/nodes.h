@@ -107,6 +107,14 @@ extern "C" {
 //   Expand                               any                       the shape on the host
 //   SpaceToDepth, DepthToSpace           any                       blocksize, mode
 //   ConstantOfShape                      any                       the shape on the host; value: a float or an int
+//   Tile                                 any                       repeats on the host
+//   Trilu                                any                       k on the host; upper
+//   EyeLike                              any to any                k; dtype, if given, is the output's type
+//   OneHot                               any; indices and depth    axis; depth on the host. An index out of range is
+//                                        i64, i32 or f32           nowhere
+//   CumSum                               floats, i64, i32          axis on the host; exclusive, reverse; integers wrap
+//   ReverseSequence                      any; lengths i64          batch_axis, time_axis. Lengths are read on the device;
+//                                                                  one that is outside counts as the nearest
 //   Range                                f32, i64, i32             start, limit, delta on the host; integers wrap
 //   Gather, GatherElements               any; indices i64 or i32   axis; an index out of range gives zeros
 //   GatherND                             any; indices i64          batch_dims; an index out of range gives zeros
