@@ -223,6 +223,9 @@ TEST_F(NodeRefusals, ShapesThatDoNotFitAreNamedWhereTheKernelIsMade) {
   ExpectRefused({"GlobalAveragePool", {{f32, {int64_t{1} << 31, 1, 1, 1}}}, {{f32, {int64_t{1} << 31, 1, 1, 1}}}},
                 GCAP_INVALID_ARGUMENT,
                 "node 'n' (GlobalAveragePool): an axis of input 0 is 2147483648, allowed is up to 2147483647");
+  ExpectRefused({"GlobalMaxPool", {{f32, {1, 1, 1 << 16, 1 << 16, 1}}}, {{f32, {1, 1, 1, 1, 1}}}},
+                GCAP_INVALID_ARGUMENT,
+                "node 'n' (GlobalMaxPool): an axis of input 0 is 4294967296, allowed is up to 2147483647");
 }
 
 TEST_F(NodeRefusals, KernelsRefuseTensorsThatTheyWereNotMadeFor) {
