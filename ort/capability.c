@@ -100,6 +100,7 @@ static bool computes_shapes(const host_values_t* values, const gcap_ort_op_t* op
   bool any = false;
   for (int i = 0; i < m->node.num_inputs; ++i) {
     const gcap_value_t* value = &m->values[i];
+    if (gcap_ort_value_is_left_out(value)) continue;
     const host_value_t* found = find_on_host(values, value->name);
     const bool on_host = found != NULL && found->is_shape;
     if (!on_host && value->host_data == NULL) return false;
@@ -217,7 +218,8 @@ static bool is_read_twice(const gcap_ort_op_t* op, const gcap_ort_node_model_t* 
   for (int i = 0; i < m->node.num_inputs; ++i) {
     for (int j = 0; j < i; ++j) {
       const bool differ = gcap_ort_reads_on_host(op->host_inputs, i) != gcap_ort_reads_on_host(op->host_inputs, j);
-      if (differ && strcmp(m->values[i].name, m->values[j].name) == 0) return true;
+      const bool is_one = strcmp(m->values[i].name, m->values[j].name) == 0;
+      if (differ && is_one && !gcap_ort_value_is_left_out(&m->values[i])) return true;
     }
   }
   return false;
@@ -304,6 +306,7 @@ static void judge(const look_t* look, const looked_t* node, const gcap_ort_node_
 
 static gcap_status_t keep_on_host(look_t* look, const looked_t* node, const gcap_ort_node_model_t* m) {
   for (int i = m->node.num_inputs; i < m->model.num_values; ++i) {
+    if (gcap_ort_value_is_left_out(&m->values[i])) continue;
     GCAP_RETURN_IF_ERROR(add_on_host(&look->values, m->values[i].name, node->op_type, /*is_shape=*/true));
   }
   const bool is_allowed = gcap_ep_graph_capture_node_assignment_policy(look->ep->ep) != GCAP_GRAPH_ALL_NODES_ON_EP;

@@ -46,6 +46,19 @@ static gcap_status_t read_string(const gcap_ort_host_t* host, const gcap_ort_ker
   return status;
 }
 
+// A number may be a tensor.
+static gcap_status_t read_tensor(const gcap_ort_host_t* host, const gcap_ort_kernel_info_t* info,
+                                 gcap_attribute_t* item, bool* out_there) {
+  gcap_ort_allocator_t* allocator = NULL;
+  gcap_ort_value_t* tensor = NULL;
+  GCAP_RETURN_IF_ERROR(GCAP_ORT_CALL(host, GetAllocatorWithDefaultOptions(&allocator)));
+  *out_there = is_there(host, host->api->KernelInfoGetAttribute_tensor(info, item->name, allocator, &tensor));
+  if (!*out_there) return NULL;
+  gcap_status_t status = gcap_ort_number_read(host, tensor, item, out_there);
+  host->api->ReleaseValue(tensor);
+  return status;
+}
+
 static gcap_status_t read_attribute(const gcap_ort_host_t* host, const gcap_ort_kernel_info_t* info,
                                     const gcap_ort_attribute_t* as, gcap_ort_node_model_t* m) {
   gcap_attribute_t* item = &m->items[m->attributes.count];
@@ -57,6 +70,7 @@ static gcap_status_t read_attribute(const gcap_ort_host_t* host, const gcap_ort_
       break;
     case GCAP_ATTRIBUTE_FLOAT:
       there = is_there(host, host->api->KernelInfoGetAttribute_float(info, as->name, &item->f));
+      if (!there) GCAP_RETURN_IF_ERROR(read_tensor(host, info, item, &there));
       break;
     case GCAP_ATTRIBUTE_INTS: GCAP_RETURN_IF_ERROR(read_ints(host, info, m, item, &there)); break;
     case GCAP_ATTRIBUTE_STRING: GCAP_RETURN_IF_ERROR(read_string(host, info, m, item, &there)); break;
@@ -65,30 +79,35 @@ static gcap_status_t read_attribute(const gcap_ort_host_t* host, const gcap_ort_
   return NULL;
 }
 
-// Reads one value; `*out_there` is false for an optional one that is left out.
+// Reads one value; `*out_there` is false for an optional one that is left out, as which the value then stands.
 static gcap_status_t read_value(const gcap_ort_host_t* host, gcap_ort_status_t* asked, gcap_ort_type_info_t* type,
                                 gcap_value_t* value, bool* out_there) {
+  gcap_status_t status = NULL;
   *out_there = is_there(host, asked) && type != NULL;
-  if (!*out_there) return NULL;
-  gcap_ort_reason_t why;
-  gcap_status_t status = gcap_ort_value_read(host, type, value, &why);
-  *out_there = gcap_ort_reason_is_empty(&why);
-  host->api->ReleaseTypeInfo(type);
+  if (*out_there) {
+    gcap_ort_reason_t why;
+    status = gcap_ort_value_read(host, type, value, &why);
+    *out_there = gcap_ort_reason_is_empty(&why);
+    host->api->ReleaseTypeInfo(type);
+  }
+  if (!*out_there) gcap_ort_value_leave_out(value);
   return status;
 }
 
+// Those that are left out at the end do not count.
 static gcap_status_t read_inputs(const gcap_ort_host_t* host, const gcap_ort_op_t* op,
                                  const gcap_ort_kernel_info_t* info, gcap_ort_node_model_t* m, int* out_count) {
   size_t count = 0;
   GCAP_RETURN_IF_ERROR(GCAP_ORT_CALL(host, KernelInfo_GetInputCount(info, &count)));
-  bool there = true;
-  for (*out_count = 0; (size_t)*out_count < count && there; *out_count += there) {
-    const size_t i = (size_t)*out_count;
+  *out_count = 0;
+  for (size_t i = 0; i < count; ++i) {
+    bool there = false;
     gcap_value_t* value = &m->values[i];
     gcap_ort_type_info_t* type = NULL;
     value->name = "input";
     gcap_ort_status_t* asked = host->api->KernelInfo_GetInputTypeInfo(info, i, &type);
     GCAP_RETURN_IF_ERROR(read_value(host, asked, type, value, &there));
+    if (there) *out_count = (int)i + 1;
     if (!there || !gcap_ort_reads_on_host(op->host_inputs, (int)i)) continue;
     int constant = 0;
     const gcap_ort_value_t* content = NULL;
@@ -102,13 +121,14 @@ static gcap_status_t read_outputs(const gcap_ort_host_t* host, const gcap_ort_ke
                                   int* out_count) {
   size_t count = 0;
   GCAP_RETURN_IF_ERROR(GCAP_ORT_CALL(host, KernelInfo_GetOutputCount(info, &count)));
-  bool there = true;
-  for (*out_count = 0; (size_t)*out_count < count && there; *out_count += there) {
-    gcap_value_t* value = &values[*out_count];
+  *out_count = 0;
+  for (size_t i = 0; i < count; ++i) {
+    bool there = false;
     gcap_ort_type_info_t* type = NULL;
-    value->name = "output";
-    gcap_ort_status_t* asked = host->api->KernelInfo_GetOutputTypeInfo(info, (size_t)*out_count, &type);
-    GCAP_RETURN_IF_ERROR(read_value(host, asked, type, value, &there));
+    values[i].name = "output";
+    gcap_ort_status_t* asked = host->api->KernelInfo_GetOutputTypeInfo(info, i, &type);
+    GCAP_RETURN_IF_ERROR(read_value(host, asked, type, &values[i], &there));
+    if (there) *out_count = (int)i + 1;
   }
   return NULL;
 }

@@ -28,8 +28,8 @@ static gcap_status_t read_values(const gcap_ort_host_t* host, const gcap_ort_val
   *out_count = (int)count;
   for (size_t i = 0; i < count && gcap_ort_reason_is_empty(out_why); ++i) {
     if (infos[i] == NULL) {
-      gcap_ort_reason_set(out_why, "an optional value that is left out before others");
-      return NULL;
+      gcap_ort_value_leave_out(&values[i]);
+      continue;
     }
     const gcap_ort_type_info_t* type = NULL;
     GCAP_RETURN_IF_ERROR(GCAP_ORT_CALL(host, GetValueInfoName(infos[i], &values[i].name)));
@@ -97,11 +97,39 @@ static gcap_status_t read_long(const gcap_ort_host_t* host, const gcap_ort_op_at
   return status;
 }
 
+// The texts of a list come one behind the other, each with its zero. They become one, with commas between.
+static void join(char* texts, size_t bytes) {
+  for (size_t i = 0; i + 1 < bytes; ++i) {
+    if (texts[i] == 0) texts[i] = ',';
+  }
+}
+
+// Whether an attribute of ONNX Runtime's type can be read as one of the kind: a number may be a tensor, and a text a
+// list of texts.
+static bool has_kind(gcap_ort_attr_type_t type, gcap_attribute_kind_t kind) {
+  return type_of(kind) == type || (type == GCAP_ORT_ATTR_TENSOR && kind == GCAP_ATTRIBUTE_FLOAT) ||
+         (type == GCAP_ORT_ATTR_STRINGS && kind == GCAP_ATTRIBUTE_STRING);
+}
+
+static gcap_status_t read_tensor(const gcap_ort_host_t* host, const gcap_ort_op_attr_t* from,
+                                 const gcap_ort_attribute_t* as, gcap_ort_node_model_t* m, gcap_ort_reason_t* out_why) {
+  gcap_attribute_t* item = &m->items[m->attributes.count];
+  *item = (gcap_attribute_t){.name = as->name};
+  gcap_ort_value_t* tensor = NULL;
+  bool is_number = false;
+  GCAP_RETURN_IF_ERROR(GCAP_ORT_CALL(host, OpAttr_GetTensorAttributeAsOrtValue(from, &tensor)));
+  gcap_status_t status = gcap_ort_number_read(host, tensor, item, &is_number);
+  host->api->ReleaseValue(tensor);
+  if (is_number) ++m->attributes.count;
+  if (!is_number) gcap_ort_reason_set(out_why, "the attribute %s, no number of one of gcap's types", as->name);
+  return status;
+}
+
 static gcap_status_t read_attribute(const gcap_ort_host_t* host, const gcap_ort_op_attr_t* from,
-                                    const gcap_ort_attribute_t* as, gcap_ort_node_model_t* m) {
+                                    gcap_ort_attr_type_t type, const gcap_ort_attribute_t* as,
+                                    gcap_ort_node_model_t* m) {
   gcap_attribute_t* item = &m->items[m->attributes.count];
   *item = (gcap_attribute_t){.name = as->name, .kind = as->kind};
-  const gcap_ort_attr_type_t type = type_of(as->kind);
   size_t bytes = 0;
   if (as->kind == GCAP_ATTRIBUTE_INT) {
     GCAP_RETURN_IF_ERROR(GCAP_ORT_CALL(host, ReadOpAttr(from, type, &item->i, sizeof(item->i), &bytes)));
@@ -113,6 +141,7 @@ static gcap_status_t read_attribute(const gcap_ort_host_t* host, const gcap_ort_
     if (as->kind == GCAP_ATTRIBUTE_INTS) item->ints = data;
     if (as->kind == GCAP_ATTRIBUTE_INTS) item->count = bytes / sizeof(int64_t);
     if (as->kind == GCAP_ATTRIBUTE_STRING) item->string = data;
+    if (type == GCAP_ORT_ATTR_STRINGS) join(data, bytes);
   }
   ++m->attributes.count;
   return NULL;
@@ -127,11 +156,13 @@ static gcap_status_t read_attributes(const gcap_ort_factory_t* factory, const gc
     GCAP_RETURN_IF_ERROR(GCAP_ORT_CALL(host, OpAttr_GetName(from[i], &name)));
     GCAP_RETURN_IF_ERROR(GCAP_ORT_CALL(host, OpAttr_GetType(from[i], &type)));
     const gcap_ort_attribute_t* as = listed(factory, name);
-    if (as == NULL || type_of(as->kind) != type) {
+    if (as == NULL || !has_kind(type, as->kind)) {
       gcap_ort_reason_set(out_why, "the attribute %s%s", name, as != NULL ? ", of another kind" : "");
       return NULL;
     }
-    GCAP_RETURN_IF_ERROR(read_attribute(host, from[i], as, m));
+    GCAP_RETURN_IF_ERROR(type == GCAP_ORT_ATTR_TENSOR ? read_tensor(host, from[i], as, m, out_why)
+                                                      : read_attribute(host, from[i], type, as, m));
+    if (!gcap_ort_reason_is_empty(out_why)) return NULL;
   }
   return NULL;
 }

@@ -11,6 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ops/kernels/half.h"
+
 // As gcap_node_t has the operator.
 static char* full_op_type(const char* domain, const char* op_type) {
   if (domain == NULL || domain[0] == 0) return strdup(op_type);
@@ -94,6 +96,49 @@ bool gcap_ort_dtype(gcap_ort_element_type_t type, gcap_dtype_t* out_dtype) {
   }
 }
 
+// --- Attributes -----------------------------------------------------------------------------------------------------
+
+static void put_float(gcap_attribute_t* item, float value) {
+  item->kind = GCAP_ATTRIBUTE_FLOAT;
+  item->f = value;
+}
+
+static void put_int(gcap_attribute_t* item, int64_t value) {
+  item->kind = GCAP_ATTRIBUTE_INT;
+  item->i = value;
+}
+
+static void put_element(gcap_dtype_t dtype, const void* element, gcap_attribute_t* item) {
+  switch (dtype) {
+    case GCAP_DTYPE_F32: put_float(item, *(const float*)element); break;
+    case GCAP_DTYPE_F16: put_float(item, gcap_f16_to_f32(*(const uint16_t*)element)); break;
+    case GCAP_DTYPE_BF16: put_float(item, gcap_bf16_to_f32(*(const uint16_t*)element)); break;
+    case GCAP_DTYPE_I64: put_int(item, *(const int64_t*)element); break;
+    case GCAP_DTYPE_I32: put_int(item, *(const int32_t*)element); break;
+    case GCAP_DTYPE_BOOL: put_int(item, *(const uint8_t*)element != 0); break;
+  }
+}
+
+gcap_status_t gcap_ort_number_read(const gcap_ort_host_t* host, const gcap_ort_value_t* tensor, gcap_attribute_t* item,
+                                   bool* out_read) {
+  *out_read = false;
+  gcap_ort_element_type_t type = GCAP_ORT_UNDEFINED;
+  gcap_dtype_t dtype = GCAP_DTYPE_F32;
+  const int64_t* shape = NULL;
+  const void* data = NULL;
+  size_t rank = 0;
+  GCAP_RETURN_IF_ERROR(GCAP_ORT_CALL(host, GetTensorElementTypeAndShapeDataReference(tensor, &type, &shape, &rank)));
+  bool is_one = gcap_ort_dtype(type, &dtype);
+  for (size_t i = 0; i < rank; ++i) is_one = is_one && shape[i] == 1;
+  if (!is_one) return NULL;
+  GCAP_RETURN_IF_ERROR(GCAP_ORT_CALL(host, GetTensorData(tensor, &data)));
+  put_element(dtype, data, item);
+  *out_read = true;
+  return NULL;
+}
+
+// --- Types ----------------------------------------------------------------------------------------------------------
+
 void gcap_ort_reason_set(gcap_ort_reason_t* reason, const char* format, ...) {
   va_list arguments;
   va_start(arguments, format);
@@ -116,6 +161,8 @@ static void refuse_type(gcap_ort_element_type_t type, gcap_ort_reason_t* out_why
     gcap_ort_reason_set(out_why, "a value of ONNX Runtime's type %zu", number);
   }
 }
+
+void gcap_ort_value_leave_out(gcap_value_t* value) { *value = (gcap_value_t){.name = "", .rank = 1, .shape = {0}}; }
 
 gcap_status_t gcap_ort_value_read(const gcap_ort_host_t* host, const gcap_ort_type_info_t* type, gcap_value_t* value,
                                   gcap_ort_reason_t* out_why) {

@@ -45,12 +45,20 @@ void gcap_ort_node_complete(gcap_ort_node_model_t* m, int num_inputs, int num_ou
 // Reads type and shape. `*out_why` is empty if gcap has such tensors.
 gcap_status_t gcap_ort_value_read(const gcap_ort_host_t* host, const gcap_ort_type_info_t* type, gcap_value_t* value,
                                   gcap_ort_reason_t* out_why) GCAP_NODISCARD;
+// Makes the value that stands for an input or output that a node leaves out before others.
+void gcap_ort_value_leave_out(gcap_value_t* value);
+static inline bool gcap_ort_value_is_left_out(const gcap_value_t* value) { return value->name[0] == 0; }
 void gcap_ort_reason_set(gcap_ort_reason_t* reason, const char* format, ...) __attribute__((format(printf, 2, 3)));
 static inline bool gcap_ort_reason_is_empty(const gcap_ort_reason_t* reason) { return reason->text[0] == 0; }
 void gcap_ort_node_free(gcap_ort_node_model_t* model);                // NULL is fine
 bool gcap_ort_node_has_any_rank(const gcap_ort_node_model_t* model);  // of one value at least
 // Copies a model; the copy has what the model points to, and ends before the model does.
 void gcap_ort_node_copy(const gcap_ort_node_model_t* from, gcap_ort_node_model_t* to);
+
+// Reads an attribute that is a tensor of one element: as FLOAT if its type is a float, else as INT. `*out_read` is
+// false if it has another number of elements, or a type that gcap lacks.
+gcap_status_t gcap_ort_number_read(const gcap_ort_host_t* host, const gcap_ort_value_t* tensor, gcap_attribute_t* item,
+                                   bool* out_read) GCAP_NODISCARD;
 
 // gcap's type for one of ONNX Runtime's; false if gcap has none.
 bool gcap_ort_dtype(gcap_ort_element_type_t type, gcap_dtype_t* out_dtype);

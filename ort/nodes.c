@@ -14,6 +14,8 @@ enum { NEWEST = 27 };
 #define INPUT(i) (1u << (i))
 #define SINCE(op_type, first) \
   { op_type, NULL, first, NEWEST, 0, NULL }
+#define OF_MICROSOFT(op_type) \
+  { op_type, "com.microsoft", 1, 1, 0, NULL }
 #define ON_HOST(op_type, first, last, inputs) \
   { op_type, NULL, first, last, inputs, NULL }
 
@@ -37,12 +39,19 @@ const gcap_ort_op_t gcap_ort_node_ops[] = {
     SINCE("Acosh", 9),
     SINCE("Add", 7),
     SINCE("And", 7),
+    SINCE("ArgMax", 1),
+    SINCE("ArgMin", 1),
     SINCE("Asin", 7),
     SINCE("Asinh", 9),
     SINCE("Atan", 7),
     SINCE("Atanh", 9),
     SINCE("AveragePool", 7),
     SINCE("BatchNormalization", 9),
+    OF_MICROSOFT("BiasGelu"),
+    SINCE("BitwiseAnd", 18),
+    SINCE("BitwiseNot", 18),
+    SINCE("BitwiseOr", 18),
+    SINCE("BitwiseXor", 18),
     SINCE("Cast", 6),
     SINCE("Ceil", 6),
     SINCE("Celu", 12),
@@ -64,8 +73,11 @@ const gcap_ort_op_t gcap_ort_node_ops[] = {
     SINCE("Erf", 9),
     SINCE("Exp", 6),
     ON_HOST("Expand", 8, NEWEST, INPUT(1)),
+    OF_MICROSOFT("FastGelu"),
     SINCE("Flatten", 1),
     SINCE("Floor", 6),
+    OF_MICROSOFT("FusedMatMul"),
+    SINCE("GRU", 7),
     SINCE("Gather", 1),
     SINCE("GatherElements", 11),
     SINCE("GatherND", 11),
@@ -83,6 +95,7 @@ const gcap_ort_op_t gcap_ort_node_ops[] = {
     SINCE("IsInf", 10),
     SINCE("IsNaN", 9),
     SINCE("LRN", 1),
+    SINCE("LSTM", 7),
     SINCE("LayerNormalization", 17),
     SINCE("LeakyRelu", 6),
     SINCE("Less", 7),
@@ -108,7 +121,9 @@ const gcap_ort_op_t gcap_ort_node_ops[] = {
     ON_HOST("Pad", 11, NEWEST, INPUT(1) | INPUT(2) | INPUT(3)),
     SINCE("Pow", 7),
     SINCE("QuantizeLinear", 10),
+    OF_MICROSOFT("QuickGelu"),
     SINCE("RMSNormalization", 23),
+    SINCE("RNN", 7),
     ON_HOST("Range", 11, NEWEST, INPUT(0) | INPUT(1) | INPUT(2)),
     SINCE("Reciprocal", 6),
     ON_HOST("ReduceL1", 1, 17, 0),
@@ -162,17 +177,19 @@ const gcap_ort_op_t gcap_ort_node_ops[] = {
     SINCE("Tan", 7),
     SINCE("Tanh", 6),
     SINCE("ThresholdedRelu", 10),
+    ON_HOST("TopK", 1, 9, 0),
+    ON_HOST("TopK", 10, NEWEST, INPUT(1)),
     SINCE("Transpose", 1),
     ON_HOST("Unsqueeze", 1, 12, 0),
     ON_HOST("Unsqueeze", 13, NEWEST, INPUT(1)),
     ON_HOST("Upsample", 9, 9, INPUT(1)),
     SINCE("Where", 9),
     SINCE("Xor", 7),
-    {"FusedMatMul", "com.microsoft", 1, 1, 0, NULL},
     {.op_type = NULL},
 };
 
 const gcap_ort_attribute_t gcap_ort_node_attributes[] = {
+    {"activations", GCAP_ATTRIBUTE_STRING},
     {"allowzero", GCAP_ATTRIBUTE_INT},
     {"alpha", GCAP_ATTRIBUTE_FLOAT},
     {"antialias", GCAP_ATTRIBUTE_INT},
@@ -193,6 +210,9 @@ const gcap_ort_attribute_t gcap_ort_node_attributes[] = {
     {"cubic_coeff_a", GCAP_ATTRIBUTE_FLOAT},
     {"dilations", GCAP_ATTRIBUTE_INTS},
     {"ends", GCAP_ATTRIBUTE_INTS},
+    {"clip", GCAP_ATTRIBUTE_FLOAT},
+    {"dilations", GCAP_ATTRIBUTE_INTS},
+    {"direction", GCAP_ATTRIBUTE_STRING},
     {"epsilon", GCAP_ATTRIBUTE_FLOAT},
     {"fmod", GCAP_ATTRIBUTE_INT},
     {"gamma", GCAP_ATTRIBUTE_FLOAT},
@@ -203,6 +223,16 @@ const gcap_ort_attribute_t gcap_ort_node_attributes[] = {
     {"keepdims", GCAP_ATTRIBUTE_INT},
     {"kernel_shape", GCAP_ATTRIBUTE_INTS},
     {"lambd", GCAP_ATTRIBUTE_FLOAT},
+    {"hidden_size", GCAP_ATTRIBUTE_INT},
+    {"input_forget", GCAP_ATTRIBUTE_INT},
+    {"keepdims", GCAP_ATTRIBUTE_INT},
+    {"kernel_shape", GCAP_ATTRIBUTE_INTS},
+    {"layout", GCAP_ATTRIBUTE_INT},
+    {"linear_before_reset", GCAP_ATTRIBUTE_INT},
+    {"k", GCAP_ATTRIBUTE_INT},
+    {"keepdims", GCAP_ATTRIBUTE_INT},
+    {"kernel_shape", GCAP_ATTRIBUTE_INTS},
+    {"largest", GCAP_ATTRIBUTE_INT},
     {"max", GCAP_ATTRIBUTE_FLOAT},
     {"min", GCAP_ATTRIBUTE_FLOAT},
     {"mode", GCAP_ATTRIBUTE_STRING},
@@ -223,7 +253,9 @@ const gcap_ort_attribute_t gcap_ort_node_attributes[] = {
     {"round_mode", GCAP_ATTRIBUTE_STRING},  // to a type that gcap lacks
     {"saturate", GCAP_ATTRIBUTE_INT},       // to a type that gcap lacks
     {"seed", GCAP_ATTRIBUTE_INT},           // of training
+    {"select_last_index", GCAP_ATTRIBUTE_INT},
     {"size", GCAP_ATTRIBUTE_INT},
+    {"sorted", GCAP_ATTRIBUTE_INT},
     {"split", GCAP_ATTRIBUTE_INTS},
     {"starts", GCAP_ATTRIBUTE_INTS},
     {"stash_type", GCAP_ATTRIBUTE_INT},     // the least precision of the sums, which gcap's have

@@ -1,7 +1,7 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
-// Operators with indices: GatherElements, GatherND, ScatterElements, ScatterND. Where the indices point is on the
-// device; shapes alone decide here.
+// Operators with indices: GatherElements, GatherND, ScatterElements, ScatterND, ArgMax, ArgMin, TopK. What the indices
+// are is on the device; shapes alone, and TopK's k, decide here.
 
 #include "kit/shape/infer.h"
 
@@ -102,4 +102,49 @@ gcap_status_t gcap_infer_scatter_nd(const gcap_node_t* node, const gcap_tensor_t
   GCAP_RETURN_IF_ERROR(check_updates(node, &inputs[2], &updates));
   const gcap_shape_t shape = gcap_shape_of(&inputs[0]);
   return gcap_shape_give(node, 0, &shape, &outputs[0]);
+}
+
+// --- Indices that are made ------------------------------------------------------------------------------------------
+
+gcap_status_t gcap_infer_arg(const gcap_node_t* node, const gcap_tensor_t* inputs, gcap_tensor_t* outputs) {
+  const gcap_tensor_t* data = &inputs[0];
+  int axis = 0;
+  GCAP_RETURN_IF_ERROR(gcap_infer_axis(node, data->rank, 0, &axis));
+  if (data->shape[axis] == 0) {
+    return GCAP_SHAPE_REFUSE(node, "dimension %d of input 0 is 0, allowed is 1 or more: nothing has no extremum", axis);
+  }
+  const bool keep = gcap_node_int(node, "keepdims", 1) != 0;
+  gcap_shape_t shape = {.rank = 0};
+  for (int i = 0; i < data->rank; ++i) {
+    if (i == axis && !keep) continue;
+    GCAP_RETURN_IF_ERROR(gcap_shape_add(node, &shape, i == axis ? 1 : data->shape[i]));
+  }
+  return gcap_shape_give(node, 0, &shape, &outputs[0]);
+}
+
+// Reads k: input 1, or before opset 10 an attribute.
+static gcap_status_t read_k(const gcap_node_t* node, const gcap_tensor_t* inputs, gcap_numbers_t* out_k) {
+  *out_k = (gcap_numbers_t){.known = true, .count = 1, .at = {gcap_node_int(node, "k", 0)}};
+  if (node->num_inputs == 1) {
+    if (gcap_node_has(node, "k")) return NULL;
+    return GCAP_SHAPE_REFUSE(node, "it has neither an input 1 nor an attribute k");
+  }
+  GCAP_RETURN_IF_ERROR(gcap_shape_read_input(node, 1, &inputs[1], out_k));
+  if (out_k->count == 1) return NULL;
+  return GCAP_SHAPE_REFUSE(node, "input 1 has %d numbers, allowed is 1", out_k->count);
+}
+
+gcap_status_t gcap_infer_top_k(const gcap_node_t* node, const gcap_tensor_t* inputs, gcap_tensor_t* outputs) {
+  int axis = 0;
+  gcap_numbers_t k;
+  GCAP_RETURN_IF_ERROR(gcap_infer_axis(node, inputs[0].rank, -1, &axis));
+  GCAP_RETURN_IF_ERROR(read_k(node, inputs, &k));
+  gcap_shape_t shape = gcap_shape_of(&inputs[0]);
+  if (k.known && (k.at[0] < 0 || k.at[0] > shape.at[axis])) {
+    return GCAP_SHAPE_REFUSE(node, "k is %lld, allowed is 0..%lld, dimension %d of input 0", (long long)k.at[0],
+                             (long long)shape.at[axis], axis);
+  }
+  shape.at[axis] = k.known ? k.at[0] : GCAP_DIM_INFERRED;
+  for (int i = 0; i < node->num_outputs; ++i) GCAP_RETURN_IF_ERROR(gcap_shape_give(node, i, &shape, &outputs[i]));
+  return NULL;
 }

@@ -81,6 +81,7 @@ static gcap_status_t read_requests(const gcap_node_t* node, const gcap_tensor_t*
                                    &out_requests->steps};
   for (int i = 0; i < 4 && i + 1 < node->num_inputs; ++i) {
     GCAP_RETURN_IF_ERROR(gcap_shape_read_input(node, i + 1, &inputs[i + 1], lists[i]));
+    if (i == 2 && lists[i]->count == 0) count_axes(lists[i], lists[0]->count);  // left out before steps
     if (lists[i]->count == lists[0]->count) continue;
     return GCAP_SHAPE_REFUSE(node, "input %d has %d numbers, input 1 has %d", i + 1, lists[i]->count, lists[0]->count);
   }

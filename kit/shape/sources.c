@@ -56,8 +56,11 @@ static gcap_status_t check_range(const gcap_node_t* node, const gcap_tensor_t* i
       return GCAP_SHAPE_REFUSE(node, "input %d is of type %s, input 0 of type %s", i, gcap_dtype_name(inputs[i].dtype),
                                gcap_dtype_name(dtype));
     }
-    if (inputs[i].rank != 0) {
-      return GCAP_SHAPE_REFUSE(node, "input %d (%s) has rank %d, allowed is 0", i, range_inputs[i], inputs[i].rank);
+    // ONNX says a scalar; ONNX's own functions say a list of one number, and ONNX Runtime takes it.
+    const bool is_list_of_one = inputs[i].rank == 1 && inputs[i].shape[0] == 1;
+    if (inputs[i].rank != 0 && !is_list_of_one) {
+      return GCAP_SHAPE_REFUSE(node, "input %d (%s) has rank %d, allowed is 0, or 1 with one number", i,
+                               range_inputs[i], inputs[i].rank);
     }
     if (inputs[i].data == NULL) *out_known = false;
   }

@@ -33,6 +33,11 @@ static const char* const names[GCAP_BINARY_END] = {
     [GCAP_BINARY_XOR] = "XOR",
     [GCAP_BINARY_MOD] = "MOD",
     [GCAP_BINARY_FMOD] = "FMOD",
+    [GCAP_BINARY_BIT_AND] = "BIT_AND",
+    [GCAP_BINARY_BIT_OR] = "BIT_OR",
+    [GCAP_BINARY_BIT_XOR] = "BIT_XOR",
+    [GCAP_BINARY_GELU] = "GELU",
+    [GCAP_BINARY_GELU_TANH] = "GELU_TANH",
     [GCAP_BINARY_RUNNING_MEAN] = "RUNNING_MEAN",
 };
 

@@ -37,6 +37,8 @@ typedef struct gcap_binary_params {
   K(GCAP_BINARY_GREATER_OR_EQUAL, greater_or_equal, T, bool, a >= b) \
   K(GCAP_BINARY_PRELU, prelu, T, T, a < 0.0f ? a * b : a)            \
   K(GCAP_BINARY_FMOD, fmod, T, T, fmodf(a, b))                       \
+  K(GCAP_BINARY_GELU, gelu, T, T, gcap_gelu(a + b))                  \
+  K(GCAP_BINARY_GELU_TANH, gelu_tanh, T, T, gcap_gelu_tanh(a + b))   \
   K(GCAP_BINARY_RUNNING_MEAN, running_mean, T, T, (a * p->alpha + b) / (p->alpha + 1.0f))
 
 #define GCAP_BINARY_INTEGER_KERNELS(K, T)                            \
@@ -52,6 +54,9 @@ typedef struct gcap_binary_params {
   K(GCAP_BINARY_GREATER, greater, T, bool, a > b)                    \
   K(GCAP_BINARY_LESS_OR_EQUAL, less_or_equal, T, bool, a <= b)       \
   K(GCAP_BINARY_GREATER_OR_EQUAL, greater_or_equal, T, bool, a >= b) \
+  K(GCAP_BINARY_BIT_AND, bit_and, T, T, a& b)                        \
+  K(GCAP_BINARY_BIT_OR, bit_or, T, T, a | b)                         \
+  K(GCAP_BINARY_BIT_XOR, bit_xor, T, T, a ^ b)                       \
   K(GCAP_BINARY_MOD, mod, T, T, gcap_floor_mod(a, b))                \
   K(GCAP_BINARY_FMOD, fmod, T, T, gcap_wrap_rem(a, b))
 

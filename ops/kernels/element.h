@@ -111,6 +111,10 @@ GCAP_INLINE int64_t gcap_clip_int(int64_t a, int64_t low, int64_t high) {
   return gcap_min_int(gcap_max_int(a, low), high);
 }
 
+// 1 + erf and 1 + tanh cancel for large negative elements: erfc and the quotient do not.
+GCAP_INLINE float gcap_gelu(float a) { return 0.5f * a * erfcf(a * -0.707106781f); }
+GCAP_INLINE float gcap_gelu_tanh(float a) { return a / (1.0f + expf(-1.59576912f * (a + 0.044715f * a * a * a))); }
+
 // Truncates; a NaN is 0, and what is too large the nearest of -end and end - 1. `end` is a power of two.
 GCAP_INLINE int64_t gcap_float_to_int(float a, float end, int64_t largest) {
   if (a != a) return 0;

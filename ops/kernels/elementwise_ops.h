@@ -34,9 +34,10 @@ enum {
   GCAP_UNARY_SOFTSIGN,          // x / (1 + |x|)
   GCAP_UNARY_MISH,              // x * tanh(SOFTPLUS(x))
   GCAP_UNARY_THRESHOLDED_RELU,  // x where x > alpha, else 0
-  GCAP_UNARY_SHRINK,  // x + alpha where x < -beta, x - alpha where x > beta, else 0; also of i64 and i32, truncated
-  GCAP_UNARY_IS_NAN,  // gives bool
-  GCAP_UNARY_IS_INF,  // gives bool: of -inf whether alpha is not 0, of +inf whether beta is not 0
+  GCAP_UNARY_SHRINK,   // x + alpha where x < -beta, x - alpha where x > beta, else 0; also of i64 and i32, truncated
+  GCAP_UNARY_BIT_NOT,  // of i64 and i32
+  GCAP_UNARY_IS_NAN,   // gives bool
+  GCAP_UNARY_IS_INF,   // gives bool: of -inf whether alpha is not 0, of +inf whether beta is not 0
   GCAP_UNARY_END,
 };
 
@@ -48,6 +49,11 @@ enum {
   GCAP_BINARY_XOR,                  // of bool alone
   GCAP_BINARY_MOD,                  // of i64 and i32: a modulo b, of the sign of b; a modulo 0 is 0
   GCAP_BINARY_FMOD,                 // the same of the sign of a, also of floats; there, a modulo 0 is a NaN
+  GCAP_BINARY_BIT_AND,              // of i64 and i32
+  GCAP_BINARY_BIT_OR,               // of i64 and i32
+  GCAP_BINARY_BIT_XOR,              // of i64 and i32
+  GCAP_BINARY_GELU,                 // GELU(a + b)
+  GCAP_BINARY_GELU_TANH,            // GELU_TANH(a + b)
   GCAP_BINARY_RUNNING_MEAN,         // (a * alpha + b) / (alpha + 1)
   GCAP_BINARY_END,
 };

@@ -58,6 +58,7 @@ static const char* const names[GCAP_UNARY_END] = {
     [GCAP_UNARY_IS_INF] = "IS_INF",
     [GCAP_UNARY_FLOOR] = "FLOOR",
     [GCAP_UNARY_HARD_SIGMOID] = "HARD_SIGMOID",
+    [GCAP_UNARY_BIT_NOT] = "BIT_NOT",
     [GCAP_UNARY_IS_NAN] = "IS_NAN",
 };
 

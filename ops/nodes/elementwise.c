@@ -115,6 +115,13 @@ gcap_status_t gcap_node_gelu(const gcap_node_kernel_t* kernel, const gcap_kernel
                     &context->outputs[0]);
 }
 
+// Of the sum of two inputs, or of one.
+gcap_status_t gcap_node_fast_gelu(const gcap_node_kernel_t* kernel, const gcap_kernel_context_t* context) {
+  const gcap_tensor_t *in = context->inputs, *y = &context->outputs[0];
+  if (kernel->node->num_inputs == 1) return gcap_unary(STREAM(context), GCAP_UNARY_GELU_TANH, &in[0], y);
+  return gcap_binary_of(STREAM(context), GCAP_BINARY_GELU_TANH, 0.0f, &in[0], &in[1], y);
+}
+
 // --- Clip -----------------------------------------------------------------------------------------------------------
 
 static double element_of(const gcap_tensor_t* tensor) {
@@ -133,6 +140,7 @@ static gcap_status_t read_bound(const gcap_node_kernel_t* kernel, const gcap_ker
   *out_bound = gcap_node_float(kernel->node, name, fallback);
   if (i >= kernel->node->num_inputs) return NULL;
   const gcap_tensor_t* bound = &context->inputs[i];
+  if (gcap_node_is_left_out(bound)) return NULL;
   if (gcap_tensor_elements(bound) != 1) {
     return GCAP_NODE_REFUSE(kernel->node, "input %d (%s) has %lld elements, allowed is 1", i, name,
                             (long long)gcap_tensor_elements(bound));

@@ -1,12 +1,13 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
-// Operators with indices on the device. A scatter copies the data to the output and then writes to the output alone;
-// where both are one tensor, as a cache that a graph updates in place, nothing is copied.
+// Operators with indices on the device, read or made. A scatter copies the data to the output and then writes to the
+// output alone; where both are one tensor, as a cache that a graph updates in place, nothing is copied.
 
 #include <string.h>
 
 #include "gcap/kit/shape_inference.h"
 #include "ops/kernels/indexed.h"
+#include "ops/kernels/select.h"
 #include "ops/nodes/op.h"
 
 #define STREAM(context) ((context)->resources.stream)
@@ -64,4 +65,23 @@ gcap_status_t gcap_node_scatter_elements(const gcap_node_kernel_t* kernel, const
 
 gcap_status_t gcap_node_scatter_nd(const gcap_node_kernel_t* kernel, const gcap_kernel_context_t* context) {
   return scatter(kernel, context, /*is_nd=*/true);
+}
+
+// --- Indices that are made ------------------------------------------------------------------------------------------
+
+// The row's code: whether the smallest element is meant.
+gcap_status_t gcap_node_arg(const gcap_node_kernel_t* kernel, const gcap_kernel_context_t* context) {
+  const bool last = gcap_node_int(kernel->node, "select_last_index", 0) != 0;
+  int axis = 0;
+  GCAP_RETURN_IF_ERROR(gcap_infer_axis(kernel->node, context->inputs[0].rank, 0, &axis));
+  return gcap_arg(STREAM(context), &context->inputs[0], axis, kernel->op->code, last, &context->outputs[0]);
+}
+
+gcap_status_t gcap_node_top_k(const gcap_node_kernel_t* kernel, const gcap_kernel_context_t* context) {
+  const bool smallest = gcap_node_int(kernel->node, "largest", 1) == 0;
+  const bool sorted = gcap_node_int(kernel->node, "sorted", 1) != 0;
+  int axis = 0;
+  GCAP_RETURN_IF_ERROR(gcap_infer_axis(kernel->node, context->inputs[0].rank, -1, &axis));
+  return gcap_top_k(STREAM(context), &context->inputs[0], axis, smallest, sorted, &context->outputs[0],
+                    &context->outputs[1]);
 }

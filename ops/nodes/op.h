@@ -48,14 +48,15 @@ struct gcap_node_op {
   const char* op_type;
   // The types of the inputs, then '>', then those of the outputs. T: one of `types`, the same everywhere. U: any of
   // `types`. F: f32. L: i64. I: i32 or i64. B: bool. A small letter is read on the host. What follows '?' may be
-  // absent; '*' repeats the one before.
+  // absent at the end; '*' repeats the one before.
   const char* signature;
   unsigned types;  // bits 1 << gcap_dtype_t
   // By then types are the row's and shapes those of creation.
   gcap_status_t (*compute)(const gcap_node_kernel_t* kernel, const gcap_kernel_context_t* context);
-  int code;                                                             // which of a family: gcap_binary_op_t, …
-  gcap_node_parameter_t alpha, beta;                                    // of an operator of one input
-  bool needs_cudnn;                                                     // the option use_cudnn may forbid it
+  int code;                           // which of a family: gcap_binary_op_t, …
+  gcap_node_parameter_t alpha, beta;  // of an operator of one input
+  bool needs_cudnn;                   // the option use_cudnn may forbid it
+  bool takes_left_out;  // what follows '?' may be a value without a name, of any type: the node leaves it out
   bool (*accepts)(const gcap_model_t* model, const gcap_node_t* node);  // optional: ranks and attributes
   // Optional, both or neither: what is made before a capture.
   gcap_status_t (*plan)(const gcap_node_planning_t* planning, void** out_plan);
@@ -85,6 +86,8 @@ bool gcap_node_activation_fits(const gcap_node_t* node);
 bool gcap_node_has_relu(const gcap_node_t* node);
 // The number that ONNX's TensorProto has for a type (elementwise.c).
 int64_t gcap_node_onnx_type(gcap_dtype_t dtype);
+// Whether the tensor of an optional input or output stands for one that the node leaves out.
+bool gcap_node_is_left_out(const gcap_tensor_t* tensor);
 // For plans: a size as an int, which cuDNN counts in.
 gcap_status_t gcap_node_int_size(const gcap_node_t* node, const char* what, int64_t size, int* out_size);
 // Axis `i` of a window as a kernel counts it, in ints, over an input of `size` elements.
@@ -132,6 +135,7 @@ GCAP_NODE_COMPUTE(gcap_node_is_inf);
 GCAP_NODE_COMPUTE(gcap_node_where);
 GCAP_NODE_COMPUTE(gcap_node_leaky_relu);
 GCAP_NODE_COMPUTE(gcap_node_gelu);
+GCAP_NODE_COMPUTE(gcap_node_fast_gelu);
 GCAP_NODE_COMPUTE(gcap_node_clip);
 GCAP_NODE_COMPUTE(gcap_node_cast);
 GCAP_NODE_ACCEPTS(gcap_node_mod_accepts);
@@ -163,6 +167,11 @@ GCAP_NODE_ACCEPTS(gcap_node_mean_variance_accepts);
 GCAP_NODE_COMPUTE(gcap_node_mean_variance);
 GCAP_NODE_ACCEPTS(gcap_node_resize_accepts);
 GCAP_NODE_COMPUTE(gcap_node_resize);
+// recurrent.c
+GCAP_NODE_ACCEPTS(gcap_node_recurrent_accepts);
+GCAP_NODE_PLAN(gcap_node_recurrent_plan);
+GCAP_NODE_COMPUTE(gcap_node_recurrent);
+void gcap_node_recurrent_end(void* plan);
 // layout.c
 GCAP_NODE_COMPUTE(gcap_node_copy_elements);
 GCAP_NODE_COMPUTE(gcap_node_transpose);
@@ -194,5 +203,7 @@ GCAP_NODE_COMPUTE(gcap_node_gather_nd);
 GCAP_NODE_COMPUTE(gcap_node_scatter_elements);
 GCAP_NODE_COMPUTE(gcap_node_scatter_nd);
 GCAP_NODE_ACCEPTS(gcap_node_scatter_accepts);
+GCAP_NODE_COMPUTE(gcap_node_arg);
+GCAP_NODE_COMPUTE(gcap_node_top_k);
 
 #endif  // GCAP_OPS_NODES_OP_H_

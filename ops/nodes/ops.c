@@ -16,6 +16,9 @@
 #define NUMBERS (FLOATS | BIT(GCAP_DTYPE_I64) | BIT(GCAP_DTYPE_I32))
 #define BYTES (BIT(GCAP_DTYPE_I8) | BIT(GCAP_DTYPE_U8))
 #define ANY (NUMBERS | BOOL | BYTES)
+#define INTEGERS (BIT(GCAP_DTYPE_I64) | BIT(GCAP_DTYPE_I32))
+#define NUMBERS (FLOATS | INTEGERS)
+#define ANY (NUMBERS | BOOL)
 
 #define PLAN(name) .plan = name##_plan, .end_plan = name##_end
 #define BINARY(op_type, signature, types, which) \
@@ -43,6 +46,8 @@ static const gcap_node_op_t ops[] = {
     UNARY("Acosh", FLOATS, GCAP_UNARY_ACOSH),
     BINARY("Add", "TT>T", NUMBERS, GCAP_BINARY_ADD),
     BINARY("And", "TT>T", BOOL, GCAP_BINARY_AND),
+    {"ArgMax", "T>L", NUMBERS, .compute = gcap_node_arg, .code = false},
+    {"ArgMin", "T>L", NUMBERS, .compute = gcap_node_arg, .code = true},
     UNARY("Asin", FLOATS, GCAP_UNARY_ASIN),
     UNARY("Asinh", FLOATS, GCAP_UNARY_ASINH),
     UNARY("Atan", FLOATS, GCAP_UNARY_ATAN),
@@ -50,10 +55,14 @@ static const gcap_node_op_t ops[] = {
     POOL("AveragePool", GCAP_POOL2D_AVERAGE, gcap_node_pool_accepts),
     {"BatchNormalization", "TFFFF>T", FLOATS, .compute = gcap_node_batch_norm, .needs_cudnn = true,
      .accepts = gcap_node_batch_norm_accepts, PLAN(gcap_node_batch_norm)},
+    BINARY("BitwiseAnd", "TT>T", INTEGERS, GCAP_BINARY_BIT_AND),
+    UNARY("BitwiseNot", INTEGERS, GCAP_UNARY_BIT_NOT),
+    BINARY("BitwiseOr", "TT>T", INTEGERS, GCAP_BINARY_BIT_OR),
+    BINARY("BitwiseXor", "TT>T", INTEGERS, GCAP_BINARY_BIT_XOR),
     {"Cast", "U>U", ANY, .compute = gcap_node_cast, .accepts = gcap_node_cast_accepts},
     UNARY("Ceil", FLOATS, GCAP_UNARY_CEIL),
     UNARY_BY("Celu", FLOATS, GCAP_UNARY_CELU, ATTRIBUTE("alpha", 1.0f), NONE),
-    {"Clip", "T?tt>T", NUMBERS, .compute = gcap_node_clip},
+    {"Clip", "T?tt>T", NUMBERS, .compute = gcap_node_clip, .takes_left_out = true},
     {"Concat", "T*>T", ANY, .compute = gcap_node_concat},
     {"ConstantOfShape", "l>T", ANY, .compute = gcap_node_constant_of_shape,
      .accepts = gcap_node_constant_of_shape_accepts},
@@ -75,6 +84,8 @@ static const gcap_node_op_t ops[] = {
     {"Expand", "Tl>T", ANY, .compute = gcap_node_expand},
     {"Flatten", "T>T", ANY, .compute = gcap_node_copy_elements},
     UNARY("Floor", FLOATS, GCAP_UNARY_FLOOR),
+    {"GRU", "TTT?TIT>?TT", FLOATS, .compute = gcap_node_recurrent, .takes_left_out = true,
+     .accepts = gcap_node_recurrent_accepts, PLAN(gcap_node_recurrent)},
     {"Gather", "TI>T", ANY, .compute = gcap_node_gather},
     {"GatherElements", "TI>T", ANY, .compute = gcap_node_gather_elements},
     {"GatherND", "TL>T", ANY, .compute = gcap_node_gather_nd},
@@ -94,6 +105,8 @@ static const gcap_node_op_t ops[] = {
     {"IsInf", "T>B", FLOATS, .compute = gcap_node_is_inf},
     {"IsNaN", "T>B", FLOATS, .compute = gcap_node_unary, .code = GCAP_UNARY_IS_NAN},
     {"LRN", "T>T", FLOATS, .compute = gcap_node_lrn, .accepts = gcap_node_lrn_accepts},
+    {"LSTM", "TTT?TITTT>?TTT", FLOATS, .compute = gcap_node_recurrent, .takes_left_out = true,
+     .accepts = gcap_node_recurrent_accepts, PLAN(gcap_node_recurrent)},
     {"LayerNormalization", "TT?T>T?FF", FLOATS, .compute = gcap_node_layer_norm,
      .accepts = gcap_node_layer_norm_accepts},
     {"LeakyRelu", "T>T", FLOATS, .compute = gcap_node_leaky_relu},
@@ -120,6 +133,8 @@ static const gcap_node_op_t ops[] = {
     BINARY("Pow", "TU>T", NUMBERS, GCAP_BINARY_POW),
     {"QuantizeLinear", "UU?U>U", FLOATS | BYTES, .compute = gcap_node_quantize, .accepts = gcap_node_quantize_accepts},
     {"RMSNormalization", "TT>T", FLOATS, .compute = gcap_node_rms_norm, .accepts = gcap_node_rms_norm_accepts},
+    {"RNN", "TTT?TIT>?TT", FLOATS, .compute = gcap_node_recurrent, .takes_left_out = true,
+     .accepts = gcap_node_recurrent_accepts, PLAN(gcap_node_recurrent)},
     {"Range", "ttt>T", BIT(GCAP_DTYPE_F32) | BIT(GCAP_DTYPE_I64) | BIT(GCAP_DTYPE_I32), .compute = gcap_node_range},
     UNARY("Reciprocal", FLOATS, GCAP_UNARY_RECIPROCAL),
     REDUCE("ReduceL1", NUMBERS, GCAP_REDUCE_L1),
@@ -160,13 +175,17 @@ static const gcap_node_op_t ops[] = {
     UNARY("Tan", FLOATS, GCAP_UNARY_TAN),
     UNARY("Tanh", FLOATS, GCAP_UNARY_TANH),
     UNARY_BY("ThresholdedRelu", FLOATS, GCAP_UNARY_THRESHOLDED_RELU, ATTRIBUTE("alpha", 1.0f), NONE),
+    {"TopK", "T?l>TL", NUMBERS, .compute = gcap_node_top_k},
     {"Transpose", "T>T", ANY, .compute = gcap_node_transpose},
     {"Unsqueeze", "T?l>T", ANY, .compute = gcap_node_copy_elements},
     {"Upsample", "Tf>T", ANY, .compute = gcap_node_resize, .accepts = gcap_node_resize_accepts},
     {"Where", "BTT>T", ANY, .compute = gcap_node_where},
     BINARY("Xor", "TT>T", BOOL, GCAP_BINARY_XOR),
+    BINARY("com.microsoft.BiasGelu", "TT>T", FLOATS, GCAP_BINARY_GELU),
+    {"com.microsoft.FastGelu", "T?T>T", FLOATS, .compute = gcap_node_fast_gelu},
     {"com.microsoft.FusedMatMul", "TT>T", FLOATS, .compute = gcap_node_matmul,
      .accepts = gcap_node_fused_matmul_accepts, PLAN(gcap_node_matmul)},
+    UNARY_BY("com.microsoft.QuickGelu", FLOATS, GCAP_UNARY_SWISH, ATTRIBUTE("alpha", 1.702f), NONE),
 };
 #define NUM_OPS (sizeof(ops) / sizeof(ops[0]))
 
@@ -204,6 +223,11 @@ static bool fits(const gcap_node_op_t* op, char letter, const gcap_value_t* valu
   }
 }
 
+// True if the node leaves the value out, and the row knows what to do then. What is left out is of no type.
+static bool may_leave_out(const gcap_node_op_t* op, const gcap_value_t* value) {
+  return op->takes_left_out && value->rank == 1 && value->shape[0] == 0;
+}
+
 // The letter of value `index` in the part of a signature that begins at `letter`; 0 if it has none. `*out_least`: how
 // many values there are at least.
 static char letter_at(const char* letter, int index, int* out_least) {
@@ -228,7 +252,13 @@ static bool fit_all(const gcap_node_op_t* op, const char* letters, const gcap_mo
   letter_at(letters, 0, &least);
   if (count < least) return false;
   for (int i = 0; i < count; ++i) {
-    if (!fits(op, letter_at(letters, i, &least), value_of(model, indices[i]), t)) return false;
+    const gcap_value_t* value = value_of(model, indices[i]);
+    const char letter = letter_at(letters, i, &least);
+    if (value != NULL && value->name[0] == 0) {
+      if (i < least || letter == 0 || !may_leave_out(op, value)) return false;
+    } else if (!fits(op, letter, value, t)) {
+      return false;
+    }
   }
   return true;
 }

@@ -126,7 +126,10 @@ typedef struct gcap_ort_api {
                                                     gcap_ort_type_info_t** out_info);  // 234
   gcap_ort_status_t* (*KernelInfo_GetOutputTypeInfo)(const gcap_ort_kernel_info_t* info, size_t index,
                                                      gcap_ort_type_info_t** out_info);  // 235
-  gcap_ort_slot_t gap_236[8];
+  gcap_ort_status_t* (*KernelInfoGetAttribute_tensor)(const gcap_ort_kernel_info_t* info, const char* name,
+                                                      gcap_ort_allocator_t* allocator,
+                                                      gcap_ort_value_t** out_value);  // 236
+  gcap_ort_slot_t gap_237[7];
   gcap_ort_status_t* (*KernelInfo_GetNodeName)(const gcap_ort_kernel_info_t* info, char* out,
                                                size_t* inout_bytes);  // 244
   gcap_ort_slot_t gap_245[2];
@@ -206,7 +209,9 @@ typedef struct gcap_ort_api {
   gcap_ort_status_t* (*Node_GetNumAttributes)(const gcap_ort_node_t* node, size_t* out_count);  // 359
   gcap_ort_status_t* (*Node_GetAttributes)(const gcap_ort_node_t* node, const gcap_ort_op_attr_t** out_attributes,
                                            size_t count);  // 360
-  gcap_ort_slot_t gap_361[2];
+  gcap_ort_slot_t gap_361[1];
+  gcap_ort_status_t* (*OpAttr_GetTensorAttributeAsOrtValue)(const gcap_ort_op_attr_t* attribute,
+                                                            gcap_ort_value_t** out_value);                    // 362
   gcap_ort_status_t* (*OpAttr_GetType)(const gcap_ort_op_attr_t* attribute, gcap_ort_attr_type_t* out_type);  // 363
   gcap_ort_status_t* (*OpAttr_GetName)(const gcap_ort_op_attr_t* attribute, const char** out_name);           // 364
   gcap_ort_slot_t gap_365[3];

@@ -83,6 +83,8 @@ typedef enum gcap_ort_attr_type {  // OrtOpAttrType
   GCAP_ORT_ATTR_FLOAT,
   GCAP_ORT_ATTR_FLOATS,
   GCAP_ORT_ATTR_STRING,
+  GCAP_ORT_ATTR_STRINGS,
+  GCAP_ORT_ATTR_TENSOR = 8,
 } gcap_ort_attr_type_t;
 
 typedef enum gcap_ort_allocator_type {  // OrtAllocatorType

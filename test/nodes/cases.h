@@ -19,6 +19,7 @@ std::vector<NodeCase> LayoutCases();
 std::vector<NodeCase> NormalizeCases();
 std::vector<NodeCase> ProductCases();
 std::vector<NodeCase> QuantizeCases();
+std::vector<NodeCase> RecurrentCases();
 std::vector<NodeCase> ReduceCases();
 std::vector<NodeCase> ResizeCases();
 std::vector<NodeCase> TransposedCases();
@@ -26,8 +27,9 @@ std::vector<NodeCase> WindowCases();
 
 inline std::vector<NodeCase> AllCases() {
   std::vector<NodeCase> all;
-  for (const auto& family : {ElementwiseCases(), IndexCases(), LayoutCases(), NormalizeCases(), ProductCases(),
-                             QuantizeCases(), ReduceCases(), ResizeCases(), TransposedCases(), WindowCases()}) {
+  for (const auto& family :
+       {ElementwiseCases(), IndexCases(), LayoutCases(), NormalizeCases(), ProductCases(), QuantizeCases(),
+        RecurrentCases(), ReduceCases(), ResizeCases(), TransposedCases(), WindowCases()}) {
     all.insert(all.end(), family.begin(), family.end());
   }
   return all;

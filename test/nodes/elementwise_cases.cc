@@ -69,6 +69,12 @@ void AddBinaries(std::vector<NodeCase>* all) {
   all->push_back(Binary("GreaterOrEqual", kTyped, boolean, -2, 2, [](double a, double b) { return a >= b; }));
   all->push_back(Binary("LessOrEqual", i64, boolean, 0, 2, [](double a, double b) { return a <= b; }));
   all->push_back(Binary("GreaterOrEqual", i32, boolean, 0, 2, [](double a, double b) { return a >= b; }));
+  for (gcap_dtype_t type : {i64, i32}) {
+    const auto bits = [](double x) { return static_cast<int64_t>(x); };
+    all->push_back(Binary("BitwiseAnd", type, type, -9, 9, [=](double a, double b) { return bits(a) & bits(b); }));
+    all->push_back(Binary("BitwiseOr", type, type, -9, 9, [=](double a, double b) { return bits(a) | bits(b); }));
+    all->push_back(Binary("BitwiseXor", type, type, -9, 9, [=](double a, double b) { return bits(a) ^ bits(b); }));
+  }
   all->push_back(Binary("Xor", boolean, boolean, 0, 1, [](double a, double b) { return a != b; }));
   all->push_back(Binary("Mean", kTyped, kTyped, -2, 2, [](double a, double b) { return (a + b) / 2; }));
   for (gcap_dtype_t type : {kTyped, i64, i32}) {
@@ -88,6 +94,11 @@ void AddBinaries(std::vector<NodeCase>* all) {
   all->push_back(Binary("Mul", i32, i32, -9, 9, [](double a, double b) { return a * b; }));
   all->push_back(Binary("And", boolean, boolean, 0, 1, [](double a, double b) { return a != 0 && b != 0; }));
   all->push_back(Binary("Or", boolean, boolean, 0, 1, [](double a, double b) { return a != 0 || b != 0; }));
+}
+
+double Gelu(double x) { return x / 2 * (1 + std::erf(x / std::sqrt(2.0))); }
+double GeluTanh(double x) {
+  return x / 2 * (1 + std::tanh(std::sqrt(2 / std::acos(-1.0)) * (x + 0.044715 * x * x * x)));
 }
 
 void AddFunctions(std::vector<NodeCase>* all) {
@@ -148,6 +159,12 @@ void AddFunctions(std::vector<NodeCase>* all) {
       [](Attributes* a) { a->Float("bias", 0.25f).Float("lambd", 1.5f); });
   all->push_back(Unary("ShrinkOfi32", "Shrink", GCAP_DTYPE_I32, -9, 9, [](double x) { return x; }));
   all->push_back(Unary("SignOfi64", "Sign", GCAP_DTYPE_I64, -9, 9, [](double x) { return (x > 0) - (x < 0); }));
+  add("com.microsoft.QuickGelu", -3, 3, [=](double x) { return x * sigmoid(1.702 * x); });
+  add(
+      "com.microsoft.QuickGelu", -3, 3, [=](double x) { return x * sigmoid(0.5 * x); },
+      [](Attributes* a) { a->Float("alpha", 0.5f); });
+  add("com.microsoft.FastGelu", -3, 3, GeluTanh);
+  all->push_back(Unary("BitwiseNotOfi32", "BitwiseNot", GCAP_DTYPE_I32, -9, 9, [](double x) { return -x - 1; }));
   for (const char* op : {"IsNaN", "IsInf"}) {
     add(op, -8, 8, [](double) { return 0; });
     all->back().outputs[0].first = GCAP_DTYPE_BOOL;
@@ -156,16 +173,12 @@ void AddFunctions(std::vector<NodeCase>* all) {
 
 void AddUnaries(std::vector<NodeCase>* all) {
   const auto sigmoid = [](double x) { return 1 / (1 + std::exp(-x)); };
-  const auto gelu = [](double x) { return x / 2 * (1 + std::erf(x / std::sqrt(2.0))); };
-  const auto gelu_tanh = [](double x) {
-    return x / 2 * (1 + std::tanh(std::sqrt(2 / std::acos(-1.0)) * (x + 0.044715 * x * x * x)));
-  };
   const auto relu = [](double x) { return std::max(x, 0.0); };
   all->push_back(Unary("Relu", "Relu", kTyped, -2, 2, relu));
   all->push_back(Unary("ReluOfi32", "Relu", GCAP_DTYPE_I32, -9, 9, relu));
-  all->push_back(Unary("Gelu", "Gelu", kTyped, -3, 3, gelu));
+  all->push_back(Unary("Gelu", "Gelu", kTyped, -3, 3, Gelu));
   all->push_back(
-      Unary("GeluWithTanh", "Gelu", kTyped, -3, 3, gelu_tanh, [](Attributes* a) { a->String("approximate", "tanh"); }));
+      Unary("GeluWithTanh", "Gelu", kTyped, -3, 3, GeluTanh, [](Attributes* a) { a->String("approximate", "tanh"); }));
   all->push_back(Unary("Sigmoid", "Sigmoid", kTyped, -3, 3, sigmoid));
   all->push_back(Unary("Tanh", "Tanh", kTyped, -3, 3, [](double x) { return std::tanh(x); }));
   all->push_back(Unary("Erf", "Erf", kTyped, -3, 3, [](double x) { return std::erf(x); }));
@@ -222,6 +235,13 @@ NodeCase Clip(const std::string& name, gcap_dtype_t type, double low, double hig
   return c;
 }
 
+NodeCase ClipWithoutMin(double high) {
+  NodeCase c = Unary("ClipWithoutMin", "Clip", kTyped, -8, 8, [=](double x) { return std::min(x, high); });
+  c.inputs.push_back({kTyped, kLeftOut, 0, 0, {}, /*left_out=*/true});
+  c.inputs.push_back({kTyped, {}, 0, 0, {high}});
+  return c;
+}
+
 NodeCase Cast(const std::string& name, gcap_dtype_t from, gcap_dtype_t to, int64_t onnx_to,
               const std::function<double(double)>& f) {
   NodeCase c = Unary(name, "Cast", from, -100, 100, f, [=](Attributes* a) {
@@ -243,18 +263,17 @@ NodeCase Where() {
   return c;
 }
 
-NodeCase PRelu() {
+// Of an input, and of another one that is broadcast to it.
+NodeCase OntoFirst(const std::string& op, const Shape& other, const std::function<double(double, double)>& f) {
   const Shape shape = {2, 3, 4};
   NodeCase c;
-  c.name = c.op_type = "PRelu";
-  c.inputs = {{kTyped, shape, -2, 2}, {kTyped, {3, 1}, -2, 2}};
+  c.op_type = op;
+  c.name = op + "With" + std::to_string(other.size());
+  c.inputs = {{kTyped, shape, -2, 2}, {kTyped, other, -2, 2}};
   c.outputs = {{kTyped, shape}};
   c.error = kError;
   c.reference = [=](const Ins& in) -> std::vector<Values> {
-    return {Make(shape, [&](const Shape& i) {
-      const double x = At(in[0], i);
-      return x < 0 ? x * BroadcastAt(in[1], i) : x;
-    })};
+    return {Make(shape, [&](const Shape& i) { return f(At(in[0], i), BroadcastAt(in[1], i)); })};
   };
   return c;
 }
@@ -268,11 +287,14 @@ std::vector<NodeCase> ElementwiseCases() {
   AddFunctions(&all);
   all.push_back(Clip("Clip", kTyped, -0.5, 0.25));
   all.push_back(Clip("ClipOfi64", GCAP_DTYPE_I64, -3, 5));
+  all.push_back(ClipWithoutMin(0.25));
   all.push_back(Cast("CastToi32", kTyped, GCAP_DTYPE_I32, 6, [](double x) { return std::trunc(x); }));
   all.push_back(Cast("CastFromi64", GCAP_DTYPE_I64, kTyped, 0, [](double x) { return x; }));
   all.push_back(Cast("CastToBool", kTyped, GCAP_DTYPE_BOOL, 9, [](double x) { return x != 0; }));
   all.push_back(Where());
-  all.push_back(PRelu());
+  all.push_back(OntoFirst("PRelu", {3, 1}, [](double x, double slope) { return x < 0 ? x * slope : x; }));
+  all.push_back(OntoFirst("com.microsoft.BiasGelu", {4}, [](double a, double b) { return Gelu(a + b); }));
+  all.push_back(OntoFirst("com.microsoft.FastGelu", {4}, [](double a, double b) { return GeluTanh(a + b); }));
   all.push_back(OfMany("Max", kTyped, {{1, 4}, {4}, {2, 3, 1}}, {2, 3, 4}));
   all.push_back(OfMany("Min", kTyped, {{4}, {}, {3, 1}, {2, 1, 1}, {1, 3, 4}}, {2, 3, 4}));
   all.push_back(OfMany("Max", GCAP_DTYPE_I64, {{2, 3}, {2, 3}, {2, 3}, {3}}, {2, 3}));

@@ -152,6 +152,66 @@ NodeCase ScatterNDOnce(const std::string& name, const Values& indices) {
   return c;
 }
 
+// --- Indices that are made ------------------------------------------------------------------------------------------
+
+Values RowOf(const Elements& x, size_t axis, Shape index) {
+  Values row;
+  for (index[axis] = 0; index[axis] < x.shape[axis]; ++index[axis]) row.push_back(At(x, index));
+  return row;
+}
+
+// Of integers, of which many are equal, along axis 1 of [3,9,2].
+NodeCase Arg(const std::string& op, bool keeps, bool last) {
+  const Shape kept = {3, 1, 2}, dropped = {3, 2};
+  NodeCase c = Case(op + (keeps ? "" : "WithoutItsAxis") + (last ? "OfTheLast" : ""), op,
+                    [=](Attributes* a) { a->Int("axis", -2).Int("keepdims", keeps).Int("select_last_index", last); },
+                    {{GCAP_DTYPE_I32, {3, 9, 2}, -2, 2}}, {});
+  c.outputs = {{GCAP_DTYPE_I64, keeps ? kept : dropped}};
+  c.reference = [=](const Ins& in) -> std::vector<Values> {
+    return {Make(kept, [&](const Shape& i) {
+      const Values row = RowOf(in[0], 1, i);
+      size_t found = 0;
+      for (size_t k = 1; k < row.size(); ++k) {
+        const double gain = op == "ArgMax" ? row[k] - row[found] : row[found] - row[k];
+        if (gain > 0 || (last && gain == 0)) found = k;
+      }
+      return static_cast<double>(found);
+    })};
+  };
+  return c;
+}
+
+// Three elements along axis 1 of [2,9,3].
+NodeCase TopK(const std::string& name, bool smallest, bool sorted, bool is_attribute) {
+  const Shape shape = {2, 3, 3};
+  NodeCase c = Case(
+      name, "TopK",
+      [=](Attributes* a) {
+        a->Int("axis", 1).Int("largest", !smallest).Int("sorted", sorted);
+        if (is_attribute) a->Int("k", 3);
+      },
+      {{kTyped, {2, 9, 3}}}, shape);
+  if (!is_attribute) c.inputs.push_back({GCAP_DTYPE_I64, {1}, 0, 0, {3}});
+  c.outputs.push_back({GCAP_DTYPE_I64, shape});
+  c.reference = [=](const Ins& in) -> std::vector<Values> {
+    const auto chosen = [&](const Shape& i) {
+      const Values row = RowOf(in[0], 1, i);
+      std::vector<int> order(row.size());
+      for (size_t k = 0; k < row.size(); ++k) order[k] = static_cast<int>(k);
+      std::stable_sort(order.begin(), order.end(),
+                       [&](int a, int b) { return smallest ? row[a] < row[b] : row[a] > row[b]; });
+      if (!sorted) std::sort(order.begin(), order.begin() + 3);
+      return order[static_cast<size_t>(i[1])];
+    };
+    return {Make(shape,
+                 [&](const Shape& i) {
+                   return At(in[0], {i[0], chosen(i), i[2]});
+                 }),
+            Make(shape, [&](const Shape& i) { return static_cast<double>(chosen(i)); })};
+  };
+  return c;
+}
+
 }  // namespace
 
 std::vector<NodeCase> IndexCases() {
@@ -165,6 +225,16 @@ std::vector<NodeCase> IndexCases() {
       ScatterNDOnce("ScatterND", {2, -4}),
       ScatterNDOnce("ScatterNDBeyondTheEnds", {100, -100, -2}),
   };
+  for (const bool keeps : {false, true}) {
+    for (const bool last : {false, true}) {
+      cases.push_back(Arg("ArgMax", keeps, last));
+      cases.push_back(Arg("ArgMin", keeps, last));
+    }
+  }
+  cases.push_back(TopK("TopK", /*smallest=*/false, /*sorted=*/true, /*is_attribute=*/false));
+  cases.push_back(TopK("TopKOfTheSmallest", /*smallest=*/true, /*sorted=*/true, /*is_attribute=*/false));
+  cases.push_back(TopK("TopKByIndex", /*smallest=*/false, /*sorted=*/false, /*is_attribute=*/false));
+  cases.push_back(TopK("TopKByAttribute", /*smallest=*/false, /*sorted=*/true, /*is_attribute=*/true));
   for (const char* reduction : {"add", "mul", "min", "max"}) {
     cases.push_back(ScatterElements(reduction, GCAP_DTYPE_I32));
     cases.push_back(ScatterND(reduction));

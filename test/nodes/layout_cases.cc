@@ -167,11 +167,12 @@ NodeCase ConstantOfShape(const std::string& name, gcap_dtype_t type, const Shape
   return c;
 }
 
-NodeCase Range(const std::string& name, gcap_dtype_t type, double start, double limit, double delta, int64_t count) {
+NodeCase Range(const std::string& name, gcap_dtype_t type, double start, double limit, double delta, int64_t count,
+               const Shape& shape = {}) {
   NodeCase c;
   c.name = name;
   c.op_type = "Range";
-  c.inputs = {{type, {}, 0, 0, {start}}, {type, {}, 0, 0, {limit}}, {type, {}, 0, 0, {delta}}};
+  c.inputs = {{type, shape, 0, 0, {start}}, {type, shape, 0, 0, {limit}}, {type, shape, 0, 0, {delta}}};
   c.outputs = {{type, {count}}};
   c.reference = [=](const Ins& in) -> std::vector<Values> {
     return {Make({count}, [&](const Shape& i) { return in[0].at[0] + static_cast<double>(i[0]) * in[2].at[0]; })};
@@ -272,6 +273,7 @@ std::vector<NodeCase> LayoutCases() {
       Range("Range", GCAP_DTYPE_F32, 1.5, 9, 0.75, 10),
       Range("RangeOfIntegers", GCAP_DTYPE_I64, 10, -9, -4, 5),
       Range("RangeOfi32", GCAP_DTYPE_I32, -3, 600, 2, 302),
+      Range("RangeOfListsOfOne", GCAP_DTYPE_I64, 2, 9, 3, 3, {1}),
       Range("RangeOfNothing", GCAP_DTYPE_I64, 3, 3, 1, 0),
       // Channel (block row, block column, channel) of a pixel is the pixel of the block there.
       Blocks("SpaceToDepth", "SpaceToDepth", nullptr, {2, 3, 4, 6}, {2, 12, 2, 3},

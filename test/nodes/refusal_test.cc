@@ -20,7 +20,7 @@ constexpr int64_t kOpen = -1;  // as the size of a dimension: a symbol of its ow
 const gcap_dtype_t f32 = GCAP_DTYPE_F32, f16 = GCAP_DTYPE_F16, i64 = GCAP_DTYPE_I64, boolean = GCAP_DTYPE_BOOL,
                    i8 = GCAP_DTYPE_I8, u8 = GCAP_DTYPE_U8;
 
-// A node without memory: types and shapes alone.
+// A node without memory: types and shapes alone. A value of the shape kLeftOut is one that the node leaves out.
 struct Question {
   std::string op_type;
   std::vector<std::pair<gcap_dtype_t, Shape>> inputs, outputs;
@@ -56,7 +56,7 @@ class NodeRefusals : public DeviceTest {
         names.push_back("s" + std::to_string(names.size()));
         if (size == kOpen) size = m.Symbol(names.back().c_str());
       }
-      return m.Value("v", shape, value.first);
+      return m.Value(shape == kLeftOut ? "" : "v", shape, value.first);
     };
     for (const auto& value : question.inputs) inputs.push_back(add(value));
     for (const auto& value : question.outputs) outputs.push_back(add(value));
@@ -173,12 +173,43 @@ TEST_F(NodeRefusals, NodesThatAreNotInTheTableAreNotSupported) {
       {"Pad", {{f32, {2}}, {i64, {2}}, {i64, {}}}, {{f32, {2}}}},                                       // two types
       {"Range", {{f16, {}}, {f16, {}}, {f16, {}}}, {{f16, {2}}}},                                       // no f16
       {"ConstantOfShape", {{i64, {1}}}, {{i64, {2}}}, [](Attributes* a) { a->Float("value", 1.5f); }},  // a float
+      {"Clip", {{f32, kLeftOut}}, {{f32, kLeftOut}}},            // what is required
+      {"Dropout", {{f32, {2}}, {f32, kLeftOut}}, {{f32, {2}}}},  // not with this operator
   };
   for (const Question& question : questions) {
     SCOPED_TRACE(question.op_type);
     EXPECT_FALSE(Supports(question));
     ExpectRefused(question, GCAP_INVALID_ARGUMENT, "node 'n' (" + question.op_type + ") is not supported");
   }
+}
+
+// Where a network keeps to the defaults, whatever ranks ONNX Runtime knows.
+TEST_F(NodeRefusals, RecurrentNetworksAreSupportedWithDefaultActivationsAlone) {
+  const auto supports = [&](const std::function<void(Attributes*)>& more, gcap_dtype_t lengths = GCAP_DTYPE_I32) {
+    return Supports({"LSTM",
+                     {{f32, {4, kOpen, 5}}, {f32, {1, 12, 5}}, {f32, {1, 12, 3}}, {f32, kLeftOut}, {lengths, {kOpen}}},
+                     {{f32, kLeftOut}, {f32, {1, kOpen, 3}}},
+                     more});
+  };
+  EXPECT_TRUE(supports([](Attributes*) {}));
+  EXPECT_TRUE(supports([](Attributes* a) { a->String("activations", "Sigmoid,Tanh,Tanh"); }));
+  EXPECT_TRUE(supports([](Attributes* a) { a->String("activations", "sigmoid,tanh,tanh,Sigmoid,Tanh,Tanh"); }));
+  EXPECT_TRUE(supports([](Attributes* a) { a->Int("input_forget", 0); }));
+  EXPECT_FALSE(supports([](Attributes* a) { a->String("activations", "Sigmoid,Tanh,Relu"); }));
+  EXPECT_FALSE(supports([](Attributes* a) { a->String("activations", "Sigmoid,Tanh,TanhSigmoid"); }));
+  EXPECT_FALSE(supports([](Attributes* a) { a->Int("input_forget", 1); }));
+  EXPECT_FALSE(supports([](Attributes* a) { a->Float("clip", 1.0f); }));
+  EXPECT_FALSE(supports([](Attributes*) {}, i64)) << "lengths are i32";
+  EXPECT_TRUE(Supports({"LSTM", {{f32, {4}}, {f32, {1}}, {f32, {1, 12, 3}}}, {{f32, {4}}}})) << "sizes are for the run";
+  const auto supports_gru = [&](const char* activations) {
+    return Supports(
+        {"GRU", {{f32, {4, 2, 5}}, {f32, {1, 9, 5}}, {f32, {1, 9, 3}}}, {{f32, {4, 1, 2, 3}}}, [=](Attributes* a) {
+           a->String("activations", activations);
+         }});
+  };
+  EXPECT_TRUE(supports_gru("Sigmoid,Tanh"));
+  EXPECT_FALSE(supports_gru("Sigmoid,Tanh,Tanh"));
+  EXPECT_FALSE(supports_gru("Tanh"));
 }
 
 TEST_F(NodeRefusals, PoolsAreSupportedIfTheirPadsAreSmallerThanTheWindowReaches) {
@@ -226,6 +257,13 @@ TEST_F(NodeRefusals, ShapesThatDoNotFitAreNamedWhereTheKernelIsMade) {
   ExpectRefused({"GlobalMaxPool", {{f32, {1, 1, 1 << 16, 1 << 16, 1}}}, {{f32, {1, 1, 1, 1, 1}}}},
                 GCAP_INVALID_ARGUMENT,
                 "node 'n' (GlobalMaxPool): an axis of input 0 is 4294967296, allowed is up to 2147483647");
+  const int64_t many = int64_t{1} << 30;
+  ExpectRefused(
+      {"LSTM",
+       {{f32, {many, many, 0}}, {f32, {1, 4, 0}}, {f32, {1, 4, 1}}},
+       {{f32, kLeftOut}, {f32, {1, many, 1}}, {f32, {1, many, 1}}}},
+      GCAP_INVALID_ARGUMENT,
+      "node 'n' (LSTM): the number of steps times the batch is 1152921504606846976, allowed is up to 2147483647");
 }
 
 TEST_F(NodeRefusals, KernelsRefuseTensorsThatTheyWereNotMadeFor) {
@@ -288,7 +326,7 @@ TEST_F(NodeRefusals, ContentsOfARunThatDoNotFitAreNamed) {
     gcap_kernel_context_t context = {};
     context.resources = resources_;
     context.inputs = inputs;
-    gcap_tensor_t outputs[] = {output};
+    gcap_tensor_t outputs[] = {output, View(i64, question.outputs.back().second, y.view().data)};
     context.outputs = outputs;
     gcap_status_t status = kernel.compute(kernel.self, &context);
     GCAP_EXPECT_OK(gcap_stream_synchronize(resources_.stream));
@@ -307,6 +345,11 @@ TEST_F(NodeRefusals, ContentsOfARunThatDoNotFitAreNamed) {
   GCAP_EXPECT_OK(compute(reshape));
   numbers = {3, -1};
   GCAP_EXPECT_FAILS(compute(reshape), GCAP_INVALID_ARGUMENT, "dimension 0 of output 0 is 2, its inputs give 3");
+  const Question top = {"TopK", {{f32, {2, 1, 3}}, {i64, {1}}}, {{f32, {2, 1, 2}}, {i64, {2, 1, 2}}}};
+  numbers = {4};
+  GCAP_EXPECT_FAILS(compute(top), GCAP_INVALID_ARGUMENT, "node 'n' (TopK): k is 4, allowed is 0..3");
+  numbers = {1};
+  GCAP_EXPECT_FAILS(compute(top), GCAP_INVALID_ARGUMENT, "dimension 2 of output 0 is 2, its inputs give 1");
   const Question sum = {"ReduceSum", {{f32, {2, 1, 3}}, {i64, {1}}}, {{f32, {2, 1, 1}}}};
   numbers = {2};
   GCAP_EXPECT_OK(compute(sum));

@@ -17,6 +17,7 @@
 #include "ops/kernels/indexed.h"
 #include "ops/kernels/pad.h"
 #include "ops/kernels/range.h"
+#include "ops/kernels/select.h"
 #include "test/ops/fail_each_call.h"
 #include "test/ops/tensors.h"
 
@@ -75,6 +76,8 @@ class KernelsOnSim : public OpTest {
         [this] { return gcap_gather_nd(stream_, &x_, &indices_2d_, 0, &row_of_y_); },
         [this] { return gcap_scatter_elements(stream_, GCAP_SCATTER_ADD, &indices_2d_, &x_element_, 1, &y_); },
         [this] { return gcap_scatter_nd(stream_, GCAP_SCATTER_NONE, &indices_2d_, &x_row_, &y_); },
+        [this] { return gcap_arg(stream_, &x_, 1, false, false, &arg_); },
+        [this] { return gcap_top_k(stream_, &x_, 1, false, true, &column_slice_, &arg_); },
         [this] { return gcap_pool2d_run(pool_, stream_, x_.data, y_.data); },
         [this] { return gcap_conv2d_run(conv_, stream_, x_.data, row_.data, nullptr, y_.data, nullptr); },
     };
@@ -91,6 +94,8 @@ class KernelsOnSim : public OpTest {
   const gcap_tensor_t element_ = View(GCAP_DTYPE_F32, {1, 1}, y_.data),
                       x_element_ = View(GCAP_DTYPE_F32, {1, 1}, x_.data);
   const gcap_tensor_t x_row_ = View(GCAP_DTYPE_F32, {1, 3}, x_.data), row_of_y_ = View(GCAP_DTYPE_F32, {1, 3}, y_.data);
+  const DeviceTensor arg_output_{GCAP_DTYPE_I64, {2, 1}};
+  const gcap_tensor_t arg_ = arg_output_.view();
   gcap_conv2d_t* conv_ = nullptr;
   gcap_pool2d_t* pool_ = nullptr;
 };

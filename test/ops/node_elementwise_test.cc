@@ -144,6 +144,12 @@ TEST_F(NodeUnary, SignAndShrinkOfIntegers) {
   }
 }
 
+TEST_F(NodeUnary, BitsOfIntegers) {
+  for (gcap_dtype_t type : kIntegerTypes) {
+    EXPECT_EQ(Run(GCAP_UNARY_BIT_NOT, 0, 0, type, type, {0, -1, 5, -6}), (Values{-1, 0, -6, 5}));
+  }
+}
+
 TEST_F(NodeUnary, NamesTypesThatDoNotFit) {
   const DeviceTensor integers(GCAP_DTYPE_I32, {2}), floats(GCAP_DTYPE_F32, {2}), flags(GCAP_DTYPE_BOOL, {2});
   const gcap_tensor_t i = integers.view(), f = floats.view(), b = flags.view();
@@ -230,6 +236,15 @@ TEST_F(NodeBinary, EqualsTheFormulaForIntegers) {
       const gcap_dtype_t y_type = c.compares ? GCAP_DTYPE_BOOL : type;
       EXPECT_EQ(RunPairs(c.op, type, y_type, in), PairsOf(in, c.formula));
     }
+  }
+}
+
+TEST_F(NodeBinary, BitsOfIntegers) {
+  for (gcap_dtype_t type : kIntegerTypes) {
+    const DeviceTensor a(type, {4}, {12, -1, 0, -8}), b(type, {4}, {10, 7, 9, 12});
+    EXPECT_EQ(Run(GCAP_BINARY_BIT_AND, a, b, type, {4}), (Values{8, 7, 0, 8}));
+    EXPECT_EQ(Run(GCAP_BINARY_BIT_OR, a, b, type, {4}), (Values{14, -1, 9, -4}));
+    EXPECT_EQ(Run(GCAP_BINARY_BIT_XOR, a, b, type, {4}), (Values{6, -8, 9, -12}));
   }
 }
 

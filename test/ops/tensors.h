@@ -79,7 +79,7 @@ inline double FromBits16(gcap_dtype_t type, uint16_t bits) {
   const Format format = FormatOf(type);
   const double sign = bits & 0x8000 ? -1.0 : 1.0;
   const int fraction = bits & ((1 << format.fraction_bits) - 1), exponent = (bits & 0x7fff) >> format.fraction_bits;
-  if (exponent == 0x7fff >> format.fraction_bits) return fraction != 0 ? kNan : sign * kInf;
+  if (exponent == 0x7fff >> format.fraction_bits) return std::copysign(fraction != 0 ? kNan : kInf, sign);
   const int whole = exponent == 0 ? fraction : fraction + (1 << format.fraction_bits);
   return sign * std::ldexp(whole, std::max(exponent, 1) - 1 + format.least_exponent - format.fraction_bits);
 }

@@ -35,6 +35,7 @@ const Slot kSlots[] = {
     API(GetTensorElementType),
     API(GetDimensionsCount),
     API(GetDimensions),
+    API(GetAllocatorWithDefaultOptions),
     API(KernelContext_GetInput),
     API(KernelContext_GetOutput),
     API(KernelInfo_GetInputCount),
@@ -64,6 +65,7 @@ const Slot kSlots[] = {
     API(Node_GetOutputs),
     API(Node_GetNumAttributes),
     API(Node_GetAttributes),
+    API(OpAttr_GetTensorAttributeAsOrtValue),
     API(OpAttr_GetType),
     API(OpAttr_GetName),
     API(GetTensorData),
@@ -87,17 +89,21 @@ const Slot kSlots[] = {
     EP_API(KernelInfo_GetEp),
 };
 
-// c = softmax(reshape(a, (1, -1))) + b: an attribute, an input on the host, a constant.
+// c = softmax(reshape(a, (1, -1))) + b + zeros of b's shape: attributes, one of which is a tensor, inputs on the host,
+// a constant.
 std::string Model() {
   return OnnxModel()
       .Node("Reshape", "reshape", {"a", "shape"}, {"r"})
       .Int("axis", -1)
       .Node("Softmax", "softmax", {"r"}, {"s"})
-      .Node("Add", "add", {"s", "b"}, {"c"})
+      .Node("Shape", "shape_of_b", {"b"}, {"sizes"})
+      .Tensor("value", std::vector<float>{0})
+      .Node("ConstantOfShape", "zeros", {"sizes"}, {"z"})
+      .Node("Sum", "sum", {"s", "b", "z"}, {"c"})
       .Constant("shape", {2}, std::vector<int64_t>{1, -1})
       .Input("a", {2})
-      .Input("b", {1, 2})
-      .Output("c", {1, 2})
+      .Input("b", {kAnySize, 2})
+      .Output("c", {kAnySize, 2})
       .Bytes();
 }
 

@@ -16,6 +16,7 @@ namespace {
 
 TEST(OrtNodesTest, VersionsDoNotOverlap) {
   for (const gcap_ort_op_t* op = gcap_ort_node_ops; op->op_type != nullptr; ++op) {
+    EXPECT_TRUE(op->domain == nullptr || std::string(op->domain) == "com.microsoft") << op->op_type;
     EXPECT_LE(op->first, op->last) << op->op_type;
     for (const gcap_ort_op_t* other = op + 1; other->op_type != nullptr; ++other) {
       if (std::string(other->op_type) != op->op_type || (other->domain == nullptr) != (op->domain == nullptr)) continue;

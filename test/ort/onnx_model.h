@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <cstring>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -63,13 +64,19 @@ class OnnxModel {
     attributes_.push_back(attribute);
     return *this;
   }
+  OnnxModel& Tensor(const std::string& name, const std::vector<float>& values) {
+    return Tensor(name, kOnnxFloat, values.size(), values.data(), values.size() * sizeof(float));
+  }
+  OnnxModel& Tensor(const std::string& name, const std::vector<int64_t>& values) {
+    return Tensor(name, kOnnxInt64, values.size(), values.data(), values.size() * sizeof(int64_t));
+  }
   OnnxModel& Node(const std::string& op_type, const std::string& name, const Names& inputs, const Names& outputs,
                   const std::string& domain = "") {
     Message node;
     for (const std::string& input : inputs) node.Text(1, input);
     for (const std::string& output : outputs) node.Text(2, output);
     node.Text(3, name).Text(4, op_type).Text(7, domain);
-    if (!domain.empty()) imports_.push_back(Message().Text(1, domain).Number(2, 1));
+    if (!domain.empty() && domains_.insert(domain).second) imports_.push_back(Message().Text(1, domain).Number(2, 1));
     for (const Message& attribute : attributes_) node.Sub(5, attribute);
     attributes_.clear();
     graph_.Sub(1, node);
@@ -113,6 +120,12 @@ class OnnxModel {
   }
 
  private:
+  OnnxModel& Tensor(const std::string& name, OnnxType type, size_t count, const void* data, size_t bytes) {
+    const Message tensor =
+        Message().Number(1, count).Number(2, type).Text(9, std::string(static_cast<const char*>(data), bytes));
+    attributes_.push_back(Message().Text(1, name).Sub(5, tensor).Number(20, 4));
+    return *this;
+  }
   static Message Value(const std::string& name, const Shape& shape, OnnxType type) {
     Message dims;
     for (int64_t size : shape) {
@@ -134,6 +147,7 @@ class OnnxModel {
 
   Message graph_;
   std::vector<Message> attributes_, imports_;  // of domains but ONNX's own
+  std::set<std::string> domains_;
 };
 
 }  // namespace testing

@@ -2,6 +2,7 @@
 //
 // Sessions: options, what is refused, which nodes the EP takes, memory, streams, versions.
 
+#include <cmath>
 #include <cstring>
 #include <string>
 #include <thread>
@@ -103,6 +104,37 @@ TEST_F(SessionTest, NodesThatWeLackRunOnTheCpu) {
   EXPECT_EQ(c, (Floats{0, 3}));  // the sum is largest at its second element
   EXPECT_EQ(plugin().computes, 2);
   EXPECT_TRUE(Has(Create(model, {{"enable_cuda_graph", "1"}}), "GcapTest")) << "a capture wants all nodes";
+}
+
+// Those of com.microsoft that exporters write.
+TEST_F(SessionTest, GelusOfAnotherDomainAreCaptured) {
+  const std::string model = OnnxModel()
+                                .Node("BiasGelu", "bias_gelu", {"a", "b"}, {"s"}, "com.microsoft")
+                                .Node("FastGelu", "fast_gelu", {"s", "b"}, {"f"}, "com.microsoft")
+                                .Node("QuickGelu", "quick_gelu", {"f"}, {"c"}, "com.microsoft")
+                                .Input("a", {2, 2})
+                                .Input("b", {2})
+                                .Output("c", {2, 2})
+                                .Bytes();
+  OrtSession session(ort_, env(), device(), model, {{"enable_cuda_graph", "1"}});
+  ASSERT_EQ(session.error(), "");
+  const Floats bias = {0.5f, -1};
+  DeviceTensor a(ort_, env(), device(), {2, 2}, {1, 2, -1, 0}), b(ort_, env(), device(), {2}, bias),
+      c(ort_, env(), device(), {2, 2}, {});
+  session.BindInput("a", a);
+  session.BindInput("b", b);
+  session.BindOutput("c", c);
+  EXPECT_EQ(session.Run(), "");
+  const Floats in = {-0.5f, 3, 0.25f, 1};
+  a.Set(in);
+  EXPECT_EQ(session.Run(), "");
+  EXPECT_EQ(plugin().captured_computes, 3);
+  const Floats made = c.Get();
+  for (size_t i = 0; i < in.size(); ++i) {
+    const double x = in[i] + bias[i % 2], gelu = x / 2 * (1 + std::erf(x / std::sqrt(2.0))), z = gelu + bias[i % 2];
+    const double fast = z / 2 * (1 + std::tanh(0.7978845608 * (z + 0.044715 * z * z * z)));
+    EXPECT_NEAR(made[i], fast / (1 + std::exp(-1.702 * fast)), 1e-6) << i;
+  }
 }
 
 TEST_F(SessionTest, ConstantsAreOnTheDevice) {
@@ -305,18 +337,16 @@ TEST_F(SessionTest, NodesThatComputeShapesForTheApplicationAreNoObstacle) {
 
 TEST_F(SessionTest, OperatorOfAnOlderOpsetIsLeftForItsOpset) {
   const std::string model = OnnxModel()
-                                .Ints("starts", {0})
-                                .Ints("ends", {1})
-                                .Node("Slice", "slice", {"a"}, {"s"})
-                                .Node("Neg", "neg", {"s"}, {"c"})
+                                .Node("Max", "max", {"a", "a"}, {"m"})
+                                .Node("Neg", "neg", {"m"}, {"c"})
                                 .Input("a", {2})
-                                .Output("c", {1})
-                                .Bytes(9);
+                                .Output("c", {2})
+                                .Bytes(7);
   PluginLog log(Find<test_plugin_set_sink_t>("test_plugin_set_sink"));
   EXPECT_TRUE(Has(Create(model, {{"enable_cuda_graph", "1"}}), "GcapTest"));
   EXPECT_EQ(log.count(), 1u);
   EXPECT_TRUE(Has(log.text(), "1 of 2 nodes")) << log.text();
-  EXPECT_TRUE(Has(log.text(), "1 Slice (of opset 1, the kernels are of opset 10 and later)")) << log.text();
+  EXPECT_TRUE(Has(log.text(), "1 Max (of opset 6, the kernels are of opset 8 and later)")) << log.text();
 }
 
 // What is computed of shapes is no obstacle on the CPU; what the device then reads of it is.
@@ -326,7 +356,7 @@ TEST_F(SessionTest, NodesThatComputeShapesAreNamedIfTheDeviceReadsTheirValues) {
     model.Node("Shape", "shape", {"a"}, {"sizes"});
     model.Int("to", kOnnxDouble).Node("Cast", "to_double", {"sizes"}, {"reals"});
     model.Int("to", kOnnxInt64).Node("Cast", "to_int", {"reals"}, {"same"});
-    if (reads) model.Node("ConstantOfShape", "zeros", {"same"}, {"z"}).Node("Add", "add", {"a", "z"}, {"c"});
+    if (reads) model.Int("to", kOnnxFloat).Node("Cast", "cast", {"same"}, {"f"}).Node("Add", "add", {"a", "f"}, {"c"});
     if (!reads) model.Node("Reshape", "reshape", {"a", "same"}, {"c"});
     return model.Input("a", {kAnySize}).Output("c", {kAnySize}).Bytes();
   };
@@ -335,8 +365,48 @@ TEST_F(SessionTest, NodesThatComputeShapesAreNamedIfTheDeviceReadsTheirValues) {
   EXPECT_EQ(log.text(), "");
   EXPECT_TRUE(Has(Create(model(true), {{"enable_cuda_graph", "1"}}), "GcapTest"));
   EXPECT_EQ(log.count(), 1u);
-  EXPECT_TRUE(Has(log.text(), "1 ConstantOfShape (on the CPU, of shapes, and Add reads it on the device)"))
-      << log.text();
+  EXPECT_TRUE(Has(log.text(), "1 Mod (on the CPU, of shapes, and Cast reads it on the device)")) << log.text();
+}
+
+// The number of a ConstantOfShape is a tensor of one element. Its shape is computed of that of `a`, on the host.
+TEST_F(SessionTest, AttributeThatIsATensorOfOneElement) {
+  const std::string model = OnnxModel()
+                                .Node("Shape", "shape", {"a"}, {"sizes"})
+                                .Tensor("value", std::vector<float>{1.5f})
+                                .Node("ConstantOfShape", "halves", {"sizes"}, {"h"})
+                                .Tensor("value", std::vector<int64_t>{-3})
+                                .Node("ConstantOfShape", "threes", {"sizes"}, {"i"})
+                                .Int("to", kOnnxFloat)
+                                .Node("Cast", "cast", {"i"}, {"t"})
+                                .Node("Sum", "sum", {"a", "h", "t"}, {"c"})
+                                .Input("a", {kAnySize, 2})
+                                .Output("c", {kAnySize, 2})
+                                .Bytes();
+  OrtSession session(ort_, env(), device(), model, {{"enable_cuda_graph", "1"}});
+  ASSERT_EQ(session.error(), "");
+  DeviceTensor a(ort_, env(), device(), {1, 2}, {10, 20}), c(ort_, env(), device(), {1, 2}, {});
+  session.BindInput("a", a);
+  session.BindOutput("c", c);
+  EXPECT_EQ(session.Run(), "");
+  EXPECT_EQ(plugin().captured_computes, 4);
+  a.Set({30, 40});
+  EXPECT_EQ(session.Run(), "");
+  EXPECT_EQ(c.Get(), (Floats{28.5, 38.5}));
+}
+
+// ONNX says one element; a model of two says nothing that a kernel could do.
+TEST_F(SessionTest, AttributeThatIsAnotherTensorLeavesTheNode) {
+  const std::string model = OnnxModel()
+                                .Node("Shape", "shape", {"a"}, {"sizes"})
+                                .Tensor("value", std::vector<float>{1, 2})
+                                .Node("ConstantOfShape", "two", {"sizes"}, {"h"})
+                                .Node("Add", "add", {"a", "h"}, {"c"})
+                                .Input("a", {kAnySize})
+                                .Output("c", {kAnySize})
+                                .Bytes();
+  PluginLog log(Find<test_plugin_set_sink_t>("test_plugin_set_sink"));
+  EXPECT_NE(Create(model, {{"enable_cuda_graph", "1"}}), "");
+  EXPECT_EQ(plugin().computes, 0);
 }
 
 // ONNX Runtime infers no rank of a Reshape to a computed shape before opset 13, of a Squeeze without axes, nor of what

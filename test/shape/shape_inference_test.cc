@@ -140,8 +140,11 @@ TEST(ShapeInference, Broadcasts) {
                 "dimension 0 of input 1 is 2, allowed is 1 or 0, as the inputs before have");
 }
 
-// The examples of onnx's PRelu: a slope of the shape, and one that is broadcast to it.
+// The examples of onnx's PRelu: a slope of the shape, and one that is broadcast to it. A bias is as a slope.
 TEST(ShapeInference, TheSlopeOfAPReluIsBroadcastToTheOtherInputAlone) {
+  ExpectShape(OnnxNode("com.microsoft.BiasGelu"), {F({3, 4}), F({4})}, {3, 4});
+  ExpectShape(OnnxNode("com.microsoft.FastGelu"), {F({3, 4}), F({4})}, {3, 4});
+  ExpectShape(OnnxNode("com.microsoft.FastGelu"), {F({3, 4})}, {3, 4});
   ExpectShape(OnnxNode("PRelu"), {F({3, 4, 5}), F({3, 4, 5})}, {3, 4, 5});
   ExpectShape(OnnxNode("PRelu"), {F({3, 4, 5}), F({5})}, {3, 4, 5});
   ExpectShape(OnnxNode("PRelu"), {F({3, 4, 5}), F({4, 1})}, {3, 4, 5});
@@ -154,8 +157,9 @@ TEST(ShapeInference, TheSlopeOfAPReluIsBroadcastToTheOtherInputAlone) {
 }
 
 TEST(ShapeInference, FunctionsOfOneInputKeepItsShape) {
-  for (const char* op : {"Acos", "Acosh", "Asin", "Asinh", "Atan", "Atanh", "Celu", "Cosh", "IsInf", "Mish", "Selu",
-                         "Shrink", "Sinh", "Softsign", "Swish", "Tan", "ThresholdedRelu"}) {
+  for (const char* op :
+       {"Acos", "Acosh", "Asin", "Asinh", "Atan", "Atanh", "Celu", "Cosh", "IsInf", "Mish", "Selu", "Shrink", "Sinh",
+        "Softsign", "Swish", "Tan", "ThresholdedRelu", "BitwiseNot", "com.microsoft.QuickGelu"}) {
     ExpectShape(OnnxNode(op), {F({2, 0, 3})}, {2, 0, 3});
     ExpectRefused(OnnxNode(op), {F({2}), F({2})}, 1, "it has 2 inputs, allowed is 1..1");
   }
@@ -182,6 +186,73 @@ TEST(ShapeInference, TheStatisticsOfALayerNormalizationAreOfItsRows) {
   EXPECT_EQ(ShapeOf(outputs[2]), (Sizes{2, 1, 1}));
   ExpectRefused(std::move(OnnxNode("LayerNormalization").Int("axis", 2)), {F({2, 3}), F({3})}, 2,
                 "axis is 2, allowed is -2..1");
+}
+
+// --- Recurrent networks -----------------------------------------------------------------------------------------------
+
+// Of 5 steps, 2 sequences, 4 features and 3 units.
+std::vector<Host> RecurrentInputs(int64_t gates, int64_t directions) {
+  return {F({5, 2, 4}), F({directions, gates * 3, 4}), F({directions, gates * 3, 3})};
+}
+
+// The outputs have the shapes of ONNX's documentation; {0} is one that the node leaves out.
+void ExpectRecurrent(OnnxNode& op, const std::vector<Host>& inputs, const std::vector<Sizes>& expected) {
+  std::vector<gcap_tensor_t> outputs;
+  for (const Sizes& shape : expected) outputs.push_back(F(Sizes(shape.size(), kOpen)).Tensor());
+  GCAP_ASSERT_OK(Infer(op, inputs, &outputs));
+  for (size_t i = 0; i < expected.size(); ++i) EXPECT_EQ(ShapeOf(outputs[i]), expected[i]) << i;
+}
+
+TEST(ShapeInference, OfAnLstm) {
+  OnnxNode one("LSTM"), both("LSTM");
+  both.String("direction", "bidirectional");
+  const Host none = F({0}), lengths(GCAP_DTYPE_I32, Sizes{2});
+  std::vector<Host> all = RecurrentInputs(4, 2);
+  all.insert(all.end(), {F({2, 24}), lengths, F({2, 2, 3}), F({2, 2, 3}), F({2, 9})});
+  ExpectRecurrent(one, RecurrentInputs(4, 1), {{5, 1, 2, 3}, {1, 2, 3}, {1, 2, 3}});
+  ExpectRecurrent(both, all, {{5, 2, 2, 3}, {2, 2, 3}, {2, 2, 3}});
+  ExpectRecurrent(both, all, {{0}, {2, 2, 3}});
+  ExpectRecurrent(both, all, {{5, 2, 2, 3}, {0}, {2, 2, 3}});
+  ExpectRefused(std::move(both), all, 1, "output 0 has rank 1, its inputs give 4");
+  std::vector<Host> batch_first = all;
+  batch_first[3] = none;
+  batch_first[0] = F({2, 5, 4});
+  ExpectRecurrent(both.Int("layout", 1), batch_first, {{2, 5, 2, 3}, {2, 2, 3}});
+}
+
+TEST(ShapeInference, OfAGruAndAnRnn) {
+  OnnxNode gru("GRU"), rnn("RNN");
+  ExpectRecurrent(gru, RecurrentInputs(3, 1), {{5, 1, 2, 3}, {1, 2, 3}});
+  ExpectRecurrent(rnn.String("direction", "bidirectional"), RecurrentInputs(1, 2), {{5, 2, 2, 3}, {2, 2, 3}});
+  std::vector<gcap_tensor_t> outputs(3, F({kOpen, kOpen, kOpen}).Tensor());
+  const Outcome outcome(Infer(gru, RecurrentInputs(3, 1), &outputs));
+  EXPECT_EQ(outcome.message, "node 'n' (GRU): it has 3 outputs, allowed is 1..2");
+}
+
+TEST(ShapeInference, RefusesAnLstmWhoseSizesDisagree) {
+  const auto refused = [](size_t input, const Host& with, const std::string& message) {
+    std::vector<Host> inputs = RecurrentInputs(4, 1);
+    inputs.insert(inputs.end(), {F({1, 24}), Host(GCAP_DTYPE_I32, Sizes{2}), F({1, 2, 3})});
+    inputs[input] = with;
+    ExpectRefused(OnnxNode("LSTM"), inputs, 4, message);
+  };
+  const std::string give = ", the other inputs and attributes give ";
+  refused(0, F({5, 2}), "input 0 has rank 2, allowed is 3");
+  refused(0, F({5, 2, 6}), "dimension 2 of input 1 is 4" + give + "6");
+  refused(1, F({2, 12, 4}), "dimension 0 of input 1 is 2" + give + "1");
+  refused(1, F({1, 9, 4}), "dimension 1 of input 1 is 9" + give + "12");
+  refused(2, F({1, 12}), "input 2 has rank 2, allowed is 3");
+  refused(2, F({0, 12, INT64_C(1) << 31}), "dimension 2 of input 2 is 2147483648, allowed is 0..2147483647");
+  refused(3, F({1, 12}), "dimension 1 of input 3 is 12" + give + "24");
+  refused(4, F({3}), "dimension 0 of input 4 is 3" + give + "2");
+  refused(4, F({2, 1}), "input 4 has rank 2, allowed is 1");
+  refused(5, F({2, 1, 3}), "dimension 0 of input 5 is 2" + give + "1");
+  const std::vector<Host> inputs = RecurrentInputs(4, 1);
+  ExpectRefused(std::move(OnnxNode("LSTM").String("direction", "backward")), inputs, 4,
+                "direction is backward, allowed is forward, reverse or bidirectional");
+  ExpectRefused(std::move(OnnxNode("LSTM").Int("layout", 2)), inputs, 4, "layout is 2, allowed is 0 or 1");
+  ExpectRefused(std::move(OnnxNode("LSTM").Int("hidden_size", 4)), inputs, 4,
+                "hidden_size is 4, dimension 2 of input 2 is 3");
 }
 
 // --- Shapes -----------------------------------------------------------------------------------------------------------
@@ -242,8 +313,8 @@ TEST(ShapeInference, RefusesRanges) {
   std::vector<Host> mixed = RangeOf<int64_t>(0, 9, 1);
   mixed[1] = Host(Sizes{}, std::vector<int32_t>{9});
   ExpectRefused(OnnxNode("Range"), mixed, 1, "input 1 is of type i32, input 0 of type i64");
-  mixed[1] = N({9});
-  ExpectRefused(OnnxNode("Range"), mixed, 1, "input 1 (limit) has rank 1, allowed is 0");
+  mixed[1] = N({9, 9});
+  ExpectRefused(OnnxNode("Range"), mixed, 1, "input 1 (limit) has rank 1, allowed is 0, or 1 with one number");
 }
 
 // The examples of Reshape's documentation, for a tensor of 2 x 3 x 4.
@@ -385,6 +456,29 @@ TEST(ShapeInference, RefusesGathersAndScattersByIndices) {
                 "its output would have more than 8 dimensions");
   ExpectRefused(OnnxNode("ScatterND"), {F({4, 4}), i64({2, 1}), F({2, 3})}, 2,
                 "dimension 1 of input 2 is 3, inputs 0 and 1 give 4");
+}
+
+TEST(ShapeInference, OfIndicesThatAreMade) {
+  ExpectShape(OnnxNode("ArgMax"), {F({2, 3})}, {1, 3});
+  ExpectShape(std::move(OnnxNode("ArgMin").Int("axis", -1).Int("keepdims", 0)), {F({2, 3})}, {2});
+  ExpectShape(std::move(OnnxNode("ArgMax").Int("axis", 1)), {F({0, 3})}, {0, 1});
+  ExpectShape(OnnxNode("TopK"), {F({3, 4}), N({3})}, {3, 3});
+  ExpectShape(std::move(OnnxNode("TopK").Int("axis", 0)), {F({3, 4}), N({0})}, {0, 4});
+  ExpectShape(std::move(OnnxNode("TopK").Int("k", 2)), {F({3, 4})}, {3, 2});
+  ExpectShape(OnnxNode("TopK"), {F({3, 4}), Host(GCAP_DTYPE_I64, Sizes{1})}, {3, GCAP_DIM_INFERRED});
+}
+
+TEST(ShapeInference, RefusesIndicesThatAreMade) {
+  ExpectRefused(OnnxNode("ArgMax"), {F({})}, 0, "axis is 0, but there is no dimension");
+  ExpectRefused(std::move(OnnxNode("ArgMin").Int("axis", 2)), {F({2, 3})}, 2, "axis is 2, allowed is -2..1");
+  ExpectRefused(OnnxNode("ArgMax"), {F({0, 3})}, 2,
+                "dimension 0 of input 0 is 0, allowed is 1 or more: nothing has no extremum");
+  ExpectRefused(OnnxNode("TopK"), {F({3})}, 1, "it has neither an input 1 nor an attribute k");
+  ExpectRefused(OnnxNode("TopK"), {F({3}), N({1, 1})}, 1, "input 1 has 2 numbers, allowed is 1");
+  ExpectRefused(OnnxNode("TopK"), {F({3}), N({4})}, 1, "k is 4, allowed is 0..3, dimension 0 of input 0");
+  ExpectRefused(OnnxNode("TopK"), {F({3}), N({-1})}, 1, "k is -1, allowed is 0..3, dimension 0 of input 0");
+  ExpectRefused(std::move(OnnxNode("TopK").Int("k", INT64_MIN)), {F({3})}, 1,
+                "k is -9223372036854775808, allowed is 0..3, dimension 0 of input 0");
 }
 
 // The examples of Slice's documentation, for a tensor of 20 x 10 x 5, and its text on clamping.

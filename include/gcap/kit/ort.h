@@ -37,7 +37,8 @@ typedef struct gcap_ort_op {
   bool (*accepts)(const gcap_model_t* model, const gcap_node_t* node);
 } gcap_ort_op_t;
 
-// An attribute that kernels read.
+// An attribute that kernels read. A FLOAT may be a tensor of one element in the model, as the value of ConstantOfShape
+// is; if the tensor is of integers or bools, the EP gets an INT.
 typedef struct gcap_ort_attribute {
   const char* name;
   gcap_attribute_kind_t kind;

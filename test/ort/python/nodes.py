@@ -3,7 +3,7 @@
 
 Which models run is said by the EP. That it gives none away is checked: a model of which it leaves operators to others
 that it takes in other models, is in skips.txt with the reason, unless it has types that gcap lacks. And a model in
-skips.txt does not run.
+skips.txt does not run, or runs eagerly and its capture is refused.
 """
 
 import collections
@@ -17,6 +17,9 @@ import runner
 from runner import EAGER, FAILED, MIXED, OPTIMIZED, REPLAYED, SKIPPED, Verdict
 
 RAN = (EAGER, OPTIMIZED, REPLAYED)
+
+# How a capture is refused that would hold what a kernel read on the host, by the EP and by ONNX Runtime.
+REFUSALS = ("held in the captured run", "cannot use the graph capture feature")
 
 # What gcap has tensors of.
 TYPES = {
@@ -81,6 +84,8 @@ class Suite:
                 verdict = Verdict(FAILED, f"it runs, and is listed as skipped: {skips[name]}")
             elif name in skips and verdict.kind in (MIXED, SKIPPED):
                 verdict = Verdict(verdict.kind, skips[name])
+            elif name in skips and verdict.kind == FAILED and any(words in verdict.reason for words in REFUSALS):
+                verdict = Verdict(EAGER, skips[name])
             elif elsewhere and taken.issuperset(elsewhere) and _has_types(os.path.join(folder, "model.onnx")):
                 verdict = Verdict(FAILED, f"{verdict.reason}, but takes them in other models; list it with a reason")
             yield name, verdict

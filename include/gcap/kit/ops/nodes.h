@@ -42,6 +42,8 @@ extern "C" {
 //   Less, LessOrEqual                    floats, i64, i32          give bool
 //   Greater, GreaterOrEqual              floats, i64, i32          give bool
 //   And, Or, Xor, Not                    bool
+//   BitwiseAnd, BitwiseOr, BitwiseXor    i64, i32
+//   BitwiseNot                           i64, i32
 //   Where                                any                       condition: bool
 //   Cast                                 any to any                to, if given, is the output's type
 //   Relu, Neg, Abs, Sign                 floats, i64, i32
@@ -52,6 +54,8 @@ extern "C" {
 //   Shrink                               floats, i64, i32          bias, lambd; integers are truncated
 //   PRelu                                floats                    the slope is broadcast to the other input
 //   Gelu                                 floats                    approximate
+//   com.microsoft.QuickGelu              floats                    alpha
+//   com.microsoft.BiasGelu, .FastGelu    floats                    the bias is broadcast to the other input
 //   Sigmoid, Tanh, Erf, Exp, Log, Sqrt   floats
 //   Reciprocal, Floor, Ceil, Round       floats
 //   Sin, Cos, Tan, Asin, Acos, Atan      floats
@@ -69,6 +73,11 @@ extern "C" {
 //                                                                  opset 21 has them
 //   LpNormalization                      floats                    axis, p; a norm of 0 gives zeros
 //   MeanVarianceNormalization            floats                    axes: the first ones, the last ones, or both
+//   LSTM, GRU, RNN                       floats; lengths i32       direction, hidden_size, layout, linear_before_reset;
+//                                                                  peepholes; what is left out. Lengths are read on the
+//                                                                  device; one that is outside counts as the nearest.
+//                                                                  Not: clip, input_forget, activations that are no
+//                                                                  defaults
 //   LRN                                  floats                    size, alpha, beta, bias
 //   ReduceSum, ReduceMean, ReduceProd    floats, i64, i32          axes, as input on the host or as attribute;
 //   ReduceL1, ReduceSumSquare            floats, i64, i32          keepdims, noop_with_empty_axes
@@ -77,6 +86,10 @@ extern "C" {
 //   QuantizeLinear                       floats, i8, u8            floats to i8 or u8; axis, block_size, output_dtype;
 //                                                                  not: precision of f16
 //   DequantizeLinear                     floats, i8, u8, i32       integers to floats; axis, block_size
+//   ArgMax, ArgMin                       floats, i64, i32          axis, keepdims, select_last_index; give i64. A NaN
+//                                                                  is an extremum
+//   TopK                                 floats, i64, i32          axis, largest, sorted; k: on the host, or attribute.
+//                                                                  Of equals the first; a NaN is beyond infinity
 //   Transpose, Concat, Split             any                       perm; axis; split on the host; num_outputs
 //   Slice                                any                       starts, ends, axes, steps on the host; before opset
 //                                                                  10 attributes
