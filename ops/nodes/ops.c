@@ -13,12 +13,10 @@
 #define BIT(dtype) (1u << (dtype))
 #define BOOL BIT(GCAP_DTYPE_BOOL)
 #define FLOATS (BIT(GCAP_DTYPE_F32) | BIT(GCAP_DTYPE_F16) | BIT(GCAP_DTYPE_BF16))
-#define NUMBERS (FLOATS | BIT(GCAP_DTYPE_I64) | BIT(GCAP_DTYPE_I32))
-#define BYTES (BIT(GCAP_DTYPE_I8) | BIT(GCAP_DTYPE_U8))
-#define ANY (NUMBERS | BOOL | BYTES)
 #define INTEGERS (BIT(GCAP_DTYPE_I64) | BIT(GCAP_DTYPE_I32))
 #define NUMBERS (FLOATS | INTEGERS)
-#define ANY (NUMBERS | BOOL)
+#define BYTES (BIT(GCAP_DTYPE_I8) | BIT(GCAP_DTYPE_U8))
+#define ANY (NUMBERS | BOOL | BYTES)
 
 #define PLAN(name) .plan = name##_plan, .end_plan = name##_end
 #define BINARY(op_type, signature, types, which) \
@@ -148,7 +146,8 @@ static const gcap_node_op_t ops[] = {
     REDUCE("ReduceSumSquare", NUMBERS, GCAP_REDUCE_SUM_SQUARE),
     UNARY("Relu", NUMBERS, GCAP_UNARY_RELU),
     {"Reshape", "Tl>T", ANY, .compute = gcap_node_copy_elements},
-    {"Resize", "T?ffl>T", ANY, .compute = gcap_node_resize, .accepts = gcap_node_resize_accepts},
+    {"Resize", "T?ffl>T", ANY, .compute = gcap_node_resize, .takes_left_out = true,
+     .accepts = gcap_node_resize_accepts},
     UNARY("Round", FLOATS, GCAP_UNARY_ROUND),
     SCATTER("Scatter", "TIT>T", gcap_node_scatter_elements),
     SCATTER("ScatterElements", "TIT>T", gcap_node_scatter_elements),

@@ -173,7 +173,8 @@ TEST_F(NodeRefusals, NodesThatAreNotInTheTableAreNotSupported) {
       {"Pad", {{f32, {2}}, {i64, {2}}, {i64, {}}}, {{f32, {2}}}},                                       // two types
       {"Range", {{f16, {}}, {f16, {}}, {f16, {}}}, {{f16, {2}}}},                                       // no f16
       {"ConstantOfShape", {{i64, {1}}}, {{i64, {2}}}, [](Attributes* a) { a->Float("value", 1.5f); }},  // a float
-      {"Clip", {{f32, kLeftOut}}, {{f32, kLeftOut}}},            // what is required
+      {"Clip", {{f32, kLeftOut}}, {{f32, kLeftOut}}},  // what is required
+      {"Resize", {{f32, kLeftOut}, {f32, kLeftOut}, {f32, {1}}}, {{f32, {kOpen}}}},
       {"Dropout", {{f32, {2}}, {f32, kLeftOut}}, {{f32, {2}}}},  // not with this operator
   };
   for (const Question& question : questions) {
