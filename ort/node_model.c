@@ -115,9 +115,9 @@ static void put_element(gcap_dtype_t dtype, const void* element, gcap_attribute_
     case GCAP_DTYPE_BF16: put_float(item, gcap_bf16_to_f32(*(const uint16_t*)element)); break;
     case GCAP_DTYPE_I64: put_int(item, *(const int64_t*)element); break;
     case GCAP_DTYPE_I32: put_int(item, *(const int32_t*)element); break;
-    case GCAP_DTYPE_BOOL: put_int(item, *(const uint8_t*)element != 0); break;
     case GCAP_DTYPE_I8: put_int(item, *(const int8_t*)element); break;
     case GCAP_DTYPE_U8: put_int(item, *(const uint8_t*)element); break;
+    case GCAP_DTYPE_BOOL: put_int(item, *(const uint8_t*)element != 0); break;
   }
 }
 

@@ -174,8 +174,10 @@ typedef struct gcap_doctor_event_shared {
 typedef struct gcap_doctor_event_group {
   uint32_t call;  // index into `calls` of the last instantiation; GCAP_DOCTOR_NONE
   uint64_t made, live;
-  uint64_t idle;   // of those that live, launched once or never
-  uint64_t bytes;  // in the allocation nodes of those that live
+  uint64_t idle;    // of those that live, launched once or never
+  uint64_t nodes;   // of those that live
+  uint64_t bytes;   // in their allocation nodes
+  uint64_t memory;  // bytes of the program's memory that they point into, each piece once
 } gcap_doctor_event_group_t;
 
 // How a file was read.

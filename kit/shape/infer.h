@@ -77,6 +77,7 @@ gcap_infer_t gcap_infer_gather_elements, gcap_infer_gather_nd;                  
 gcap_infer_t gcap_infer_scatter_elements, gcap_infer_scatter_nd;                              // indices.c
 gcap_infer_t gcap_infer_recurrent;                                                            // recurrent.c
 gcap_infer_t gcap_infer_arg, gcap_infer_top_k;                                                // indices.c
+gcap_infer_t gcap_infer_attention;                                                            // attention.c
 
 // Broadcasts `tensor`, the input number `input`, into `*shape`.
 gcap_status_t gcap_shape_broadcast(const gcap_node_t* node, int input, const gcap_shape_t* of_input,

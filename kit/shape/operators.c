@@ -27,6 +27,7 @@ static const struct {
     {"Asinh", gcap_infer_same, 1, 1},
     {"Atan", gcap_infer_same, 1, 1},
     {"Atanh", gcap_infer_same, 1, 1},
+    {"Attention", gcap_infer_attention, 3, 6},
     {"AveragePool", gcap_infer_pool, 1, 1},
     {"BatchNormalization", gcap_infer_same, 5, 5},
     {"BitwiseAnd", gcap_infer_elementwise, 2, 2},
@@ -112,6 +113,7 @@ static const struct {
     {"Relu", gcap_infer_same, 1, 1},
     {"Reshape", gcap_infer_reshape, 2, 2},
     {"Resize", gcap_infer_resize_op, 2, 4},
+    {"RotaryEmbedding", gcap_infer_same, 3, 4},
     {"Round", gcap_infer_same, 1, 1},
     {"Scatter", gcap_infer_scatter_elements, 3, 3},
     {"ScatterElements", gcap_infer_scatter_elements, 3, 3},
@@ -149,6 +151,7 @@ static const struct {
     {"com.microsoft.FastGelu", gcap_infer_onto_first, 1, 2},
     {"com.microsoft.FusedMatMul", gcap_infer_fused_matmul, 2, 2},
     {"com.microsoft.QuickGelu", gcap_infer_same, 1, 1},
+    {"com.microsoft.RotaryEmbedding", gcap_infer_same, 4, 4},
 };
 #define NUM_OPERATORS ((int)(sizeof(operators) / sizeof(operators[0])))
 

@@ -8,6 +8,10 @@
 #include "gcap/stream.h"
 #include "gcap/tensor.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 // What scales are of: all of x (one element), each index on `axis` (one axis), or `block_size` neighbours on `axis`
 // (block_size > 0, the rank of x). `zero_point` is NULL, or of the scale's shape and of the integers' type.
 typedef struct gcap_quantization {
@@ -28,4 +32,7 @@ gcap_status_t gcap_quantize(gcap_stream_t* stream, const gcap_quantization_t* ho
 gcap_status_t gcap_dequantize(gcap_stream_t* stream, const gcap_quantization_t* how, const gcap_tensor_t* x,
                               const gcap_tensor_t* y) GCAP_NODISCARD;
 
+#ifdef __cplusplus
+}  // extern "C"
+#endif
 #endif  // GCAP_OPS_KERNELS_QUANTIZE_H_

@@ -112,6 +112,14 @@ GCAP_NODE_ACCEPTS(gcap_node_gemm_accepts);
 GCAP_NODE_PLAN(gcap_node_gemm_plan);
 GCAP_NODE_COMPUTE(gcap_node_gemm);
 void gcap_node_gemm_end(void* plan);
+// attention.c, rotary.c
+GCAP_NODE_ACCEPTS(gcap_node_attention_accepts);
+GCAP_NODE_PLAN(gcap_node_attention_plan);
+GCAP_NODE_COMPUTE(gcap_node_attention);
+void gcap_node_attention_end(void* plan);
+enum { GCAP_NODE_ROTARY_OF_ONNX = 0, GCAP_NODE_ROTARY_OF_MICROSOFT };
+GCAP_NODE_ACCEPTS(gcap_node_rotary_accepts);
+GCAP_NODE_COMPUTE(gcap_node_rotary);
 // conv.c, pool.c, batch_norm.c
 GCAP_NODE_ACCEPTS(gcap_node_conv_accepts);
 GCAP_NODE_PLAN(gcap_node_conv_plan);

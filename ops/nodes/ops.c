@@ -50,6 +50,8 @@ static const gcap_node_op_t ops[] = {
     UNARY("Asinh", FLOATS, GCAP_UNARY_ASINH),
     UNARY("Atan", FLOATS, GCAP_UNARY_ATAN),
     UNARY("Atanh", FLOATS, GCAP_UNARY_ATANH),
+    {"Attention", "TTT?UTT>T?TTT", FLOATS | BOOL, .compute = gcap_node_attention,
+     .accepts = gcap_node_attention_accepts, PLAN(gcap_node_attention)},
     POOL("AveragePool", GCAP_POOL2D_AVERAGE, gcap_node_pool_accepts),
     {"BatchNormalization", "TFFFF>T", FLOATS, .compute = gcap_node_batch_norm, .needs_cudnn = true,
      .accepts = gcap_node_batch_norm_accepts, PLAN(gcap_node_batch_norm)},
@@ -148,6 +150,8 @@ static const gcap_node_op_t ops[] = {
     {"Reshape", "Tl>T", ANY, .compute = gcap_node_copy_elements},
     {"Resize", "T?ffl>T", ANY, .compute = gcap_node_resize, .takes_left_out = true,
      .accepts = gcap_node_resize_accepts},
+    {"RotaryEmbedding", "TTT?L>T", FLOATS, .compute = gcap_node_rotary, .code = GCAP_NODE_ROTARY_OF_ONNX,
+     .accepts = gcap_node_rotary_accepts},
     UNARY("Round", FLOATS, GCAP_UNARY_ROUND),
     SCATTER("Scatter", "TIT>T", gcap_node_scatter_elements),
     SCATTER("ScatterElements", "TIT>T", gcap_node_scatter_elements),
@@ -185,6 +189,8 @@ static const gcap_node_op_t ops[] = {
     {"com.microsoft.FusedMatMul", "TT>T", FLOATS, .compute = gcap_node_matmul,
      .accepts = gcap_node_fused_matmul_accepts, PLAN(gcap_node_matmul)},
     UNARY_BY("com.microsoft.QuickGelu", FLOATS, GCAP_UNARY_SWISH, ATTRIBUTE("alpha", 1.702f), NONE),
+    {"com.microsoft.RotaryEmbedding", "TLTT>T", FLOATS, .compute = gcap_node_rotary,
+     .code = GCAP_NODE_ROTARY_OF_MICROSOFT, .accepts = gcap_node_rotary_accepts},
 };
 #define NUM_OPS (sizeof(ops) / sizeof(ops[0]))
 

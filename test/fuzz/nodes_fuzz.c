@@ -209,7 +209,10 @@ static const char* draw_op(fuzz_input_t* in) {
                                     "com.microsoft.FusedMatMul",
                                     "QuantizeLinear",
                                     "DequantizeLinear",
-                                    "Xor"};
+                                    "Xor",
+                                    "Attention",
+                                    "RotaryEmbedding",
+                                    "com.microsoft.RotaryEmbedding"};
   return ops[fuzz_below(in, sizeof(ops) / sizeof(ops[0]))];
 }
 
@@ -247,6 +250,11 @@ static void draw_attribute(trial_t* trial, int index) {
                                       "transB",
                                       "transBatchA",
                                       "block_size",
+                                      "q_num_heads",
+                                      "kv_num_heads",
+                                      "num_heads",
+                                      "is_causal",
+                                      "softcap",
                                       "output_dtype",
                                       "value",
                                       "pads",

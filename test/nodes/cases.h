@@ -13,6 +13,7 @@
 namespace gcap {
 namespace testing {
 
+std::vector<NodeCase> AttentionCases();
 std::vector<NodeCase> ElementwiseCases();
 std::vector<NodeCase> IndexCases();
 std::vector<NodeCase> LayoutCases();
@@ -28,8 +29,8 @@ std::vector<NodeCase> WindowCases();
 inline std::vector<NodeCase> AllCases() {
   std::vector<NodeCase> all;
   for (const auto& family :
-       {ElementwiseCases(), IndexCases(), LayoutCases(), NormalizeCases(), ProductCases(), QuantizeCases(),
-        RecurrentCases(), ReduceCases(), ResizeCases(), TransposedCases(), WindowCases()}) {
+       {AttentionCases(), ElementwiseCases(), IndexCases(), LayoutCases(), NormalizeCases(), ProductCases(),
+        QuantizeCases(), RecurrentCases(), ReduceCases(), ResizeCases(), TransposedCases(), WindowCases()}) {
     all.insert(all.end(), family.begin(), family.end());
   }
   return all;

@@ -14,9 +14,12 @@
 #include "gcap/kit/ops/pool2d.h"
 #include "gcap/kit/ops/reduce.h"
 #include "gcap_sim.h"
+#include "ops/kernels/attention.h"
 #include "ops/kernels/indexed.h"
 #include "ops/kernels/pad.h"
+#include "ops/kernels/quantize.h"
 #include "ops/kernels/range.h"
+#include "ops/kernels/rotary.h"
 #include "ops/kernels/select.h"
 #include "test/ops/fail_each_call.h"
 #include "test/ops/tensors.h"
@@ -64,6 +67,10 @@ class KernelsOnSim : public OpTest {
         [this] { return gcap_log_softmax(stream_, &x_, 0, &y_); },
         [this] { return gcap_layer_norm(stream_, &x_, 1, 0.1f, &row_, nullptr, &y_, nullptr, nullptr); },
         [this] { return gcap_lrn(stream_, &x_, 3, 1.0f, 0.5f, 1.0f, &y_); },
+        [this] { return gcap_quantize(stream_, &quantization_, &x_, &bytes_); },
+        [this] { return gcap_dequantize(stream_, &quantization_, &other_bytes_, &y_); },
+        [this] { return gcap_attention_weights(stream_, &scores_, nullptr, 0.0f, 1, &weights_); },
+        [this] { return gcap_rotate(stream_, &rotary_, &scores_, &weights_); },
         [this] { return gcap_transpose(stream_, &x_, kSwap, &transposed_); },
         [this] { return gcap_concat(stream_, &x_, 1, 0, &y_); },
         [this] { return gcap_split(stream_, &x_, 1, &y_, 1); },
@@ -96,6 +103,13 @@ class KernelsOnSim : public OpTest {
   const gcap_tensor_t x_row_ = View(GCAP_DTYPE_F32, {1, 3}, x_.data), row_of_y_ = View(GCAP_DTYPE_F32, {1, 3}, y_.data);
   const DeviceTensor arg_output_{GCAP_DTYPE_I64, {2, 1}};
   const gcap_tensor_t arg_ = arg_output_.view();
+  const gcap_tensor_t scores_ = View(GCAP_DTYPE_F32, {1, 1, 2, 3}, x_.data);
+  const gcap_tensor_t weights_ = View(GCAP_DTYPE_F32, {1, 1, 2, 3}, y_.data);
+  const gcap_tensor_t scale_ = View(GCAP_DTYPE_F32, {1}, x_.data), bytes_ = View(GCAP_DTYPE_U8, {2, 3}, y_.data);
+  const gcap_tensor_t other_bytes_ = View(GCAP_DTYPE_U8, {2, 3}, x_.data);
+  const gcap_quantization_t quantization_ = {&scale_, nullptr, 0, 0};
+  const gcap_tensor_t cosines_ = View(GCAP_DTYPE_F32, {2, 1}, x_.data);
+  const gcap_rotary_t rotary_ = {&cosines_, &cosines_, &indices_, 0, false};
   gcap_conv2d_t* conv_ = nullptr;
   gcap_pool2d_t* pool_ = nullptr;
 };

@@ -663,6 +663,35 @@ TEST(ShapeInference, OfQuantizeLinear) {
   }
 }
 
+TEST(ShapeInference, OfAttention) {
+  const auto with = [](OnnxNode&& node, int64_t q, int64_t kv) -> OnnxNode&& {
+    return std::move(node.Int("q_num_heads", q).Int("kv_num_heads", kv));
+  };
+  const Host q = F({2, 4, 3, 8}), k = F({2, 2, 5, 8}), v = F({2, 2, 5, 6});
+  ExpectShape(OnnxNode("Attention"), {q, k, v}, {2, 4, 3, 6});
+  ExpectShape(OnnxNode("Attention"), {q, k, v, F({3, 5})}, {2, 4, 3, 6});
+  ExpectShape(OnnxNode("Attention"), {q, k, v, F({1, 1, 3, 7}), F({2, 2, 2, 8}), F({2, 2, 2, 6})}, {2, 4, 3, 6});
+  ExpectShape(with(OnnxNode("Attention"), 4, 2), {F({2, 3, 32}), F({2, 5, 16}), F({2, 5, 12})}, {2, 3, 24});
+  ExpectRefused(with(OnnxNode("Attention"), 4, 0), {F({2, 3, 32}), F({2, 5, 16}), F({2, 5, 12})}, 3,
+                "kv_num_heads is 0, allowed is a divisor of 16, dimension 2 of input 1");
+  ExpectRefused(with(OnnxNode("Attention"), 5, 2), {F({2, 3, 32}), F({2, 5, 16}), F({2, 5, 12})}, 3,
+                "q_num_heads is 5, allowed is a divisor of 32, dimension 2 of input 0");
+  ExpectRefused(with(OnnxNode("Attention"), 3, 2), {q, k, v}, 4, "input 0 has 4 heads, q_num_heads is 3");
+  ExpectRefused(OnnxNode("Attention"), {F({2, 3, 3, 8}), k, v}, 4, "inputs 0, 1 and 2 have 3, 2 and 2 heads");
+  ExpectRefused(OnnxNode("Attention"), {F({1, 4, 3, 8}), k, v}, 4, "inputs 0, 1 and 2 have batches of 1, 2 and 2");
+  ExpectRefused(OnnxNode("Attention"), {q, F({2, 0, 5, 8}), v}, 4, "input 1 has 0 heads, kv_num_heads is 0");
+  ExpectRefused(OnnxNode("Attention"), {q, F({2, 2, 5, 9}), v}, 4,
+                "heads of inputs 0 and 1 have sizes 8 and 9, inputs 1 and 2 lengths 5 and 5");
+  ExpectRefused(OnnxNode("Attention"), {q, F({2, 5}), v}, 4, "input 1 has rank 2, allowed is 3 or 4");
+  ExpectRefused(with(OnnxNode("Attention"), 4, 2), {q, F({2, 5, 16}), v}, 4, "inputs 0, 1 and 2 have ranks 4, 3 and 4");
+  ExpectRefused(OnnxNode("Attention"), {q, k, v, F({3, 4})}, 4, "dimension 1 of input 3 is 4, allowed is 5");
+  ExpectRefused(OnnxNode("Attention"), {q, k, v, F({5})}, 4, "input 3 has rank 1, allowed is 2 to 4");
+  ExpectRefused(OnnxNode("Attention"), {q, k, v, F({3, 5}), F({2, 2, 2, 8})}, 4,
+                "it has input 4 without the other past");
+  ExpectRefused(OnnxNode("Attention"), {q, k, v, F({3, 7}), F({2, 2, 2, 8}), F({2, 2, 1, 6})}, 4,
+                "dimension 2 of input 5 is 1, allowed is 2");
+}
+
 TEST(ShapeInference, OfMatMul) {
   ExpectShape(OnnxNode("MatMul"), {F({3, 4}), F({4, 3})}, {3, 3});
   ExpectShape(OnnxNode("MatMul"), {F({1, 2, 3, 4}), F({5, 1, 4, 3})}, {5, 2, 3, 3});

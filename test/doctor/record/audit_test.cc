@@ -765,6 +765,30 @@ TEST(Audit, ExecutablesOfOnePlaceAreCountedAtTheEnd) {
   EXPECT_STREQ(FunctionOf(recorded, group.call), "cuGraphInstantiateWithFlags");
 }
 
+// Each piece of memory once, whichever executables point into it; neither what is freed nor what was replaced.
+TEST(Audit, NodesAndMemoryOfOnePlaceAreCountedAtTheEnd) {
+  Recorded recorded = Audit([] {
+    std::deque<Graph> graphs(10);
+    Alloc(kMemory, 0x1000);
+    Alloc(kMemory + 0x1000, 0x200);
+    Alloc(kMemory + 0x2000, 0x30);
+    for (uint64_t i = 0; i < graphs.size(); ++i) {
+      graphs[i].Kernel({kMemory + 8 * i});
+      graphs[i].Kernel({kMemory + 0x1000});
+      graphs[i].Kernel({i < 9 ? kMemory : kMemory + 0x2000});
+      Instantiate(Handle(0x4000 + i), graphs[i].handle(), {});
+    }
+    Destroy(Handle(0x4000));
+    Free(kMemory + 0x1000);
+    Alloc(kMemory + 0x1000, 0x200);
+  });
+  ASSERT_EQ(recorded.events->num_groups, 1u) << recorded.text;
+  EXPECT_EQ(recorded.events->groups[0].live, 9u);
+  EXPECT_EQ(recorded.events->groups[0].nodes, 9u * 3);
+  EXPECT_EQ(recorded.events->groups[0].memory, 0x1000u + 0x30u);
+  EXPECT_EQ(recorded.events->groups[0].bytes, 0u);
+}
+
 // Once the file has no room for further stacks, no place is known.
 TEST(Audit, ExecutablesOfNoKnownPlaceAreOfNone) {
   struct rlimit before;

@@ -143,12 +143,19 @@ TEST(Repeats, NoCountReachesAcrossTheEndOfACapture) {
     std::thread polls([] {
       for (; !is_over; ++calls) Query(0x9000);
     });
-    while (calls < 100) std::this_thread::yield();
-    for (int i = 0; i < 20; ++i) {
-      Begin(kOther);
+    const auto await_ten = [] {
       const int before = calls;
       while (calls < before + 10) std::this_thread::yield();
-      End(kOther, kGraph);
+    };
+    void* graph = kGraph;
+    for (int i = 0; i < 20; ++i) {
+      Begin(kOther);
+      await_ten();
+      const struct {
+        void* stream;
+        void** graph;
+      } arguments = {kOther, &graph};
+      Within(497, "cuStreamEndCapture", &arguments, 0, await_ten);  // the other thread's calls go on in it
     }
     is_over = true;
     polls.join();

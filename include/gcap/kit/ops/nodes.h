@@ -90,6 +90,13 @@ extern "C" {
 //                                                                  is an extremum
 //   TopK                                 floats, i64, i32          axis, largest, sorted; k: on the host, or attribute.
 //                                                                  Of equals the first; a NaN is beyond infinity
+//   Attention                            floats; mask bool or T    scale, is_causal, softcap, q_num_heads, kv_num_heads;
+//                                                                  a past, if both; grouped heads. Not:
+//                                                                  nonpad_kv_seqlen, qk_matmul_output_mode but 0, f64 as
+//                                                                  softmax_precision
+//   RotaryEmbedding                      floats; positions i64     interleaved, num_heads, rotary_embedding_dim; a
+//   com.microsoft.RotaryEmbedding                                  position out of range gives zeros. Not: scale,
+//                                                                  is_packed_batching
 //   Transpose, Concat, Split             any                       perm; axis; split on the host; num_outputs
 //   Slice                                any                       starts, ends, axes, steps on the host; before opset
 //                                                                  10 attributes
