@@ -96,6 +96,9 @@ void AddBinaries(std::vector<NodeCase>* all) {
   all->push_back(Binary("Or", boolean, boolean, 0, 1, [](double a, double b) { return a != 0 || b != 0; }));
 }
 
+// Of an operator, without its domain.
+std::string NameOf(const std::string& op) { return op.substr(op.rfind('.') + 1); }
+
 double Gelu(double x) { return x / 2 * (1 + std::erf(x / std::sqrt(2.0))); }
 double GeluTanh(double x) {
   return x / 2 * (1 + std::tanh(std::sqrt(2 / std::acos(-1.0)) * (x + 0.044715 * x * x * x)));
@@ -104,7 +107,7 @@ double GeluTanh(double x) {
 void AddFunctions(std::vector<NodeCase>* all) {
   const auto add = [all](const std::string& op, double low, double high, const std::function<double(double)>& f,
                          const std::function<void(Attributes*)>& attributes = nullptr) {
-    all->push_back(Unary(op + (attributes ? "WithAttributes" : ""), op, kTyped, low, high, f, attributes));
+    all->push_back(Unary(NameOf(op) + (attributes ? "WithAttributes" : ""), op, kTyped, low, high, f, attributes));
   };
   const auto softplus = [](double x) { return std::log1p(std::exp(x)); };
   const auto sigmoid = [](double x) { return 1 / (1 + std::exp(-x)); };
@@ -268,7 +271,7 @@ NodeCase OntoFirst(const std::string& op, const Shape& other, const std::functio
   const Shape shape = {2, 3, 4};
   NodeCase c;
   c.op_type = op;
-  c.name = op + "With" + std::to_string(other.size());
+  c.name = NameOf(op) + "With" + std::to_string(other.size());
   c.inputs = {{kTyped, shape, -2, 2}, {kTyped, other, -2, 2}};
   c.outputs = {{kTyped, shape}};
   c.error = kError;
