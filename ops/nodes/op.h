@@ -8,7 +8,9 @@
 #include <stdbool.h>
 
 #include "gcap/kit/ops/nodes.h"
+#include "gcap/kit/shape_inference.h"
 #include "lib/internal/kept.h"
+#include "ops/kernels/image_window.h"
 
 typedef struct gcap_node_op gcap_node_op_t;
 
@@ -88,6 +90,9 @@ int64_t gcap_node_onnx_type(gcap_dtype_t dtype);
 bool gcap_node_is_left_out(const gcap_tensor_t* tensor);
 // For plans: a size as an int, which cuDNN counts in.
 gcap_status_t gcap_node_int_size(const gcap_node_t* node, const char* what, int64_t size, int* out_size);
+// Axis `i` of a window as a kernel counts it, in ints, over an input of `size` elements.
+gcap_status_t gcap_node_window_side(const gcap_node_t* node, const gcap_window_t* window, int64_t size, int i,
+                                    gcap_window_side_t* out_side);
 // For `compute`: workspace for one computation, which the next one on the stream may have as soon as this one is
 // issued.
 gcap_status_t gcap_node_take_workspace(const gcap_kernel_context_t* context, size_t bytes, void** out_workspace);

@@ -199,7 +199,8 @@ TEST_F(NodeRefusals, NodesThatAreNotInTheTableAreNotSupported) {
       {"ReverseSequence", {{f32, {2, 2}}, {f32, {2}}}, {{f32, {2, 2}}}},                                // no lengths
       {"Range", {{f16, {}}, {f16, {}}, {f16, {}}}, {{f16, {2}}}},                                       // no f16
       {"ConstantOfShape", {{i64, {1}}}, {{i64, {2}}}, [](Attributes* a) { a->Float("value", 1.5f); }},  // a float
-      {"Clip", {{f32, kLeftOut}}, {{f32, kLeftOut}}},            // what is required
+      {"Clip", {{f32, kLeftOut}}, {{f32, kLeftOut}}},  // what is required
+      {"Resize", {{f32, kLeftOut}, {f32, kLeftOut}, {f32, {1}}}, {{f32, {kOpen}}}},
       {"Dropout", {{f32, {2}}, {f32, kLeftOut}}, {{f32, {2}}}},  // not with this operator
   };
   for (const Question& question : questions) {
@@ -280,6 +281,9 @@ TEST_F(NodeRefusals, ShapesThatDoNotFitAreNamedWhereTheKernelIsMade) {
   ExpectRefused({"GlobalAveragePool", {{f32, {int64_t{1} << 31, 1, 1, 1}}}, {{f32, {int64_t{1} << 31, 1, 1, 1}}}},
                 GCAP_INVALID_ARGUMENT,
                 "node 'n' (GlobalAveragePool): an axis of input 0 is 2147483648, allowed is up to 2147483647");
+  ExpectRefused({"GlobalMaxPool", {{f32, {1, 1, 1 << 16, 1 << 16, 1}}}, {{f32, {1, 1, 1, 1, 1}}}},
+                GCAP_INVALID_ARGUMENT,
+                "node 'n' (GlobalMaxPool): an axis of input 0 is 4294967296, allowed is up to 2147483647");
   const int64_t many = int64_t{1} << 30;
   ExpectRefused(
       {"LSTM",

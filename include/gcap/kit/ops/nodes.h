@@ -27,10 +27,10 @@ extern "C" {
 //                                                                  dilations, group, auto_pad; activation
 //   ConvTranspose                        floats                    one to three axes; as Conv, and output_padding and
 //                                                                  output_shape; not: activation
-//   MaxPool, AveragePool                 floats                    one or two axes; kernel_shape, pads, strides,
+//   MaxPool, AveragePool                 floats                    one to three axes; kernel_shape, pads, strides,
 //                                                                  dilations, auto_pad, ceil_mode, count_include_pad.
 //                                                                  Not: Indices, pads as large as the window reaches
-//   GlobalMaxPool, GlobalAveragePool     floats                    one or two axes
+//   GlobalMaxPool, GlobalAveragePool     floats                    any number of axes
 //   BatchNormalization                   floats; the rest f32      epsilon; not: training_mode
 //   Add, Sub, Mul, Div                   floats, i64, i32
 //   Pow                                  floats, i64, i32          the exponent may be of another of these types
