@@ -150,9 +150,6 @@ std::vector<Values> Reference(const Setup& s, const Ins& in) {
   return wanted;
 }
 
-const Input kLeftOutInput = {kTyped, {0}, 0, 0, {}, /*left_out=*/true};
-const std::pair<gcap_dtype_t, Shape> kLeftOutOutput = {kTyped, kLeftOut};
-
 // Inputs and outputs that are left out before others have a place.
 NodeCase Recurrent(const Setup& s) {
   NodeCase c;
@@ -169,16 +166,14 @@ NodeCase Recurrent(const Setup& s) {
   c.inputs = {{kTyped, s.batch_first ? Shape{s.batch, s.steps, s.features} : Shape{s.steps, s.batch, s.features}},
               {kTyped, {d, rows, s.features}, -limit, limit},
               {kTyped, {d, rows, s.hidden}, -limit, limit}};
-  const auto add = [&](bool has, const Input& input) { c.inputs.push_back(has ? input : kLeftOutInput); };
+  const auto add = [&](bool has, const Input& input) { c.inputs.push_back(has ? input : Input{kTyped, kLeftOut}); };
   add(s.bias, {kTyped, {d, 2 * rows}, -limit, limit});
   add(s.lengths, {GCAP_DTYPE_I32, {s.batch}, -1, static_cast<double>(s.steps) + 1});
   add(s.initial_h, {kTyped, s.State()});
   add(s.initial_c, {kTyped, s.State()});
   add(s.peephole, {kTyped, {d, 3 * s.hidden}});
-  while (c.inputs.back().left_out) c.inputs.pop_back();
-  const auto make = [&](bool has, const Shape& shape) {
-    c.outputs.push_back(has ? std::pair<gcap_dtype_t, Shape>{kTyped, shape} : kLeftOutOutput);
-  };
+  while (c.inputs.back().shape == kLeftOut) c.inputs.pop_back();
+  const auto make = [&](bool has, const Shape& shape) { c.outputs.push_back({kTyped, has ? shape : kLeftOut}); };
   make(s.y, s.All());
   make(s.y_h, s.State());
   make(s.y_c, s.State());
