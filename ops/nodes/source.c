@@ -28,6 +28,7 @@ static void put_integer(gcap_dtype_t dtype, int64_t value, gcap_node_element_t* 
   const int32_t low = (int32_t)value;
   if (dtype == GCAP_DTYPE_I64) memcpy(out->bytes, &value, sizeof(value));
   if (dtype == GCAP_DTYPE_I32) memcpy(out->bytes, &low, sizeof(low));
+  if (dtype == GCAP_DTYPE_I8 || dtype == GCAP_DTYPE_U8) out->bytes[0] = (unsigned char)value;
   if (dtype == GCAP_DTYPE_BOOL) out->bytes[0] = value != 0;
 }
 

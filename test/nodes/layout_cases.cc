@@ -270,6 +270,8 @@ std::vector<NodeCase> LayoutCases() {
       ConstantOfShape("ConstantOfShapeOfZeros", kTyped, {2, 8}, 0, false),
       ConstantOfShape("ConstantOfShapeOfIntegers", GCAP_DTYPE_I64, {7}, -5e9, false),
       ConstantOfShape("ConstantOfShapeOfi32", GCAP_DTYPE_I32, {7}, -5, false),
+      ConstantOfShape("ConstantOfShapeOfi8", GCAP_DTYPE_I8, {7}, -5, false),
+      ConstantOfShape("ConstantOfShapeOfu8", GCAP_DTYPE_U8, {7}, 250, false),
       ConstantOfShape("ConstantOfShapeOfBools", GCAP_DTYPE_BOOL, {19}, 1, false),
       ConstantOfShape("ConstantOfShapeOfNothing", kTyped, {3, 0}, 1, true),
       Range("Range", GCAP_DTYPE_F32, 1.5, 9, 0.75, 10),
