@@ -240,5 +240,22 @@ std::vector<NodeCase> RecurrentCases() {
   };
 }
 
+NodeCase DrawnRecurrentCase(Draws* draws) {
+  const auto coin = [&] { return draws->Int(0, 1) == 1; };
+  Setup s;
+  s.op = std::vector<std::string>{"LSTM", "GRU", "RNN"}[static_cast<size_t>(draws->Int(0, 2))];
+  s.direction = std::vector<std::string>{"forward", "reverse", "bidirectional"}[static_cast<size_t>(draws->Int(0, 2))];
+  const bool is_lstm = s.op == "LSTM";
+  for (bool* flag : {&s.batch_first, &s.bias, &s.lengths, &s.initial_h, &s.linear, &s.y, &s.y_h}) *flag = coin();
+  for (bool* flag : {&s.initial_c, &s.peephole, &s.y_c}) *flag = is_lstm && coin();
+  s.linear = s.linear && s.op == "GRU";
+  s.y = s.y || !(s.y_h || s.y_c);
+  s.steps = draws->Int(0, 5);
+  for (int64_t* size : {&s.batch, &s.features, &s.hidden}) *size = draws->Int(1, 5);
+  s.name = s.direction + " of " + std::to_string(s.steps) + " steps, " + std::to_string(s.batch) + " sequences, " +
+           std::to_string(s.features) + " features, " + std::to_string(s.hidden) + " units";
+  return Recurrent(s);
+}
+
 }  // namespace testing
 }  // namespace gcap
