@@ -132,7 +132,7 @@ static const gcap_node_op_t ops[] = {
     {"OneHot", "UuT>T", ANY, .compute = gcap_node_one_hot, .accepts = gcap_node_one_hot_accepts},
     BINARY("Or", "TT>T", BOOL, GCAP_BINARY_OR),
     BINARY("PRelu", "TT>T", FLOATS, GCAP_BINARY_PRELU),
-    {"Pad", "T?lti>T", ANY, .compute = gcap_node_pad, .accepts = gcap_node_pad_accepts},
+    {"Pad", "T?lti>T", ANY, .compute = gcap_node_pad, .takes_left_out = true, .accepts = gcap_node_pad_accepts},
     BINARY("Pow", "TU>T", NUMBERS, GCAP_BINARY_POW),
     {"QuantizeLinear", "UU?U>U", FLOATS | BYTES, .compute = gcap_node_quantize, .accepts = gcap_node_quantize_accepts},
     {"RMSNormalization", "TT>T", FLOATS, .compute = gcap_node_rms_norm, .accepts = gcap_node_rms_norm_accepts},
