@@ -111,6 +111,7 @@ const gcap_ort_op_t gcap_ort_node_ops[] = {
     SINCE("Sub", 7),
     SINCE("Sum", 6),
     SINCE("Tanh", 6),
+    SINCE("TensorScatter", 24),
     ON_HOST("TopK", 1, 9, 0),
     ON_HOST("TopK", 10, NEWEST, INPUT(1)),
     SINCE("Transpose", 1),
@@ -141,6 +142,7 @@ const gcap_ort_attribute_t gcap_ort_node_attributes[] = {
     {"largest", GCAP_ATTRIBUTE_INT},
     {"max", GCAP_ATTRIBUTE_FLOAT},
     {"min", GCAP_ATTRIBUTE_FLOAT},
+    {"mode", GCAP_ATTRIBUTE_STRING},
     {"momentum", GCAP_ATTRIBUTE_FLOAT},  // of training
     {"noop_with_empty_axes", GCAP_ATTRIBUTE_INT},
     {"num_outputs", GCAP_ATTRIBUTE_INT},

@@ -68,6 +68,7 @@ gcap_infer_t gcap_infer_reshape, gcap_infer_flatten, gcap_infer_squeeze, gcap_in
 gcap_infer_t gcap_infer_expand, gcap_infer_transpose;                                                  // layout.c
 gcap_infer_t gcap_infer_concat, gcap_infer_gather, gcap_infer_slice_op, gcap_infer_split;              // parts.c
 gcap_infer_t gcap_infer_gather_elements, gcap_infer_gather_nd;                                         // indices.c
+gcap_infer_t gcap_infer_tensor_scatter;                                                                // indices.c
 gcap_infer_t gcap_infer_arg, gcap_infer_top_k;                                                         // indices.c
 gcap_infer_t gcap_infer_scatter_elements, gcap_infer_scatter_nd;                                       // indices.c
 gcap_infer_t gcap_infer_reduce, gcap_infer_matmul, gcap_infer_gemm;                                    // products.c

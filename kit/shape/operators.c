@@ -102,6 +102,7 @@ static const struct {
     {"Sub", gcap_infer_elementwise, 2, 2},
     {"Sum", gcap_infer_elementwise, 1, ANY_NUMBER},
     {"Tanh", gcap_infer_same, 1, 1},
+    {"TensorScatter", gcap_infer_tensor_scatter, 2, 3},
     {"TopK", gcap_infer_top_k, 1, 2},
     {"Transpose", gcap_infer_transpose, 1, 1},
     {"Unsqueeze", gcap_infer_unsqueeze, 1, 2},

@@ -99,6 +99,7 @@ static const gcap_node_op_t ops[] = {
     BINARY("Sub", "TT>T", NUMBERS, GCAP_BINARY_SUB),
     {"Sum", "T*>T", NUMBERS, .compute = gcap_node_fold, .code = GCAP_BINARY_ADD},
     UNARY("Tanh", FLOATS, GCAP_UNARY_TANH),
+    {"TensorScatter", "TT?L>T", ANY, .compute = gcap_node_tensor_scatter, .accepts = gcap_node_tensor_scatter_accepts},
     {"TopK", "T?l>TL", NUMBERS, .compute = gcap_node_top_k},
     {"Transpose", "T>T", ANY, .compute = gcap_node_transpose},
     {"Unsqueeze", "T?l>T", ANY, .compute = gcap_node_copy_elements},

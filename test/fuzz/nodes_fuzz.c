@@ -150,6 +150,7 @@ static const char* draw_op(fuzz_input_t* in) {
                                     "Squeeze",
                                     "Sub",
                                     "Sum",
+                                    "TensorScatter",
                                     "TopK",
                                     "Transpose",
                                     "Unsqueeze",

@@ -32,8 +32,8 @@ extern "C" {
 //   shapes               Shape (start, end), Size, ConstantOfShape, Range, Expand, Reshape (allowzero), Flatten,
 //                        Squeeze, Unsqueeze
 //   parts                Concat, Gather, Slice, Split (num_outputs), Transpose
-//   indices              GatherElements, GatherND (batch_dims), Scatter, ScatterElements, ScatterND, ArgMax, ArgMin
-//                        (keepdims), TopK (k as input 1, or as attribute)
+//   indices              GatherElements, GatherND (batch_dims), Scatter, ScatterElements, ScatterND, TensorScatter,
+//                        ArgMax, ArgMin (keepdims), TopK (k as input 1, or as attribute)
 //   reductions           ReduceL1, ReduceL2, ReduceLogSum, ReduceMax, ReduceMean, ReduceMin, ReduceProd, ReduceSum,
 //                        ReduceSumSquare (keepdims, noop_with_empty_axes)
 //   products             MatMul, Gemm (transA, transB)

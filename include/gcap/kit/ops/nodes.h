@@ -62,6 +62,7 @@ extern "C" {
 //                                                                  is out of range is left out
 //   ScatterND                            any; indices i64          reduction (not of bool); an index out of range is
 //                                                                  the nearest that is not
+//   TensorScatter                        any; indices i64          axis, mode; a row that is out of range is left out
 //   Reshape, Flatten, Squeeze, Unsqueeze any                       shapes and axes on the host; all copy
 //   Identity, Dropout                    any; floats               not: training_mode that is not a constant false. The
 //                                                                  mask is all true
