@@ -182,6 +182,7 @@ const gcap_ort_op_t gcap_ort_node_ops[] = {
     SINCE("Swish", 24),
     SINCE("Tan", 7),
     SINCE("Tanh", 6),
+    SINCE("TensorScatter", 24),
     SINCE("ThresholdedRelu", 10),
     ON_HOST("Tile", 6, NEWEST, INPUT(1)),
     ON_HOST("TopK", 1, 9, 0),

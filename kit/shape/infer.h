@@ -80,6 +80,7 @@ gcap_infer_t gcap_infer_arg, gcap_infer_top_k;                                  
 gcap_infer_t gcap_infer_attention;                                                            // attention.c
 gcap_infer_t gcap_infer_tile, gcap_infer_trilu, gcap_infer_eye_like, gcap_infer_one_hot;      // arrange.c
 gcap_infer_t gcap_infer_cum_sum, gcap_infer_reverse_sequence;                                 // arrange.c
+gcap_infer_t gcap_infer_tensor_scatter;                                                       // indices.c
 
 // Broadcasts `tensor`, the input number `input`, into `*shape`.
 gcap_status_t gcap_shape_broadcast(const gcap_node_t* node, int input, const gcap_shape_t* of_input,

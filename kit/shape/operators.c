@@ -144,6 +144,7 @@ static const struct {
     {"Swish", gcap_infer_same, 1, 1},
     {"Tan", gcap_infer_same, 1, 1},
     {"Tanh", gcap_infer_same, 1, 1},
+    {"TensorScatter", gcap_infer_tensor_scatter, 2, 3},
     {"ThresholdedRelu", gcap_infer_same, 1, 1},
     {"Tile", gcap_infer_tile, 2, 2},
     {"TopK", gcap_infer_top_k, 1, 2},

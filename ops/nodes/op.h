@@ -221,6 +221,8 @@ GCAP_NODE_COMPUTE(gcap_node_gather_nd);
 GCAP_NODE_COMPUTE(gcap_node_scatter_elements);
 GCAP_NODE_COMPUTE(gcap_node_scatter_nd);
 GCAP_NODE_ACCEPTS(gcap_node_scatter_accepts);
+GCAP_NODE_COMPUTE(gcap_node_tensor_scatter);
+GCAP_NODE_ACCEPTS(gcap_node_tensor_scatter_accepts);
 GCAP_NODE_COMPUTE(gcap_node_arg);
 GCAP_NODE_COMPUTE(gcap_node_top_k);
 

@@ -181,6 +181,7 @@ static const gcap_node_op_t ops[] = {
     UNARY_BY("Swish", FLOATS, GCAP_UNARY_SWISH, ATTRIBUTE("alpha", 1.0f), NONE),
     UNARY("Tan", FLOATS, GCAP_UNARY_TAN),
     UNARY("Tanh", FLOATS, GCAP_UNARY_TANH),
+    {"TensorScatter", "TT?L>T", ANY, .compute = gcap_node_tensor_scatter, .accepts = gcap_node_tensor_scatter_accepts},
     UNARY_BY("ThresholdedRelu", FLOATS, GCAP_UNARY_THRESHOLDED_RELU, ATTRIBUTE("alpha", 1.0f), NONE),
     {"Tile", "Tl>T", ANY, .compute = gcap_node_tile},
     {"TopK", "T?l>TL", NUMBERS, .compute = gcap_node_top_k},

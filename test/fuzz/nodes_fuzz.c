@@ -206,6 +206,7 @@ static const char* draw_op(fuzz_input_t* in) {
                                     "Swish",
                                     "Tan",
                                     "ThresholdedRelu",
+                                    "TensorScatter",
                                     "TopK",
                                     "Tile",
                                     "Transpose",

@@ -85,6 +85,7 @@ class KernelsOnSim : public OpTest {
         [this] { return gcap_gather_nd(stream_, &x_, &indices_2d_, 0, &row_of_y_); },
         [this] { return gcap_scatter_elements(stream_, GCAP_SCATTER_ADD, &indices_2d_, &x_element_, 1, &y_); },
         [this] { return gcap_scatter_nd(stream_, GCAP_SCATTER_NONE, &indices_2d_, &x_row_, &y_); },
+        [this] { return gcap_write_cache(stream_, &indices_, &x_row_, 1, true, &row_of_y_); },
         [this] { return gcap_arg(stream_, &x_, 1, false, false, &arg_); },
         [this] { return gcap_top_k(stream_, &x_, 1, false, true, &column_slice_, &arg_); },
         [this] { return gcap_triangle(stream_, GCAP_TRIANGLE_UPPER, 0, &x_, nullptr, &y_); },

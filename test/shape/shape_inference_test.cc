@@ -468,6 +468,20 @@ TEST(ShapeInference, OfIndicesThatAreMade) {
   ExpectShape(OnnxNode("TopK"), {F({3, 4}), Host(GCAP_DTYPE_I64, Sizes{1})}, {3, GCAP_DIM_INFERRED});
 }
 
+TEST(ShapeInference, OfTensorScatter) {
+  const Host cache = F({2, 3, 8, 4});
+  ExpectShape(OnnxNode("TensorScatter"), {cache, F({2, 3, 1, 4})}, {2, 3, 8, 4});
+  ExpectShape(std::move(OnnxNode("TensorScatter").Int("axis", 1)), {cache, F({2, 1, 8, 4}), N({0, 1})}, {2, 3, 8, 4});
+  ExpectRefused(OnnxNode("TensorScatter"), {F({8, 4}), F({1, 4})}, 2, "axis is dimension 0 of 2, which is the batch's");
+  ExpectRefused(OnnxNode("TensorScatter"), {cache, F({3, 1, 4})}, 4, "input 1 has rank 3, input 0 has 4");
+  ExpectRefused(OnnxNode("TensorScatter"), {cache, F({2, 3, 9, 4})}, 4,
+                "dimension 2 of input 1 is 9, of input 0 it is 8");
+  ExpectRefused(OnnxNode("TensorScatter"), {cache, F({2, 1, 1, 4})}, 4,
+                "dimension 1 of input 1 is 1, of input 0 it is 3");
+  ExpectRefused(OnnxNode("TensorScatter"), {cache, F({2, 3, 1, 4}), N({1})}, 4,
+                "input 2 is no list of 2 numbers, one for each of the batch");
+}
+
 TEST(ShapeInference, RefusesIndicesThatAreMade) {
   ExpectRefused(OnnxNode("ArgMax"), {F({})}, 0, "axis is 0, but there is no dimension");
   ExpectRefused(std::move(OnnxNode("ArgMin").Int("axis", 2)), {F({2, 3})}, 2, "axis is 2, allowed is -2..1");

@@ -122,6 +122,7 @@ extern "C" {
 //                                                                  is out of range is left out
 //   ScatterND                            any; indices i64          reduction (not of bool); an index out of range is
 //                                                                  the nearest that is not
+//   TensorScatter                        any; indices i64          axis, mode; a row that is out of range is left out
 //   Reshape, Flatten, Squeeze, Unsqueeze any                       shapes and axes on the host; all copy
 //   Resize, Upsample                     any by nearest, else      scales or sizes on the host; all but antialias and
 //                                        floats                    tf_crop_and_resize
