@@ -143,8 +143,8 @@ static const uint32_t* read_frames(reader_t* reader, gcap_doctor_fields_t* field
 static void read_first(reader_t* reader, gcap_doctor_fields_t* fields) {
   gcap_doctor_recording_t* recording = reader->recording;
   const uint64_t version = gcap_doctor_fields_needed_number(fields, "version");
-  if (version != 1 && version != 2) {
-    fields->reason = "the version of the format is neither 1 nor 2";
+  if (version < 1 || version > 3) {
+    fields->reason = "the version of the format is none of 1, 2 and 3";
     return;
   }
   reader->version = version;
@@ -319,11 +319,12 @@ static void read_pattern(reader_t* reader, gcap_doctor_fields_t* fields, pattern
   read_text(reader, fields, "type", &pattern->type);
 }
 
-static void note_number(reader_t* reader, uint64_t number) {
+// A call, or several from the number `first` on.
+static void note_numbers(reader_t* reader, uint64_t first, uint64_t number) {
   if (!reader->is_in_ring) {
     if (number > reader->last_before) reader->last_before = number;
-  } else if (number > reader->last_before && number < reader->first_after) {
-    reader->first_after = number;
+  } else if (number > reader->last_before && first < reader->first_after) {
+    reader->first_after = first > reader->last_before ? first : reader->last_before + 1;
   }
 }
 
@@ -337,7 +338,7 @@ static void read_raise(reader_t* reader, gcap_doctor_fields_t* fields) {
   const char* type = gcap_doctor_fields_needed_text(fields, "type");
   if (number >= UINT32_MAX && fields->reason == NULL) fields->reason = "a call's number beyond 32 bits";
   if (fields->reason != NULL) return;
-  note_number(reader, number);
+  note_numbers(reader, number, number);
   const uint32_t index = gcap_doctor_recording_add_call(reader->recording);
   gcap_doctor_event_call_t* call = &reader->recording->calls[index];
   call->number = number;
@@ -356,6 +357,7 @@ static pattern_t blank_pattern(gcap_doctor_fields_t* fields) {
   gcap_doctor_fields_needed_text(fields, "result");
   return (pattern_t){.call = {.function = "",
                               .arguments = "",
+                              .count = 1,
                               .bytes = GCAP_DOCTOR_NO_NUMBER,
                               .thread = GCAP_DOCTOR_NONE,
                               .stack = GCAP_DOCTOR_NONE,
@@ -405,6 +407,16 @@ static void read_node_of_call(reader_t* reader, gcap_doctor_fields_t* fields, co
   add_edge(reader->recording, (gcap_doctor_event_edge_t){.graph = node.graph, .from = node.id - back, .to = node.id});
 }
 
+// How many calls a line is for, and the number of the first one.
+static uint64_t read_count(gcap_doctor_fields_t* fields, gcap_doctor_event_call_t* call) {
+  const uint64_t first = gcap_doctor_fields_number(fields, "first", call->number);
+  call->count = gcap_doctor_fields_number(fields, "count", 1);
+  call->since_ns = gcap_doctor_fields_number(fields, "since", call->start_ns);
+  const bool is_good = call->count != 0 && first <= call->number && call->count <= call->number - first + 1;
+  if (!is_good && fields->reason == NULL) fields->reason = "more calls than there are numbers for";
+  return first;
+}
+
 static void read_call(reader_t* reader, gcap_doctor_fields_t* fields) {
   const uint32_t like = reference(reader, fields, "like", &reader->likes, GCAP_DOCTOR_NONE);
   if (fields->reason != NULL) return;
@@ -420,11 +432,12 @@ static void read_call(reader_t* reader, gcap_doctor_fields_t* fields) {
   call->graph = gcap_doctor_fields_id(fields, "graph");
   call->exec = gcap_doctor_fields_id(fields, "exec");
   call->bytes = gcap_doctor_fields_number(fields, "bytes", GCAP_DOCTOR_NO_NUMBER);
+  const uint64_t first = read_count(fields, call);
   if (fields->reason == NULL) read_pattern(reader, fields, &pattern);
   if (fields->reason == NULL) read_node_of_call(reader, fields, &pattern);
   if (fields->reason != NULL) return;
   call->line = reader->line;
-  note_number(reader, call->number);
+  note_numbers(reader, first, call->number);
   uint32_t index = gcap_doctor_recording_add_call(reader->recording);
   reader->recording->calls[index] = *call;
 }

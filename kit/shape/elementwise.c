@@ -40,6 +40,22 @@ gcap_status_t gcap_infer_elementwise(const gcap_node_t* node, const gcap_tensor_
   return gcap_shape_give(node, 0, &shape, &outputs[0]);
 }
 
+// The slope, input 1, is broadcast to input 0 alone.
+gcap_status_t gcap_infer_prelu(const gcap_node_t* node, const gcap_tensor_t* inputs, gcap_tensor_t* outputs) {
+  const gcap_shape_t x = gcap_shape_of(&inputs[0]), slope = gcap_shape_of(&inputs[1]);
+  gcap_shape_t shape = x;
+  GCAP_RETURN_IF_ERROR(gcap_shape_broadcast(node, 1, &slope, &shape));
+  if (shape.rank != x.rank) {
+    return GCAP_SHAPE_REFUSE(node, "input 1 has rank %d, allowed is 0..%d, the rank of input 0", slope.rank, x.rank);
+  }
+  for (int i = 0; i < x.rank; ++i) {
+    if (shape.at[i] == x.at[i]) continue;
+    return GCAP_SHAPE_REFUSE(node, "dimension %d of input 1 is %lld, allowed is 1, as input 0 has",
+                             i - x.rank + slope.rank, (long long)shape.at[i]);
+  }
+  return gcap_shape_give(node, 0, &x, &outputs[0]);
+}
+
 gcap_status_t gcap_infer_same(const gcap_node_t* node, const gcap_tensor_t* inputs, gcap_tensor_t* outputs) {
   const gcap_shape_t shape = gcap_shape_of(&inputs[0]);
   return gcap_shape_give(node, 0, &shape, &outputs[0]);

@@ -44,10 +44,37 @@ gcap_status_t gcap_infer_gather(const gcap_node_t* node, const gcap_tensor_t* in
 
 // --- Slice ----------------------------------------------------------------------------------------------------------
 
-// The inputs of a Slice but the first. Those that it lacks have their defaults.
+// The inputs of a Slice but the first, or before opset 10 attributes. Those that it lacks have their defaults.
 typedef struct requests {
   gcap_numbers_t starts, ends, axes, steps;
 } requests_t;
+
+static void count_axes(gcap_numbers_t* axes, int count) {
+  *axes = (gcap_numbers_t){.known = true, .count = count};
+  for (int i = 0; i < count; ++i) axes->at[i] = i;
+}
+
+static void step_by_one(gcap_numbers_t* steps, int count) {
+  *steps = (gcap_numbers_t){.known = true, .count = count};
+  for (int i = 0; i < count; ++i) steps->at[i] = 1;
+}
+
+static gcap_status_t read_attributes(const gcap_node_t* node, const gcap_tensor_t* inputs, requests_t* out_requests) {
+  static const char* const names[] = {"starts", "ends", "axes"};
+  gcap_numbers_t* const lists[] = {&out_requests->starts, &out_requests->ends, &out_requests->axes};
+  for (int i = 0; i < 3; ++i) {
+    bool given = false;
+    GCAP_RETURN_IF_ERROR(gcap_shape_read_numbers(node, names[i], inputs, lists[i], &given));
+    if (!given && i < 2)
+      return GCAP_SHAPE_REFUSE(node, "it has neither an input %d nor an attribute %s", i + 1, names[i]);
+    if (!given) count_axes(lists[i], lists[0]->count);
+    if (lists[i]->count == lists[0]->count) continue;
+    return GCAP_SHAPE_REFUSE(node, "attribute %s has %d numbers, starts has %d", names[i], lists[i]->count,
+                             lists[0]->count);
+  }
+  step_by_one(&out_requests->steps, lists[0]->count);
+  return NULL;
+}
 
 static gcap_status_t read_requests(const gcap_node_t* node, const gcap_tensor_t* inputs, requests_t* out_requests) {
   gcap_numbers_t* const lists[] = {&out_requests->starts, &out_requests->ends, &out_requests->axes,
@@ -57,15 +84,8 @@ static gcap_status_t read_requests(const gcap_node_t* node, const gcap_tensor_t*
     if (lists[i]->count == lists[0]->count) continue;
     return GCAP_SHAPE_REFUSE(node, "input %d has %d numbers, input 1 has %d", i + 1, lists[i]->count, lists[0]->count);
   }
-  const int count = lists[0]->count;
-  if (node->num_inputs < 4) {
-    out_requests->axes = (gcap_numbers_t){.known = true, .count = count};
-    for (int i = 0; i < count; ++i) out_requests->axes.at[i] = i;
-  }
-  if (node->num_inputs < 5) {
-    out_requests->steps = (gcap_numbers_t){.known = true, .count = count};
-    for (int i = 0; i < count; ++i) out_requests->steps.at[i] = 1;
-  }
+  if (node->num_inputs < 4) count_axes(&out_requests->axes, lists[0]->count);
+  if (node->num_inputs < 5) step_by_one(&out_requests->steps, lists[0]->count);
   return NULL;
 }
 
@@ -112,7 +132,8 @@ static gcap_status_t resolve_slice(const gcap_node_t* node, const gcap_tensor_t*
 
 static gcap_status_t read_slice(const gcap_node_t* node, const gcap_tensor_t* inputs, gcap_slice_t* out_slice) {
   requests_t requests;
-  GCAP_RETURN_IF_ERROR(read_requests(node, inputs, &requests));
+  GCAP_RETURN_IF_ERROR(node->num_inputs == 1 ? read_attributes(node, inputs, &requests)
+                                             : read_requests(node, inputs, &requests));
   const bool known = requests.starts.known && requests.ends.known && requests.axes.known && requests.steps.known;
   return known ? resolve_slice(node, &inputs[0], &requests, out_slice) : NULL;
 }
@@ -122,8 +143,8 @@ gcap_status_t gcap_infer_slice(const gcap_node_t* node, const gcap_tensor_t* inp
   *out_slice = (gcap_slice_t){0};
   GCAP_RETURN_IF_NULL(node);
   GCAP_RETURN_IF_NULL(inputs);
-  if (node->num_inputs < 3 || node->num_inputs > 5) {
-    return GCAP_SHAPE_REFUSE(node, "it has %d inputs, allowed is 3..5", node->num_inputs);
+  if (node->num_inputs != 1 && (node->num_inputs < 3 || node->num_inputs > 5)) {
+    return GCAP_SHAPE_REFUSE(node, "it has %d inputs, allowed is 1 or 3..5", node->num_inputs);
   }
   for (int i = 0; i < node->num_inputs; ++i) GCAP_RETURN_IF_ERROR(gcap_shape_check_input(node, i, &inputs[i]));
   gcap_slice_t slice = {0};

@@ -80,6 +80,13 @@ GCAP_INLINE int64_t gcap_wrap_div(int64_t a, int64_t b) {
   return b == -1 ? gcap_wrap_sub(0, a) : a / b;
 }
 
+// What such a quotient leaves, of the sign of a; and the remainder of the sign of b. a modulo 0 is 0.
+GCAP_INLINE int64_t gcap_wrap_rem(int64_t a, int64_t b) { return b == 0 || b == -1 ? 0 : a % b; }
+GCAP_INLINE int64_t gcap_floor_mod(int64_t a, int64_t b) {
+  const int64_t rest = gcap_wrap_rem(a, b);
+  return rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest;
+}
+
 // A negative power is the truncated quotient: 0, but for a base of 1 or -1. 0 to a negative power is 0.
 GCAP_INLINE int64_t gcap_wrap_pow(int64_t a, int64_t b) {
   if (b < 0) return a == 1 ? 1 : a == -1 ? (b % 2 == 0 ? 1 : -1) : 0;

@@ -6,6 +6,7 @@
 #include "gcap/kit/ops/layout.h"
 
 #include <cuda_runtime_api.h>
+#include <string.h>
 
 #include "gcap/kit/ops/elementwise.h"
 #include "gcap/kit/shape_inference.h"
@@ -39,6 +40,12 @@ gcap_status_t gcap_node_split(const gcap_node_kernel_t* kernel, const gcap_kerne
   return gcap_split(STREAM(context), &context->inputs[0], axis, context->outputs, kernel->node->num_outputs);
 }
 
+// Two inputs are none: starts without ends.
+bool gcap_node_slice_accepts(const gcap_model_t* model, const gcap_node_t* node) {
+  (void)model;
+  return node->num_inputs != 2;
+}
+
 gcap_status_t gcap_node_slice(const gcap_node_kernel_t* kernel, const gcap_kernel_context_t* context) {
   gcap_slice_t slice;
   GCAP_RETURN_IF_ERROR(gcap_infer_slice(kernel->node, context->inputs, &slice));
@@ -56,6 +63,38 @@ gcap_status_t gcap_node_slice(const gcap_node_kernel_t* kernel, const gcap_kerne
 gcap_status_t gcap_node_gather(const gcap_node_kernel_t* kernel, const gcap_kernel_context_t* context) {
   const int axis = (int)gcap_node_int(kernel->node, "axis", 0);
   return gcap_gather(STREAM(context), &context->inputs[0], &context->inputs[1], axis, &context->outputs[0]);
+}
+
+// --- Blocks ---------------------------------------------------------------------------------------------------------
+
+// y = the input, as a tensor of six axes, with these axes in another order.
+static gcap_status_t transpose_six(const gcap_kernel_context_t* context, const int64_t shape[6],
+                                   const int64_t perm[6]) {
+  gcap_tensor_t x = context->inputs[0], y = context->outputs[0];
+  x.rank = y.rank = 6;
+  for (int i = 0; i < 6; ++i) {
+    x.shape[i] = shape[i];
+    y.shape[i] = shape[perm[i]];
+  }
+  return gcap_transpose(STREAM(context), &x, perm, &y);
+}
+
+gcap_status_t gcap_node_space_to_depth(const gcap_node_kernel_t* kernel, const gcap_kernel_context_t* context) {
+  const int64_t block = gcap_node_int(kernel->node, "blocksize", 1);
+  const int64_t *x = context->inputs[0].shape, *y = context->outputs[0].shape;
+  return transpose_six(context, (const int64_t[]){x[0], x[1], y[2], block, y[3], block},
+                       (const int64_t[]){0, 3, 5, 1, 2, 4});
+}
+
+gcap_status_t gcap_node_depth_to_space(const gcap_node_kernel_t* kernel, const gcap_kernel_context_t* context) {
+  const int64_t block = gcap_node_int(kernel->node, "blocksize", 1);
+  const int64_t *x = context->inputs[0].shape, *y = context->outputs[0].shape;
+  if (strcmp(gcap_node_string(kernel->node, "mode", "DCR"), "CRD") == 0) {
+    return transpose_six(context, (const int64_t[]){x[0], y[1], block, block, x[2], x[3]},
+                         (const int64_t[]){0, 1, 4, 2, 5, 3});
+  }
+  return transpose_six(context, (const int64_t[]){x[0], block, block, y[1], x[2], x[3]},
+                       (const int64_t[]){0, 3, 4, 1, 5, 2});
 }
 
 // --- Dropout --------------------------------------------------------------------------------------------------------

@@ -36,6 +36,12 @@ typedef struct gcap_node_planning {
   const gcap_tensor_t *inputs, *outputs;  // types and shapes, which fit each other by gcap_infer_shapes; no data
 } gcap_node_planning_t;
 
+// A number that an attribute sets, or always `fallback` without a name.
+typedef struct gcap_node_parameter {
+  const char* name;
+  float fallback;
+} gcap_node_parameter_t;
+
 struct gcap_node_op {
   const char* op_type;
   // The types of the inputs, then '>', then those of the outputs. T: one of `types`, the same everywhere. U: any of
@@ -46,6 +52,7 @@ struct gcap_node_op {
   // By then types are the row's and shapes those of creation.
   gcap_status_t (*compute)(const gcap_node_kernel_t* kernel, const gcap_kernel_context_t* context);
   int code;                                                             // which of a family: gcap_binary_op_t, …
+  gcap_node_parameter_t alpha, beta;                                    // of an operator of one input
   bool needs_cudnn;                                                     // the option use_cudnn may forbid it
   bool (*accepts)(const gcap_model_t* model, const gcap_node_t* node);  // optional: ranks and attributes
   // Optional, both or neither: what is made before a capture.
@@ -121,13 +128,16 @@ GCAP_NODE_COMPUTE(gcap_node_batch_norm);
 void gcap_node_batch_norm_end(void* plan);
 // elementwise.c
 GCAP_NODE_COMPUTE(gcap_node_binary);
+GCAP_NODE_COMPUTE(gcap_node_mod);
 GCAP_NODE_COMPUTE(gcap_node_fold);
 GCAP_NODE_COMPUTE(gcap_node_unary);
+GCAP_NODE_COMPUTE(gcap_node_is_inf);
 GCAP_NODE_COMPUTE(gcap_node_where);
 GCAP_NODE_COMPUTE(gcap_node_leaky_relu);
 GCAP_NODE_COMPUTE(gcap_node_gelu);
 GCAP_NODE_COMPUTE(gcap_node_clip);
 GCAP_NODE_COMPUTE(gcap_node_cast);
+GCAP_NODE_ACCEPTS(gcap_node_mod_accepts);
 GCAP_NODE_ACCEPTS(gcap_node_gelu_accepts);
 GCAP_NODE_ACCEPTS(gcap_node_cast_accepts);
 // quantize.c
@@ -143,14 +153,41 @@ GCAP_NODE_COMPUTE(gcap_node_lrn);
 GCAP_NODE_COMPUTE(gcap_node_reduce);
 GCAP_NODE_ACCEPTS(gcap_node_layer_norm_accepts);
 GCAP_NODE_ACCEPTS(gcap_node_lrn_accepts);
+// conv_transpose.c, resize.c
+GCAP_NODE_ACCEPTS(gcap_node_conv_transpose_accepts);
+GCAP_NODE_COMPUTE(gcap_node_conv_transpose);
+GCAP_NODE_ACCEPTS(gcap_node_resize_accepts);
+GCAP_NODE_COMPUTE(gcap_node_resize);
 // layout.c
 GCAP_NODE_COMPUTE(gcap_node_copy_elements);
 GCAP_NODE_COMPUTE(gcap_node_transpose);
 GCAP_NODE_COMPUTE(gcap_node_concat);
 GCAP_NODE_COMPUTE(gcap_node_split);
 GCAP_NODE_COMPUTE(gcap_node_slice);
+GCAP_NODE_ACCEPTS(gcap_node_slice_accepts);
+GCAP_NODE_COMPUTE(gcap_node_space_to_depth);
+GCAP_NODE_COMPUTE(gcap_node_depth_to_space);
 GCAP_NODE_COMPUTE(gcap_node_gather);
 GCAP_NODE_COMPUTE(gcap_node_dropout);
 GCAP_NODE_ACCEPTS(gcap_node_dropout_accepts);
+// pad.c
+GCAP_NODE_ACCEPTS(gcap_node_pad_accepts);
+GCAP_NODE_COMPUTE(gcap_node_pad);
+GCAP_NODE_COMPUTE(gcap_node_expand);
+// source.c. The attribute `value`, 0 if it is absent, as an element of a type.
+typedef struct gcap_node_element {
+  unsigned char bytes[sizeof(int64_t)];
+} gcap_node_element_t;
+gcap_node_element_t gcap_node_value(const gcap_node_t* node, gcap_dtype_t dtype);
+bool gcap_node_is_float(gcap_dtype_t dtype);
+GCAP_NODE_COMPUTE(gcap_node_constant_of_shape);
+GCAP_NODE_ACCEPTS(gcap_node_constant_of_shape_accepts);
+GCAP_NODE_COMPUTE(gcap_node_range);
+// indices.c
+GCAP_NODE_COMPUTE(gcap_node_gather_elements);
+GCAP_NODE_COMPUTE(gcap_node_gather_nd);
+GCAP_NODE_COMPUTE(gcap_node_scatter_elements);
+GCAP_NODE_COMPUTE(gcap_node_scatter_nd);
+GCAP_NODE_ACCEPTS(gcap_node_scatter_accepts);
 
 #endif  // GCAP_OPS_NODES_OP_H_

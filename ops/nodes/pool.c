@@ -1,6 +1,6 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
-// MaxPool, AveragePool and GlobalAveragePool. One axis is a second one of size 1.
+// MaxPool, AveragePool, GlobalMaxPool and GlobalAveragePool. One axis is a second one of size 1.
 
 #include <stdint.h>
 #include <string.h>
@@ -77,7 +77,7 @@ gcap_status_t gcap_node_pool_plan(const gcap_node_planning_t* planning, void** o
   }
   options.global = is_global(node);
   if (!options.global) GCAP_RETURN_IF_ERROR(set_window(planning, &options));
-  options.mode = strcmp(node->op_type, "MaxPool") == 0 ? GCAP_POOL2D_MAX : GCAP_POOL2D_AVERAGE;
+  options.mode = strstr(node->op_type, "MaxPool") != NULL ? GCAP_POOL2D_MAX : GCAP_POOL2D_AVERAGE;
   options.count_include_pad = gcap_node_int(node, "count_include_pad", 0) != 0;
   options.dtype = x->dtype;
   gcap_pool2d_t* pool = NULL;

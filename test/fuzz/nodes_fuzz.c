@@ -88,40 +88,67 @@ static bool ok(gcap_status_t status) {
 
 static const char* draw_op(fuzz_input_t* in) {
   static const char* const ops[] = {"Abs",
+                                    "Acos",
+                                    "Acosh",
                                     "Add",
                                     "And",
+                                    "Asin",
+                                    "Asinh",
+                                    "Atan",
+                                    "Atanh",
                                     "AveragePool",
                                     "BatchNormalization",
                                     "Cast",
+                                    "Ceil",
+                                    "Celu",
                                     "Clip",
                                     "Concat",
                                     "Conv",
                                     "ConstantOfShape",
+                                    "Cos",
+                                    "Cosh",
+                                    "DepthToSpace",
+                                    "ConvTranspose",
                                     "Div",
                                     "Dropout",
+                                    "Elu",
                                     "Equal",
                                     "Expand",
                                     "Flatten",
+                                    "Floor",
                                     "Gather",
+                                    "GatherElements",
+                                    "GatherND",
                                     "Gelu",
                                     "Gemm",
                                     "Greater",
+                                    "GreaterOrEqual",
+                                    "HardSigmoid",
+                                    "HardSwish",
                                     "Identity",
+                                    "IsInf",
+                                    "IsNaN",
                                     "LRN",
                                     "GlobalAveragePool",
+                                    "GlobalMaxPool",
                                     "LayerNormalization",
                                     "LeakyRelu",
                                     "Less",
+                                    "LessOrEqual",
                                     "LogSoftmax",
                                     "MatMul",
                                     "Max",
                                     "MaxPool",
+                                    "Mean",
                                     "Min",
+                                    "Mish",
                                     "Mod",
                                     "Mul",
                                     "Neg",
                                     "Not",
                                     "Or",
+                                    "PRelu",
+                                    "Pad",
                                     "Pow",
                                     "Range",
                                     "ReduceL1",
@@ -135,21 +162,37 @@ static const char* draw_op(fuzz_input_t* in) {
                                     "ReduceSumSquare",
                                     "Relu",
                                     "Reshape",
+                                    "Round",
+                                    "Selu",
+                                    "Resize",
+                                    "ScatterElements",
+                                    "ScatterND",
                                     "Shape",
+                                    "Shrink",
                                     "Sigmoid",
+                                    "Sign",
+                                    "Sin",
+                                    "Sinh",
                                     "Size",
                                     "Slice",
                                     "Softmax",
+                                    "Softplus",
+                                    "Softsign",
+                                    "SpaceToDepth",
                                     "Split",
                                     "Squeeze",
                                     "Sub",
                                     "Sum",
+                                    "Swish",
+                                    "Tan",
+                                    "ThresholdedRelu",
                                     "Transpose",
                                     "Unsqueeze",
                                     "Where",
                                     "com.microsoft.FusedMatMul",
                                     "QuantizeLinear",
                                     "DequantizeLinear",
+                                    "Xor",
                                     "Attention",
                                     "RotaryEmbedding",
                                     "com.microsoft.RotaryEmbedding"};
@@ -179,7 +222,11 @@ static void draw_attribute(trial_t* trial, int index) {
                                       "to",
                                       "start",
                                       "end",
+                                      "detect_negative",
+                                      "detect_positive",
                                       "fmod",
+                                      "gamma",
+                                      "lambd",
                                       "alpha",
                                       "beta",
                                       "transA",
@@ -205,19 +252,30 @@ static void draw_attribute(trial_t* trial, int index) {
                                       "ceil_mode",
                                       "count_include_pad",
                                       "num_outputs",
+                                      "output_padding",
+                                      "output_shape",
                                       "split",
                                       "activation",
                                       "approximate",
+                                      "batch_dims",
+                                      "reduction",
                                       "min",
-                                      "max"};
-  static const char* const texts[] = {"SAME_UPPER", "SAME_LOWER", "VALID", "NOTSET", "Relu", "tanh", "none", ""};
+                                      "max",
+                                      "mode",
+                                      "blocksize",
+                                      "starts",
+                                      "ends"};
+  static const char* const texts[] = {"SAME_UPPER", "SAME_LOWER", "VALID", "NOTSET", "Relu", "tanh", "none",
+                                      "",           "reflect",    "edge",  "wrap",   "DCR",  "CRD",  "add"};
   gcap_attribute_t* attribute = &trial->attributes[index];
   attribute->name = names[fuzz_below(&trial->in, sizeof(names) / sizeof(names[0]))];
   attribute->kind = (gcap_attribute_kind_t)fuzz_below(&trial->in, 4);
   switch (attribute->kind) {
     case GCAP_ATTRIBUTE_INT: attribute->i = draw_number(&trial->in); break;
     case GCAP_ATTRIBUTE_FLOAT: attribute->f = (float)draw_number(&trial->in) / 4; break;
-    case GCAP_ATTRIBUTE_STRING: attribute->string = texts[fuzz_below(&trial->in, 8)]; break;
+    case GCAP_ATTRIBUTE_STRING:
+      attribute->string = texts[fuzz_below(&trial->in, sizeof(texts) / sizeof(texts[0]))];
+      break;
     default:
       attribute->count = fuzz_below(&trial->in, GCAP_MAX_RANK + 2);
       for (size_t i = 0; i < attribute->count; ++i) trial->numbers[index][i] = draw_number(&trial->in);
@@ -227,18 +285,9 @@ static void draw_attribute(trial_t* trial, int index) {
 
 // Whether elements of an input are added.
 static bool adds(const char* op) {
-  static const char* const ops[] = {"AveragePool",
-                                    "BatchNormalization",
-                                    "Conv",
-                                    "Gemm",
-                                    "GlobalAveragePool",
-                                    "LRN",
-                                    "LogSoftmax",
-                                    "LayerNormalization",
-                                    "MatMul",
-                                    "Softmax",
-                                    "Sum",
-                                    "com.microsoft.FusedMatMul"};
+  static const char* const ops[] = {
+      "AveragePool", "BatchNormalization", "Conv",   "ConvTranspose", "Gemm", "GlobalAveragePool",         "LRN",
+      "LogSoftmax",  "LayerNormalization", "MatMul", "Softmax",       "Sum",  "com.microsoft.FusedMatMul", "Mean"};
   bool found = strncmp(op, "Reduce", 6) == 0;
   for (size_t i = 0; i < sizeof(ops) / sizeof(ops[0]); ++i) found |= strcmp(op, ops[i]) == 0;
   return found;
@@ -453,7 +502,7 @@ static void compare(const trial_t* trial) {
 
 // Whether the CPU EP reads an element that it may refuse.
 static bool refuses_elements(const gcap_node_t* node) {
-  return strcmp(node->op_type, "Gather") == 0 || strcmp(node->op_type, "Div") == 0;
+  return strcmp(node->op_type, "Gather") == 0 || strcmp(node->op_type, "Div") == 0 || strcmp(node->op_type, "Mod") == 0;
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t* data, size_t bytes) {

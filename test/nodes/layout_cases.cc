@@ -2,6 +2,8 @@
 //
 // Operators that move elements.
 
+#include <algorithm>
+
 #include "test/nodes/cases.h"
 
 namespace gcap {
@@ -99,6 +101,98 @@ NodeCase Gather(const std::string& name, gcap_dtype_t type) {
   return c;
 }
 
+// --- Pad and Expand -------------------------------------------------------------------------------------------------
+
+// Where index `i` of a padded axis of `size` elements comes from, by NumPy's words for its modes; -1: the constant.
+// What is cropped is cropped first.
+int64_t PaddedFrom(const std::string& mode, int64_t size, int64_t begin, int64_t end, int64_t i) {
+  const int64_t first = std::max<int64_t>(0, -begin), left = size - first - std::max<int64_t>(0, -end);
+  i -= std::max<int64_t>(0, begin);
+  if (i >= 0 && i < left) return first + i;
+  if (mode == "edge") return first + (i < 0 ? 0 : left - 1);
+  if (mode == "reflect") return first + (i < 0 ? -i : 2 * (left - 1) - i);
+  return mode == "wrap" ? first + ((i % left) + left) % left : -1;
+}
+
+// `pads` as ONNX has them: before each axis, then behind each. `others`: the inputs behind the first; none: attributes.
+NodeCase Pad(const std::string& name, const std::string& mode, const Shape& shape, const Shape& pads, double value,
+             const std::vector<Input>& others) {
+  NodeCase c;
+  c.name = name;
+  c.op_type = "Pad";
+  c.attributes = [=](Attributes* a) {
+    a->String("mode", mode.c_str());
+    if (others.empty()) a->Ints("pads", pads).Float("value", static_cast<float>(value));
+  };
+  c.inputs = {{kTyped, shape}};
+  c.inputs.insert(c.inputs.end(), others.begin(), others.end());
+  Shape padded = shape;
+  const size_t rank = shape.size();
+  for (size_t i = 0; i < rank; ++i) padded[i] += pads[i] + pads[rank + i];
+  c.outputs = {{kTyped, padded}};
+  c.reference = [=](const Ins& in) -> std::vector<Values> {
+    return {Make(padded, [&](Shape index) {
+      for (size_t i = 0; i < rank; ++i) {
+        index[i] = PaddedFrom(mode, shape[i], pads[i], pads[rank + i], index[i]);
+        if (index[i] < 0) return value;
+      }
+      return At(in[0], index);
+    })};
+  };
+  return c;
+}
+
+NodeCase Expand(const std::string& name, const Shape& from, const Shape& request, const Shape& to) {
+  NodeCase c = Move(name, "Expand", nullptr, {Integers(request)}, to, nullptr);
+  c.inputs[0].shape = from;
+  c.reference = [=](const Ins& in) -> std::vector<Values> {
+    return {Make(to, [&](const Shape& index) { return BroadcastAt(in[0], index); })};
+  };
+  return c;
+}
+
+// --- Sources --------------------------------------------------------------------------------------------------------
+
+NodeCase ConstantOfShape(const std::string& name, gcap_dtype_t type, const Shape& shape, double value, bool is_float) {
+  NodeCase c;
+  c.name = name;
+  c.op_type = "ConstantOfShape";
+  c.attributes = [=](Attributes* a) {
+    if (is_float) a->Float("value", static_cast<float>(value));
+    if (!is_float && value != 0) a->Int("value", static_cast<int64_t>(value));
+  };
+  c.inputs = {Integers(shape)};
+  c.outputs = {{type, shape}};
+  c.reference = [=](const Ins&) -> std::vector<Values> { return {Make(shape, [=](const Shape&) { return value; })}; };
+  return c;
+}
+
+NodeCase Range(const std::string& name, gcap_dtype_t type, double start, double limit, double delta, int64_t count) {
+  NodeCase c;
+  c.name = name;
+  c.op_type = "Range";
+  c.inputs = {{type, {}, 0, 0, {start}}, {type, {}, 0, 0, {limit}}, {type, {}, 0, 0, {delta}}};
+  c.outputs = {{type, {count}}};
+  c.reference = [=](const Ins& in) -> std::vector<Values> {
+    return {Make({count}, [&](const Shape& i) { return in[0].at[0] + static_cast<double>(i[0]) * in[2].at[0]; })};
+  };
+  return c;
+}
+
+// --- Blocks ---------------------------------------------------------------------------------------------------------
+
+// `from` is the index in the image of what is in the channels, of blocks of 2 x 3 images by their documentation.
+NodeCase Blocks(const std::string& name, const std::string& op, const char* mode, const Shape& before,
+                const Shape& after, const std::function<Shape(const Shape&)>& from) {
+  NodeCase c = Move(name, op, nullptr, {}, after, from);
+  c.attributes = [=](Attributes* a) {
+    a->Int("blocksize", 2);
+    if (mode != nullptr) a->String("mode", mode);
+  };
+  c.inputs[0].shape = before;
+  return c;
+}
+
 }  // namespace
 
 std::vector<NodeCase> LayoutCases() {
@@ -135,6 +229,63 @@ std::vector<NodeCase> LayoutCases() {
       Reshape("Flatten", "Flatten", [](Attributes* a) { a->Int("axis", 2); }, {}, {2, 3, 4}, {6, 4}),
       Reshape("Squeeze", "Squeeze", nullptr, {Integers({-2})}, {2, 1, 3}, {2, 3}),
       Reshape("Unsqueeze", "Unsqueeze", nullptr, {Integers({0, 2})}, {2, 3}, {1, 2, 1, 3}),
+      Move(
+          "SliceByAttributes", "Slice",
+          [](Attributes* a) {
+            a->Ints("starts", {0, -3}).Ints("ends", {-1, 100}).Ints("axes", {1, -1});
+          },
+          {}, {2, 2, 3},
+          [](const Shape& i) -> Shape {
+            return {i[0], i[1], i[2] + 1};
+          }),
+      Move(
+          "SliceByStartsAndEnds", "Slice", [](Attributes* a) { a->Ints("starts", {1}).Ints("ends", {2}); }, {},
+          {1, 3, 4},
+          [](const Shape& i) -> Shape {
+            return {1, i[1], i[2]};
+          }),
+      Pad("PadByAttributes", "constant", {2, 3}, {1, 0, 2, 4}, 0.25, {}),
+      Pad("PadWithZeros", "constant", {2, 3, 4}, {0, 1, 0, 0, 2, 0}, 0, {Integers({0, 1, 0, 0, 2, 0})}),
+      Pad("PadWithAValue", "constant", {2, 3, 4}, {0, 1, 2, 3, 0, 1}, -1.5,
+          {Integers({0, 1, 2, 3, 0, 1}), {kTyped, {}, 0, 0, {-1.5}}}),
+      Pad("PadAndCrop", "constant", {4, 3, 8}, {-1, 2, -4, 3, -1, 5}, 2,
+          {Integers({-1, 2, -4, 3, -1, 5}), {kTyped, {1}, 0, 0, {2}}}),
+      Pad("PadAllCropped", "constant", {2, 3}, {-3, 0, 5, 1}, 2, {Integers({-3, 0, 5, 1}), {kTyped, {}, 0, 0, {2}}}),
+      Pad("PadOfAxes", "constant", {2, 3, 4}, {0, 1, 2, 0, 3, 0}, 1,
+          {Integers({2, 1, 0, 3}), {kTyped, {}, 0, 0, {1}}, Integers({-1, 1}, GCAP_DTYPE_I32)}),
+      Pad("PadOfNothing", "constant", {0, 3}, {1, 0, 1, 2}, 3, {Integers({1, 0, 1, 2}), {kTyped, {}, 0, 0, {3}}}),
+      Pad("PadByReflection", "reflect", {4, 3, 16}, {3, 1, 0, 3, 2, 0}, 0, {Integers({3, 1, 0, 3, 2, 0})}),
+      Pad("PadByReflectionOfWhatIsLeft", "reflect", {6, 5}, {-2, 2, 3, -1}, 0, {Integers({-2, 2, 3, -1})}),
+      Pad("PadByTheEdge", "edge", {4, 3, 16}, {5, -1, 1, 0, 7, 2}, 0, {Integers({5, -1, 1, 0, 7, 2})}),
+      Pad("PadByWrapping", "wrap", {4, 3, 16}, {9, 0, -2, 10, 2, 1}, 0, {Integers({9, 0, -2, 10, 2, 1})}),
+      Pad("PadOfAScalar", "reflect", {}, {}, 0, {}),
+      Expand("Expand", {3, 1, 8}, {2, 1, 5, 1}, {2, 3, 5, 8}),
+      Expand("ExpandByRank", {4}, {2, 3, 1}, {2, 3, 4}),
+      Expand("ExpandToNothing", {2, 1, 3}, {2, 0, 3}, {2, 0, 3}),
+      Expand("ExpandARankOf8", {1, 2, 1, 2, 1, 2, 1, 2}, {2, 2, 3, 2, 2, 2, 2, 2}, {2, 2, 3, 2, 2, 2, 2, 2}),
+      ConstantOfShape("ConstantOfShape", kTyped, {3, 5}, 1.5, true),
+      ConstantOfShape("ConstantOfShapeOfZeros", kTyped, {2, 8}, 0, false),
+      ConstantOfShape("ConstantOfShapeOfIntegers", GCAP_DTYPE_I64, {7}, -5e9, false),
+      ConstantOfShape("ConstantOfShapeOfi32", GCAP_DTYPE_I32, {7}, -5, false),
+      ConstantOfShape("ConstantOfShapeOfBools", GCAP_DTYPE_BOOL, {19}, 1, false),
+      ConstantOfShape("ConstantOfShapeOfNothing", kTyped, {3, 0}, 1, true),
+      Range("Range", GCAP_DTYPE_F32, 1.5, 9, 0.75, 10),
+      Range("RangeOfIntegers", GCAP_DTYPE_I64, 10, -9, -4, 5),
+      Range("RangeOfi32", GCAP_DTYPE_I32, -3, 600, 2, 302),
+      Range("RangeOfNothing", GCAP_DTYPE_I64, 3, 3, 1, 0),
+      // Channel (block row, block column, channel) of a pixel is the pixel of the block there.
+      Blocks("SpaceToDepth", "SpaceToDepth", nullptr, {2, 3, 4, 6}, {2, 12, 2, 3},
+             [](const Shape& i) -> Shape {
+               return {i[0], i[1] % 3, 2 * i[2] + i[1] / 6, 2 * i[3] + i[1] / 3 % 2};
+             }),
+      Blocks("DepthToSpace", "DepthToSpace", nullptr, {2, 12, 2, 3}, {2, 3, 4, 6},
+             [](const Shape& i) -> Shape {
+               return {i[0], (i[2] % 2 * 2 + i[3] % 2) * 3 + i[1], i[2] / 2, i[3] / 2};
+             }),
+      Blocks("DepthToSpaceByColumns", "DepthToSpace", "CRD", {2, 12, 2, 3}, {2, 3, 4, 6},
+             [](const Shape& i) -> Shape {
+               return {i[0], i[1] * 4 + i[2] % 2 * 2 + i[3] % 2, i[2] / 2, i[3] / 2};
+             }),
       Dropout(false),
       Dropout(true),
   };

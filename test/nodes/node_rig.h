@@ -128,7 +128,7 @@ struct Input {
   gcap_dtype_t type;
   Shape shape;
   double low = -1, high = 1;  // where its elements are drawn from
-  Values constant = {};       // not empty: a constant with these elements
+  Values constant = {};       // not empty: a constant with these elements; with shape [0], with none
 };
 
 // One operator with attributes and shapes. `type` of inputs and outputs: that of the test's parameter, where kTyped.
@@ -187,7 +187,8 @@ class NodeRig {
     }
     names_.push_back("v" + std::to_string(names_.size()));
     const int value = model_.Value(names_.back().c_str(), shape, type);
-    elements_.push_back({input.shape, Values(static_cast<size_t>(Count(input.shape)))});
+    elements_.push_back(
+        {input.shape, Values(is_constant ? input.constant.size() : static_cast<size_t>(Count(input.shape)))});
     if (is_constant) {
       contents_.emplace_back(input.constant.size() * gcap_dtype_bytes(type));
       for (size_t i = 0; i < input.constant.size(); ++i) {

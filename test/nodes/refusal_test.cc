@@ -103,11 +103,21 @@ TEST_F(NodeRefusals, NodesThatAreNotInTheTableAreNotSupported) {
       {"Exp", {{i64, {2}}}, {{i64, {2}}}},                                                   // integers
       {"Gemm", {{f32, {2, 2, 2}}, {f32, {2, 2}}}, {{f32, {2, 2}}}},                          // not a matrix
       {"Conv", {{f32, {1, 1, 4, 4, 4}}, {f32, {1, 1, 1, 1, 1}}}, {{f32, {1, 1, 4, 4, 4}}}},  // three axes
+      {"ConvTranspose", {{f32, {1, 1}}, {f32, {1, 1}}}, {{f32, {1, 1}}}},                    // no axis
+      {"ConvTranspose", {{f32, {1, 1, 4}}, {f32, {1, 1, 4, 1}}}, {{f32, {1, 1, 4}}}},        // weights of more axes
       {"LayerNormalization", {{f32, {2, 3}}, {f32, {3}}}, {{f32, {2, 3}}, {i64, {2, 1}}}},   // Mean is f32
       {"LayerNormalization", {{f32, {2, 3}}, {f32, {2, 3}}}, {{f32, {2, 3}}}},               // scale of more axes
       {"LRN", {{f32, {2, 3}}}, {{f32, {2, 3}}}},                                             // no size
       {"LRN", {{f32, {2, 3}}}, {{f32, {2, 3}}}, [](Attributes* a) { a->Int("size", 0); }},
       {"LRN", {{f32, {3}}}, {{f32, {3}}}, [](Attributes* a) { a->Int("size", 3); }},  // no channels
+      {"ScatterND",
+       {{f32, {2}}, {i64, {1, 1}}, {f32, {1}}},
+       {{f32, {2}}},
+       [](Attributes* a) { a->String("reduction", "xor"); }},
+      {"ScatterElements",
+       {{boolean, {2}}, {i64, {1}}, {boolean, {1}}},
+       {{boolean, {2}}},
+       [](Attributes* a) { a->String("reduction", "add"); }},
       {"BatchNormalization", {{f16, {2, 3}}, {f16, {3}}, {f16, {3}}, {f16, {3}}, {f16, {3}}}, {{f16, {2, 3}}}},
       {"Dropout", {{f32, {2}}, {f32, {}}, {boolean, {}}}, {{f32, {2}}}},  // training_mode is no constant
       {"Cast", {{f32, {2}}}, {{i64, {2}}}, [](Attributes* a) { a->Int("to", 1); }},
@@ -125,6 +135,21 @@ TEST_F(NodeRefusals, NodesThatAreNotInTheTableAreNotSupported) {
       {"DequantizeLinear", {{f32, {2}}, {f32, {}}}, {{f32, {2}}}},
       {"DequantizeLinear", {{i8, {2}}, {f32, {}}, {u8, {}}}, {{f32, {2}}}},
       {"DequantizeLinear", {{i8, {2}}, {f32, {}}}, {{i8, {2}}}},
+      {"Mod", {{f32, {2}}, {f32, {2}}}, {{f32, {2}}}},     // floats without fmod
+      {"Mean", {{i64, {2}}, {i64, {2}}}, {{i64, {2}}}},    // integers
+      {"IsNaN", {{f32, {2}}}, {{f32, {2}}}},               // gives bool
+      {"Resize", {{f32, {2}}, {i64, {1}}}, {{f32, {4}}}},  // scales are f32
+      {"Resize", {{f32, {2}}, {f32, {2}}, {f32, {1}}}, {{f32, {4}}}, [](Attributes* a) { a->String("mode", "area"); }},
+      {"Resize", {{i64, {2}}, {f32, {1}}}, {{i64, {4}}}, [](Attributes* a) { a->String("mode", "linear"); }},
+      {"Resize", {{f32, {2}}, {f32, {2}}, {f32, {1}}}, {{f32, {4}}}, [](Attributes* a) { a->Int("antialias", 1); }},
+      {"Resize",
+       {{f32, {2}}, {f32, {2}}, {f32, {1}}},
+       {{f32, {4}}},
+       [](Attributes* a) { a->String("coordinate_transformation_mode", "tf_crop_and_resize"); }},
+      {"Resize",
+       {{f32, {2}}, {f32, {2}}, {f32, {1}}},
+       {{f32, {4}}},
+       [](Attributes* a) { a->String("nearest_mode", "simple"); }},
       {"Attention", {{f32, {2, 3}}, {f32, {2, 3}}, {f32, {2, 3}}}, {{f32, {2, 3}}}},  // no heads
       {"Attention",
        {{boolean, {1, 1, 1, 1}}, {boolean, {1, 1, 1, 1}}, {boolean, {1, 1, 1, 1}}},
@@ -148,6 +173,11 @@ TEST_F(NodeRefusals, NodesThatAreNotInTheTableAreNotSupported) {
        [](Attributes* a) { a->Float("scale", 0.5f); }},
       {"Gelu", {{f32, {2}}}, {{f32, {2}}}, [](Attributes* a) { a->String("approximate", "cubic"); }},
       {"Gemm", {{f32, {2, 2}}, {f32, {2, 2}}}, {{f32, {2, 2}}}, [](Attributes* a) { a->String("activation", "Elu"); }},
+      {"Slice", {{f32, {2}}, {i64, {1}}}, {{f32, {2}}}},  // starts without ends
+      {"Pad", {{i64, {2}}}, {{i64, {2}}}, [](Attributes* a) { a->Ints("pads", {0, 0}).Float("value", 1); }},
+      {"Pad", {{f32, {2}}, {i64, {2}}, {i64, {}}}, {{f32, {2}}}},                                       // two types
+      {"Range", {{f16, {}}, {f16, {}}, {f16, {}}}, {{f16, {2}}}},                                       // no f16
+      {"ConstantOfShape", {{i64, {1}}}, {{i64, {2}}}, [](Attributes* a) { a->Float("value", 1.5f); }},  // a float
   };
   for (const Question& question : questions) {
     SCOPED_TRACE(question.op_type);
@@ -181,6 +211,8 @@ TEST_F(NodeRefusals, PoolsAreSupportedIfTheirPadsAreSmallerThanTheWindowReaches)
 }
 
 TEST_F(NodeRefusals, ShapesThatDoNotFitAreNamedWhereTheKernelIsMade) {
+  ExpectRefused({"PRelu", {{f32, {3, 1}}, {f32, {4}}}, {{f32, {3, 4}}}}, GCAP_INVALID_ARGUMENT,
+                "node 'n' (PRelu): dimension 0 of input 1 is 4, allowed is 1, as input 0 has");
   ExpectRefused({"MatMul", {{f32, {2, 3}}, {f32, {4, 5}}}, {{f32, {2, 5}}}}, GCAP_INVALID_ARGUMENT,
                 "node 'n' (MatMul): ");
   ExpectRefused({"Conv", {{f32, {1, 3, 4, 4}}, {f32, {2, 4, 3, 3}}}, {{f32, {1, 2, 2, 2}}}}, GCAP_INVALID_ARGUMENT,
@@ -256,6 +288,36 @@ TEST_F(NodeRefusals, ContentsOfARunThatDoNotFitAreNamed) {
   GCAP_EXPECT_OK(compute(sum));
   numbers = {0};
   GCAP_EXPECT_FAILS(compute(sum), GCAP_INVALID_ARGUMENT, "dimension 0 of output 0 is 2, its inputs give 1");
+}
+
+// The value of a Pad decides no shape, and is read when the work is issued.
+TEST_F(NodeRefusals, TheValueOfAPadIsOneElement) {
+  DeviceTensor x(f32, {2}), y(f32, {3});
+  const int64_t pads[] = {1, 0};
+  const float values[] = {0.5f, 1.5f};
+  const auto compute = [&](const Shape& shape, const float* value) {
+    gcap_kernel_t kernel = {};
+    GCAP_EXPECT_OK(Create({"Pad", {{f32, {2}}, {i64, {2}}, {f32, shape}}, {{f32, {3}}}}, &kernel));
+    const gcap_tensor_t inputs[] = {x.view(), View(i64, {2}, const_cast<int64_t*>(pads)),
+                                    View(f32, shape, const_cast<float*>(value))};
+    gcap_tensor_t outputs[] = {y.view()};
+    gcap_kernel_context_t context = {};
+    context.resources = resources_;
+    context.inputs = inputs;
+    context.outputs = outputs;
+    gcap_status_t status = kernel.compute(kernel.self, &context);
+    GCAP_EXPECT_OK(gcap_stream_synchronize(resources_.stream));
+    kernel.destroy(kernel.self);
+    return status;
+  };
+  x.Set({4, 5});
+  GCAP_EXPECT_OK(compute({1}, values));
+  EXPECT_EQ(y.Get(), Values({0.5, 4, 5}));
+  GCAP_EXPECT_OK(compute({}, values + 1));
+  EXPECT_EQ(y.Get(), Values({1.5, 4, 5}));
+  GCAP_EXPECT_FAILS(compute({2}, values), GCAP_INVALID_ARGUMENT,
+                    "node 'n' (Pad): input 2 (constant_value) has 2 elements, allowed is 1");
+  GCAP_EXPECT_FAILS(compute({}, nullptr), GCAP_INVALID_ARGUMENT, "node 'n' (Pad): input 2 has an element at NULL");
 }
 
 TEST_F(NodeRefusals, WhatTheHostReadsIsSaid) {

@@ -195,18 +195,22 @@ std::vector<NodeCase> Pools() {
   return all;
 }
 
-NodeCase GlobalAverage(const Shape& x) {
+NodeCase GlobalPool(const std::string& op, const Shape& x) {
   Shape y = x;
   for (size_t i = 2; i < y.size(); ++i) y[i] = 1;
   NodeCase c;
-  c.name = "GlobalAveragePoolOfRank" + std::to_string(x.size());
-  c.op_type = "GlobalAveragePool";
+  c.name = op + "OfRank" + std::to_string(x.size());
+  c.op_type = op;
   c.inputs = {{kTyped, x}};
   c.outputs = {{kTyped, y}};
   const size_t count = static_cast<size_t>(Count(x) / Count(y));
+  const bool is_max = op == "GlobalMaxPool";
   c.reference = [=](const Ins& in) -> std::vector<Values> {
-    Values made(static_cast<size_t>(Count(y)));
-    for (size_t i = 0; i < in[0].at.size(); ++i) made[i / count] += in[0].at[i] / static_cast<double>(count);
+    Values made(static_cast<size_t>(Count(y)), is_max ? -1e9 : 0);
+    for (size_t i = 0; i < in[0].at.size(); ++i) {
+      double& to = made[i / count];
+      to = is_max ? std::max(to, in[0].at[i]) : to + in[0].at[i] / static_cast<double>(count);
+    }
     return {made};
   };
   c.error = 4e-6;
@@ -237,8 +241,10 @@ std::vector<NodeCase> WindowCases() {
   std::vector<NodeCase> all = Convolutions();
   const std::vector<NodeCase> pools = Pools();
   all.insert(all.end(), pools.begin(), pools.end());
-  all.push_back(GlobalAverage({2, 3, 4, 5}));
-  all.push_back(GlobalAverage({2, 3, 7}));
+  for (const char* op : {"GlobalAveragePool", "GlobalMaxPool"}) {
+    all.push_back(GlobalPool(op, {2, 3, 4, 5}));
+    all.push_back(GlobalPool(op, {2, 3, 7}));
+  }
   all.push_back(BatchNorm({2, 3, 4, 5}));
   all.push_back(BatchNorm({2, 3}));
   return all;

@@ -15,7 +15,10 @@
 #include "gcap/kit/ops/reduce.h"
 #include "gcap_sim.h"
 #include "ops/kernels/attention.h"
+#include "ops/kernels/indexed.h"
+#include "ops/kernels/pad.h"
 #include "ops/kernels/quantize.h"
+#include "ops/kernels/range.h"
 #include "ops/kernels/rotary.h"
 #include "test/ops/fail_each_call.h"
 #include "test/ops/tensors.h"
@@ -72,6 +75,13 @@ class KernelsOnSim : public OpTest {
         [this] { return gcap_split(stream_, &x_, 1, &y_, 1); },
         [this] { return gcap_slice(stream_, &x_, kZeros, nullptr, &column_slice_); },
         [this] { return gcap_gather(stream_, &x_, &indices_, 1, &column_slice_); },
+        [this] { return gcap_pad(stream_, &x_, kZeros, GCAP_PAD_EDGE, nullptr, &y_); },
+        [this] { return gcap_fill(stream_, kZeros, &y_); },
+        [this] { return gcap_range(stream_, kZeros, kZeros, &column_); },
+        [this] { return gcap_gather_elements(stream_, &x_, &indices_2d_, 1, &element_); },
+        [this] { return gcap_gather_nd(stream_, &x_, &indices_2d_, 0, &row_of_y_); },
+        [this] { return gcap_scatter_elements(stream_, GCAP_SCATTER_ADD, &indices_2d_, &x_element_, 1, &y_); },
+        [this] { return gcap_scatter_nd(stream_, GCAP_SCATTER_NONE, &indices_2d_, &x_row_, &y_); },
         [this] { return gcap_pool2d_run(pool_, stream_, x_.data, y_.data); },
         [this] { return gcap_conv2d_run(conv_, stream_, x_.data, row_.data, nullptr, y_.data, nullptr); },
     };
@@ -84,7 +94,10 @@ class KernelsOnSim : public OpTest {
   const gcap_tensor_t transposed_ = View(GCAP_DTYPE_F32, {3, 2}, y_.data);
   const gcap_tensor_t column_slice_ = View(GCAP_DTYPE_F32, {2, 1}, y_.data);
   const DeviceTensor index_{GCAP_DTYPE_I64, {1}, Values{2}};
-  const gcap_tensor_t indices_ = index_.view();
+  const gcap_tensor_t indices_ = index_.view(), indices_2d_ = View(GCAP_DTYPE_I64, {1, 1}, indices_.data);
+  const gcap_tensor_t element_ = View(GCAP_DTYPE_F32, {1, 1}, y_.data),
+                      x_element_ = View(GCAP_DTYPE_F32, {1, 1}, x_.data);
+  const gcap_tensor_t x_row_ = View(GCAP_DTYPE_F32, {1, 3}, x_.data), row_of_y_ = View(GCAP_DTYPE_F32, {1, 3}, y_.data);
   const gcap_tensor_t scores_ = View(GCAP_DTYPE_F32, {1, 1, 2, 3}, x_.data);
   const gcap_tensor_t weights_ = View(GCAP_DTYPE_F32, {1, 1, 2, 3}, y_.data);
   const gcap_tensor_t scale_ = View(GCAP_DTYPE_F32, {1}, x_.data), bytes_ = View(GCAP_DTYPE_U8, {2, 3}, y_.data);

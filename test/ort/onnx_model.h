@@ -43,7 +43,7 @@ class Message {
   std::string bytes_;
 };
 
-enum OnnxType { kOnnxFloat = 1, kOnnxInt64 = 7 };
+enum OnnxType { kOnnxFloat = 1, kOnnxInt64 = 7, kOnnxDouble = 11 };
 constexpr int64_t kAnySize = -1;
 
 // A model of one graph. Each function adds to the graph.

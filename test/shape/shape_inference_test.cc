@@ -6,6 +6,7 @@
 #include "gcap/kit/shape_inference.h"
 
 #include <cmath>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -137,6 +138,27 @@ TEST(ShapeInference, Broadcasts) {
                 "dimension 0 of input 1 is 2, allowed is 1 or 3, as the inputs before have");
   ExpectRefused(OnnxNode("Add"), {F({0}), F({2})}, 1,
                 "dimension 0 of input 1 is 2, allowed is 1 or 0, as the inputs before have");
+}
+
+// The examples of onnx's PRelu: a slope of the shape, and one that is broadcast to it.
+TEST(ShapeInference, TheSlopeOfAPReluIsBroadcastToTheOtherInputAlone) {
+  ExpectShape(OnnxNode("PRelu"), {F({3, 4, 5}), F({3, 4, 5})}, {3, 4, 5});
+  ExpectShape(OnnxNode("PRelu"), {F({3, 4, 5}), F({5})}, {3, 4, 5});
+  ExpectShape(OnnxNode("PRelu"), {F({3, 4, 5}), F({4, 1})}, {3, 4, 5});
+  ExpectShape(OnnxNode("PRelu"), {F({0, 5}), F({})}, {0, 5});
+  ExpectRefused(OnnxNode("PRelu"), {F({3, 1}), F({4})}, 2, "dimension 0 of input 1 is 4, allowed is 1, as input 0 has");
+  ExpectRefused(OnnxNode("PRelu"), {F({3, 1}), F({0})}, 2, "dimension 0 of input 1 is 0, allowed is 1, as input 0 has");
+  ExpectRefused(OnnxNode("PRelu"), {F({5}), F({1, 5})}, 1, "input 1 has rank 2, allowed is 0..1, the rank of input 0");
+  ExpectRefused(OnnxNode("PRelu"), {F({5}), F({3})}, 1,
+                "dimension 0 of input 1 is 3, allowed is 1 or 5, as the inputs before have");
+}
+
+TEST(ShapeInference, FunctionsOfOneInputKeepItsShape) {
+  for (const char* op : {"Acos", "Acosh", "Asin", "Asinh", "Atan", "Atanh", "Celu", "Cosh", "IsInf", "Mish", "Selu",
+                         "Shrink", "Sinh", "Softsign", "Swish", "Tan", "ThresholdedRelu"}) {
+    ExpectShape(OnnxNode(op), {F({2, 0, 3})}, {2, 0, 3});
+    ExpectRefused(OnnxNode(op), {F({2}), F({2})}, 1, "it has 2 inputs, allowed is 1..1");
+  }
 }
 
 TEST(ShapeInference, ABroadcastThatOverflowsIsRefused) {
@@ -324,6 +346,47 @@ TEST(ShapeInference, OfConcatAndGather) {
                 "its output would have more than 8 dimensions");
 }
 
+// The examples of the operators' documentation.
+TEST(ShapeInference, OfGathersAndScattersByIndices) {
+  const auto i64 = [](const Sizes& shape) { return Host(GCAP_DTYPE_I64, shape); };
+  ExpectShape(OnnxNode("GatherElements"), {F({3, 3}), i64({2, 3})}, {2, 3});
+  ExpectShape(std::move(OnnxNode("GatherElements").Int("axis", -1)), {F({2, 2}), i64({1, 7})}, {1, 7});
+  ExpectShape(OnnxNode("ScatterElements"), {F({3, 3}), i64({2, 3}), F({2, 3})}, {3, 3});
+  ExpectShape(std::move(OnnxNode("Scatter").Int("axis", 1)), {F({1, 5}), i64({1, 2}), F({1, 2})}, {1, 5});
+  ExpectShape(OnnxNode("GatherND"), {F({2, 2}), i64({2, 2})}, {2});
+  ExpectShape(OnnxNode("GatherND"), {F({2, 2, 2}), i64({2, 1, 2})}, {2, 1, 2});
+  ExpectShape(std::move(OnnxNode("GatherND").Int("batch_dims", 1)), {F({2, 2, 3}), i64({2, 1})}, {2, 3});
+  ExpectShape(OnnxNode("ScatterND"), {F({4, 4, 4}), i64({2, 1}), F({2, 4, 4})}, {4, 4, 4});
+  ExpectShape(OnnxNode("ScatterND"), {F({8}), i64({0, 1}), F({0})}, {8});
+}
+
+TEST(ShapeInference, RefusesGathersAndScattersByIndices) {
+  const auto i64 = [](const Sizes& shape) { return Host(GCAP_DTYPE_I64, shape); };
+  ExpectRefused(OnnxNode("GatherElements"), {F({}), i64({})}, 0, "axis is 0, but there is no dimension");
+  ExpectRefused(OnnxNode("GatherElements"), {F({2, 3}), i64({2})}, 1, "input 1 has rank 1, input 0 has 2");
+  ExpectRefused(OnnxNode("GatherElements"), {F({2, 3}), i64({5, 4})}, 2,
+                "dimension 1 of input 1 is 4, allowed is up to 3, that of input 0");
+  ExpectRefused(OnnxNode("ScatterElements"), {F({2, 3}), i64({2, 3}), F({6})}, 2,
+                "input 2 has rank 1, inputs 0 and 1 give 2");
+  ExpectRefused(OnnxNode("ScatterElements"), {F({2, 3}), i64({1, 3}), F({2, 3})}, 2,
+                "dimension 0 of input 2 is 2, inputs 0 and 1 give 1");
+  ExpectRefused(OnnxNode("GatherND"), {F({}), i64({1})}, 0, "input 0 has rank 0, allowed is 1..8");
+  ExpectRefused(OnnxNode("GatherND"), {F({2}), i64({})}, 0, "input 1 has rank 0, allowed is 1..8");
+  ExpectRefused(OnnxNode("GatherND"), {F({2, 2}), i64({3})}, 0, "the last dimension of input 1 is 3, allowed is 1..2");
+  ExpectRefused(OnnxNode("ScatterND"), {F({2, 2}), i64({3, 0}), F({3, 2, 2})}, 2,
+                "the last dimension of input 1 is 0, allowed is 1..2");
+  ExpectRefused(std::move(OnnxNode("GatherND").Int("batch_dims", 2)), {F({2, 2, 2}), i64({2, 1})}, 1,
+                "batch_dims is 2, allowed is 0..1");
+  ExpectRefused(std::move(OnnxNode("GatherND").Int("batch_dims", -1)), {F({2, 2, 2}), i64({2, 1})}, 1,
+                "batch_dims is -1, allowed is 0..1");
+  ExpectRefused(std::move(OnnxNode("GatherND").Int("batch_dims", 1)), {F({2, 2, 2}), i64({3, 1})}, 2,
+                "dimension 0 of input 1 is 3, of input 0 it is 2");
+  ExpectRefused(OnnxNode("GatherND"), {F({2, 1, 1, 1, 1}), i64({1, 1, 1, 1, 1, 1})}, 8,
+                "its output would have more than 8 dimensions");
+  ExpectRefused(OnnxNode("ScatterND"), {F({4, 4}), i64({2, 1}), F({2, 3})}, 2,
+                "dimension 1 of input 2 is 3, inputs 0 and 1 give 4");
+}
+
 // The examples of Slice's documentation, for a tensor of 20 x 10 x 5, and its text on clamping.
 TEST(ShapeInference, OfSlice) {
   const Host x = F({20, 10, 5});
@@ -357,6 +420,82 @@ void ExpectParts(OnnxNode&& op, const std::vector<Host>& inputs, const std::vect
   for (const Sizes& each : expected) outputs.push_back(F(Sizes(each.size(), kOpen)).Tensor());
   GCAP_ASSERT_OK(Infer(op, inputs, &outputs));
   for (size_t i = 0; i < expected.size(); ++i) EXPECT_EQ(ShapeOf(outputs[i]), expected[i]) << i;
+}
+
+// Before opset 10: the documentation's example of attributes, and its default for the axes.
+TEST(ShapeInference, OfASliceByAttributes) {
+  ExpectShape(std::move(OnnxNode("Slice").Ints("axes", {0, 1}).Ints("starts", {1, 0}).Ints("ends", {2, 3})),
+              {F({2, 4})}, {1, 3});
+  ExpectShape(std::move(OnnxNode("Slice").Ints("starts", {0, 1}).Ints("ends", {-1, 1000})), {F({2, 4})}, {1, 3});
+  ExpectRefused(std::move(OnnxNode("Slice").Ints("starts", {0})), {F({2})}, 1,
+                "it has neither an input 2 nor an attribute ends");
+  ExpectRefused(std::move(OnnxNode("Slice").Ints("starts", {0}).Ints("ends", {1, 2})), {F({2})}, 1,
+                "attribute ends has 2 numbers, starts has 1");
+  ExpectRefused(OnnxNode("Slice"), {F({2}), N({0})}, 1, "it has 2 inputs, allowed is 1 or 3..5");
+}
+
+// The examples of Pad's documentation, for a tensor of 3 x 2, and its text on axes.
+TEST(ShapeInference, OfPad) {
+  const Host x = F({3, 2}), value(GCAP_DTYPE_F32, Sizes{});
+  for (const char* mode : {"constant", "edge", "wrap"}) {
+    ExpectShape(std::move(OnnxNode("Pad").String("mode", mode)), {x, N({0, 2, 0, 0})}, {3, 4});
+  }
+  ExpectShape(std::move(OnnxNode("Pad").Ints("pads", {0, 2, 1, 0})), {x}, {4, 4});
+  ExpectShape(OnnxNode("Pad"), {x, N({-1, 1, -1, 0}), value}, {1, 3});
+  ExpectShape(OnnxNode("Pad"), {x, N({5, -1}), value, N({-2})}, {7, 2});
+  ExpectShape(OnnxNode("Pad"), {x, N({}), value, N({})}, {3, 2});
+  ExpectShape(OnnxNode("Pad"), {x, Unknown(4)}, {kOpen, kOpen});
+  ExpectShape(OnnxNode("Pad"), {x, N({5, -1}), value, Unknown(1)}, {kOpen, kOpen});
+  ExpectShape(std::move(OnnxNode("Pad").String("mode", "reflect")), {x, N({2, 1, 2, 1})}, {7, 4});
+  ExpectShape(std::move(OnnxNode("Pad").String("mode", "edge")), {F({0, 2}), N({0, 1, 0, 1})}, {0, 4});
+}
+
+TEST(ShapeInference, RefusesPads) {
+  const Host x = F({3, 2}), value(GCAP_DTYPE_F32, Sizes{});
+  ExpectRefused(OnnxNode("Pad"), {x}, 2, "it has neither an input 1 nor an attribute pads");
+  ExpectRefused(std::move(OnnxNode("Pad").Ints("pads", {1})), {x}, 2,
+                "attribute pads has 1 numbers, allowed is 4, two for each axis");
+  ExpectRefused(std::move(OnnxNode("Pad").Ints("pads", {1, 1, 1, 1})), {x, N({1, 1, 1, 1})}, 2,
+                "it has both an input 1 and an attribute pads");
+  ExpectRefused(OnnxNode("Pad"), {x, N({1})}, 2, "input 1 has 1 numbers, allowed is 4, two for each axis");
+  ExpectRefused(OnnxNode("Pad"), {x, F({4})}, 2, "input 1 is of type f32, allowed is i64");
+  ExpectRefused(OnnxNode("Pad"), {x, Host(GCAP_DTYPE_I64, Sizes{4, 1})}, 2, "input 1 has rank 2, allowed is 1");
+  ExpectRefused(OnnxNode("Pad"), {x, N({0, 0}), value, N({2})}, 2, "axes[0] is 2, allowed is -2..1");
+  ExpectRefused(OnnxNode("Pad"), {x, N({0, 0, 0, 0}), value, N({1, -1})}, 2,
+                "axes[1] is -1, an axis that is there already");
+  ExpectRefused(OnnxNode("Pad"), {x, N({-2, 0, -2, 0})}, 2,
+                "dimension 0 of output 0 would be -1, allowed is 0 or more");
+  ExpectRefused(OnnxNode("Pad"), {x, N({INT64_MIN, 0, 0, 0})}, 2,
+                "pads[0] is -9223372036854775808, allowed is -2305843009213693951..2305843009213693951");
+  ExpectRefused(OnnxNode("Pad"), {F({INT64_C(1) << 60}), N({INT64_MAX / 4, INT64_MAX / 4})}, 1,
+                "output 0 would have more than PTRDIFF_MAX (9223372036854775807) bytes");
+  ExpectRefused(std::move(OnnxNode("Pad").String("mode", "mirror")), {x, N({0, 0, 0, 0})}, 2,
+                "mode is mirror, allowed is constant, reflect, edge or wrap");
+  ExpectRefused(std::move(OnnxNode("Pad").String("mode", "edge")), {x, N({-3, 0, 1, 0})}, 2,
+                "nothing is left of the 3 elements of axis 0 for mode edge");
+  ExpectRefused(std::move(OnnxNode("Pad").String("mode", "reflect")), {x, N({0, 0, 0, 2})}, 2,
+                "it adds 2 elements to axis 1, allowed is 1 for mode reflect");
+}
+
+// The sizes of the documentation's examples.
+TEST(ShapeInference, OfSpaceToDepthAndDepthToSpace) {
+  ExpectShape(std::move(OnnxNode("SpaceToDepth").Int("blocksize", 2)), {F({1, 1, 4, 6})}, {1, 4, 2, 3});
+  ExpectShape(std::move(OnnxNode("DepthToSpace").Int("blocksize", 2)), {F({1, 8, 2, 3})}, {1, 2, 4, 6});
+  ExpectShape(std::move(OnnxNode("DepthToSpace").Int("blocksize", 3).String("mode", "CRD")), {F({1, 9, 2, 0})},
+              {1, 1, 6, 0});
+  ExpectRefused(OnnxNode("SpaceToDepth"), {F({1, 1, 4, 6})}, 4, "blocksize is 0, allowed is 1..2147483647");
+  ExpectRefused(std::move(OnnxNode("SpaceToDepth").Int("blocksize", 4)), {F({1, 1, 4, 6})}, 4,
+                "dimension 3 of input 0 is 6, allowed is a multiple of 4");
+  ExpectRefused(std::move(OnnxNode("SpaceToDepth").Int("blocksize", 2)), {F({4, 6})}, 2,
+                "input 0 has rank 2, allowed is 4");
+  ExpectRefused(std::move(OnnxNode("SpaceToDepth").Int("blocksize", 4)), {F({0, INT64_C(1) << 58, 0, 0})}, 4,
+                "output 0 would have more than PTRDIFF_MAX (9223372036854775807) bytes");
+  ExpectRefused(std::move(OnnxNode("SpaceToDepth").Int("blocksize", INT32_MAX)), {F({0, 4, 0, 0})}, 4,
+                "a dimension of output 0 would be more than 9223372036854775807");
+  ExpectRefused(std::move(OnnxNode("DepthToSpace").Int("blocksize", 2)), {F({1, 6, 2, 3})}, 4,
+                "dimension 1 of input 0 is 6, allowed is a multiple of 4");
+  ExpectRefused(std::move(OnnxNode("DepthToSpace").Int("blocksize", 2).String("mode", "RCD")), {F({1, 8, 2, 3})}, 4,
+                "mode is RCD, allowed is DCR or CRD");
 }
 
 TEST(ShapeInference, OfSplit) {
@@ -521,6 +660,38 @@ TEST(ShapeInference, RefusesConvs) {
                 "auto_pad is MOST, allowed is NOTSET, SAME_UPPER, SAME_LOWER or VALID");
 }
 
+// The examples of ConvTranspose's documentation, and what it says of pads.
+TEST(ShapeInference, OfConvTranspose) {
+  const Host x = F({1, 1, 3, 3}), w = F({1, 2, 3, 3});
+  const auto node = [] { return std::make_unique<OnnxNode>("ConvTranspose"); };
+  ExpectShape(OnnxNode("ConvTranspose"), {x, w}, {1, 2, 5, 5});
+  ExpectShape(std::move(node()->Ints("strides", {3, 2})), {x, w}, {1, 2, 9, 7});
+  ExpectShape(std::move(node()->Ints("strides", {3, 2}).Ints("output_padding", {1, 1})), {x, w}, {1, 2, 10, 8});
+  ExpectShape(std::move(node()->Ints("strides", {3, 2}).Ints("output_shape", {10, 8})), {x, w}, {1, 2, 10, 8});
+  ExpectShape(std::move(node()->Ints("output_shape", {1, 2, 4, 8})), {x, w}, {1, 2, 4, 8});
+  ExpectShape(std::move(node()->Ints("strides", {3, 2}).Ints("pads", {1, 2, 1, 2})), {x, w}, {1, 2, 7, 3});
+  ExpectShape(std::move(node()->Ints("strides", {2, 2}).String("auto_pad", "SAME_LOWER")), {x, w}, {1, 2, 6, 6});
+  ExpectShape(std::move(node()->Ints("pads", {1, 1, 1, 1}).String("auto_pad", "VALID")), {x, w}, {1, 2, 5, 5});
+  ExpectShape(std::move(node()->Int("group", 2).Ints("dilations", {2, 2})), {F({1, 4, 3, 3}), F({4, 3, 2, 2})},
+              {1, 6, 5, 5});
+  ExpectRefused(OnnxNode("ConvTranspose"), {x, F({2, 2, 3, 3})}, 4,
+                "input 0 has 1 channels, input 1 has 2 in 1 groups");
+  ExpectRefused(std::move(node()->Int("group", 0)), {x, w}, 4, "group is 0, allowed is 1 or more");
+  ExpectRefused(OnnxNode("ConvTranspose"), {x, w, F({1})}, 4, "input 2 has 1 elements, input 1 makes 2 channels");
+  ExpectRefused(std::move(node()->Ints("pads", {3, 0, 2, 0})), {x, w}, 4,
+                "the pads of axis 2, 3 and 2, leave nothing of 5 elements");
+  ExpectRefused(std::move(node()->Ints("output_shape", {3})), {x, w}, 4,
+                "output_shape has 1 numbers, allowed is 2 or 4, for input 0 of rank 4");
+  ExpectRefused(std::move(node()->Ints("output_shape", {3, 0})), {x, w}, 4,
+                "output_shape[1] is 0, allowed is 1 or more");
+  ExpectRefused(std::move(node()->Ints("output_padding", {-1, 0})), {x, w}, 4,
+                "output_padding[0] is -1, allowed is 0 or more");
+  ExpectRefused(std::move(node()->Ints("strides", {INT64_MAX, 1})), {x, w}, 4,
+                "the window or the padded input is larger than 9223372036854775807 on axis 2");
+  ExpectRefused(OnnxNode("ConvTranspose"), {F({1, 1, 0, 3}), w}, 4,
+                "dimension 2 of input 0 is 0, allowed is 1 or more");
+}
+
 // The examples of MaxPool's and AveragePool's documentation.
 TEST(ShapeInference, OfPools) {
   ExpectShape(std::move(OnnxNode("MaxPool").Ints("kernel_shape", {2})), {F({1, 3, 32})}, {1, 3, 31});
@@ -537,6 +708,46 @@ TEST(ShapeInference, OfPools) {
   ExpectShape(std::move(OnnxNode("MaxPool").Ints("kernel_shape", {3}).Int("ceil_mode", 1)), {F({1, 1, 4})}, {1, 1, 2});
   ExpectShape(OnnxNode("GlobalAveragePool"), {F({1, 3, 5, 5})}, {1, 3, 1, 1});
   ExpectRefused(OnnxNode("MaxPool"), {F({1, 3, 32})}, 3, "it has no attribute kernel_shape");
+}
+
+// Sizes are cut to whole elements; in f32, in which 3 * 0.333... is 1.
+TEST(ShapeInference, OfResizes) {
+  const auto scales = [](const std::vector<float>& s) { return Host({static_cast<int64_t>(s.size())}, s); };
+  const Host x = F({1, 2, 3, 4}), none = scales({}), roi = F({8});
+  ExpectShape(OnnxNode("Resize"), {x, scales({1, 1, 2.5f, 0.6f})}, {1, 2, 7, 2});
+  ExpectShape(OnnxNode("Upsample"), {x, scales({1, 1, 2, 3})}, {1, 2, 6, 12});
+  ExpectShape(OnnxNode("Resize"), {x, roi, scales({1, 1, 1.0f / 3, 2})}, {1, 2, 1, 8});
+  ExpectShape(OnnxNode("Resize"), {x, none, none, N({1, 2, 7, 3})}, {1, 2, 7, 3});
+  ExpectShape(std::move(OnnxNode("Resize").Ints("axes", {3, -2})), {x, roi, scales({2, 3})}, {1, 2, 9, 8});
+  const auto keeps = [](const char* policy) {
+    auto op = std::make_unique<OnnxNode>("Resize");
+    op->Ints("axes", {2, 3}).String("keep_aspect_ratio_policy", policy);
+    return op;
+  };
+  ExpectShape(std::move(*keeps("not_larger")), {x, roi, none, N({7, 7})}, {1, 2, 5, 7});  // 3 * 7 / 4 is 5.25
+  ExpectShape(std::move(*keeps("not_smaller")), {x, roi, none, N({7, 7})}, {1, 2, 7, 9});
+  ExpectShape(OnnxNode("Resize"), {F({0, 2}), roi, scales({2, 2})}, {0, 4});
+  ExpectShape(OnnxNode("Resize"), {F({0, 2}), roi, none, N({0, 3})}, {0, 3});
+  ExpectRefused(std::move(*keeps("wide")), {x, roi, none, N({7, 7})}, 4,
+                "keep_aspect_ratio_policy is wide, allowed is stretch, not_larger or not_smaller");
+  ExpectRefused(OnnxNode("Resize"), {x, roi, scales({1, 2})}, 4,
+                "input 2 (scales) has 2 numbers, allowed is 4, one for each axis");
+  ExpectRefused(OnnxNode("Resize"), {x, roi, scales({1, 1, 0, 2})}, 4,
+                "scales[2] is 0, allowed is a finite number above 0");
+  ExpectRefused(OnnxNode("Resize"), {x, roi, scales({1, 1, INFINITY, 2})}, 4,
+                "scales[2] is inf, allowed is a finite number above 0");
+  ExpectRefused(OnnxNode("Resize"), {x, roi, scales({1, 1, 1e30f, 2})}, 4, "dimension 2 of output 0 would be 3e+30");
+  ExpectRefused(OnnxNode("Resize"), {x, roi, N({1, 1, 2, 2})}, 4, "input 2 (scales) is of type i64, allowed is f32");
+  ExpectRefused(OnnxNode("Resize"), {x, roi, none, N({1, 2, 0, 3})}, 4,
+                "sizes[2] is 0, allowed is 1 or more, or 0 where input 0 has 0; it has 3");
+  ExpectRefused(OnnxNode("Resize"), {F({0, 2}), roi, none, N({1, 2})}, 2,
+                "sizes[0] is 1, allowed is 1 or more, or 0 where input 0 has 0; it has 0");
+  ExpectRefused(OnnxNode("Resize"), {x, roi, scales({1, 1, 2, 2}), N({1, 2, 6, 8})}, 4, "it has both scales and sizes");
+  ExpectRefused(OnnxNode("Resize"), {x, roi, none}, 4, "it has neither scales nor sizes");
+  ExpectRefused(std::move(OnnxNode("Resize").Ints("axes", {4})), {x, roi, scales({2})}, 4,
+                "axes[0] is 4, allowed is -4..3");
+  ExpectRefused(std::move(OnnxNode("Resize").Ints("axes", {0, 1, 2, 3, 0})), {x, roi, scales({2})}, 4,
+                "axes has 5 numbers, input 0 has rank 4");
 }
 
 TEST(ShapeInference, ResolvesPaddingForKernels) {

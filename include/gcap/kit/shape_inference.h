@@ -32,7 +32,8 @@ extern "C" {
 //                        LayerNormalization (and its Mean and InvStdDev), LogSoftmax, Softmax
 //   shapes               Shape (start, end), Size, ConstantOfShape, Range, Expand, Reshape (allowzero), Flatten,
 //                        Squeeze, Unsqueeze
-//   parts                Concat, Gather, Slice, Split (num_outputs), Transpose
+//   parts                Concat, Gather, Pad (mode), Slice, Split (num_outputs), Transpose, SpaceToDepth, DepthToSpace
+//                        (blocksize, mode)
 //   reductions           ReduceL1, ReduceL2, ReduceLogSum, ReduceMax, ReduceMean, ReduceMin, ReduceProd, ReduceSum,
 //                        ReduceSumSquare (keepdims, noop_with_empty_axes)
 //   products             MatMul; com.microsoft.FusedMatMul and Gemm (transA, transB)
@@ -40,7 +41,7 @@ extern "C" {
 //   windows              Conv, MaxPool, AveragePool, GlobalAveragePool, GlobalMaxPool (auto_pad, ceil_mode)
 //
 // Squeeze, Unsqueeze and the reductions take their axes as input 1, or as attribute `axes` where an earlier opset has
-// it there; Split takes `split` likewise.
+// it there; Split takes `split` likewise, and so do Slice and Pad with all of their numbers.
 
 // Computes the shapes of the node's outputs, as gcap_ep_infer_shapes specifies it: `inputs[i].data` is the content of
 // input i in host memory, or NULL where it is unknown; it is read only where it decides a shape. A size that depends on

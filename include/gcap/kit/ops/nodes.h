@@ -25,24 +25,39 @@ extern "C" {
 //                                                                  activation
 //   Conv                                 floats                    one or two axes, kernel_shape, pads, strides,
 //                                                                  dilations, group, auto_pad; activation
+//   ConvTranspose                        floats                    one to three axes; as Conv, and output_padding and
+//                                                                  output_shape; not: activation
 //   MaxPool, AveragePool                 floats                    one or two axes; kernel_shape, pads, strides,
 //                                                                  dilations, auto_pad, ceil_mode, count_include_pad.
 //                                                                  Not: Indices, pads as large as the window reaches
-//   GlobalAveragePool                    floats                    one or two axes
+//   GlobalMaxPool, GlobalAveragePool     floats                    one or two axes
 //   BatchNormalization                   floats; the rest f32      epsilon; not: training_mode
 //   Add, Sub, Mul, Div                   floats, i64, i32
 //   Pow                                  floats, i64, i32          the exponent may be of another of these types
+//   Mod                                  floats, i64, i32          fmod, which floats must have; a modulo 0 of
+//                                                                  integers is 0
 //   Min, Max, Sum                        floats, i64, i32          any number of inputs
+//   Mean                                 floats                    any number of inputs
 //   Equal                                any                       gives bool
-//   Less, Greater                        floats, i64, i32          give bool
-//   And, Or, Not                         bool
+//   Less, LessOrEqual                    floats, i64, i32          give bool
+//   Greater, GreaterOrEqual              floats, i64, i32          give bool
+//   And, Or, Xor, Not                    bool
 //   Where                                any                       condition: bool
 //   Cast                                 any to any                to, if given, is the output's type
-//   Relu, Neg, Abs                       floats, i64, i32
-//   LeakyRelu                            floats                    alpha
+//   Relu, Neg, Abs, Sign                 floats, i64, i32
+//   LeakyRelu, ThresholdedRelu           floats                    alpha
+//   Elu, Celu, Swish                     floats                    alpha
+//   Selu                                 floats                    alpha, gamma
+//   HardSigmoid                          floats                    alpha, beta
+//   Shrink                               floats, i64, i32          bias, lambd; integers are truncated
+//   PRelu                                floats                    the slope is broadcast to the other input
 //   Gelu                                 floats                    approximate
 //   Sigmoid, Tanh, Erf, Exp, Log, Sqrt   floats
-//   Reciprocal                           floats
+//   Reciprocal, Floor, Ceil, Round       floats
+//   Sin, Cos, Tan, Asin, Acos, Atan      floats
+//   Sinh, Cosh, Asinh, Acosh, Atanh      floats
+//   HardSwish, Mish, Softplus, Softsign  floats
+//   IsNaN, IsInf                         floats                    give bool; detect_negative, detect_positive
 //   Clip                                 floats, i64, i32          min, max: inputs on the host, or attributes
 //   Softmax, LogSoftmax                  floats                    axis
 //   LayerNormalization                   floats                    axis, epsilon; scale and bias have the shape of the
@@ -63,9 +78,25 @@ extern "C" {
 //   com.microsoft.RotaryEmbedding                                  position out of range gives zeros. Not: scale,
 //                                                                  is_packed_batching
 //   Transpose, Concat, Split             any                       perm; axis; split on the host; num_outputs
-//   Slice                                any                       starts, ends, axes, steps on the host
-//   Gather                               any; indices i64 or i32   axis; an index out of range gives zeros
+//   Slice                                any                       starts, ends, axes, steps on the host; before opset
+//                                                                  10 attributes
+//   Pad                                  any                       mode: constant, reflect, edge, wrap; pads, value and
+//                                                                  axes on the host, before opset 11 attributes. What
+//                                                                  is negative crops, before other modes than constant
+//                                                                  look. Not: reflect of more than is left but one
+//   Expand                               any                       the shape on the host
+//   SpaceToDepth, DepthToSpace           any                       blocksize, mode
+//   ConstantOfShape                      any                       the shape on the host; value: a float or an int
+//   Range                                f32, i64, i32             start, limit, delta on the host; integers wrap
+//   Gather, GatherElements               any; indices i64 or i32   axis; an index out of range gives zeros
+//   GatherND                             any; indices i64          batch_dims; an index out of range gives zeros
+//   ScatterElements, Scatter             any; indices i64 or i32   axis, reduction (not of bool); an update whose index
+//                                                                  is out of range is left out
+//   ScatterND                            any; indices i64          reduction (not of bool); an index out of range is
+//                                                                  the nearest that is not
 //   Reshape, Flatten, Squeeze, Unsqueeze any                       shapes and axes on the host; all copy
+//   Resize, Upsample                     any by nearest, else      scales or sizes on the host; all but antialias and
+//                                        floats                    tf_crop_and_resize
 //   Identity, Dropout                    any; floats               not: training_mode that is not a constant false. The
 //                                                                  mask is all true
 //
