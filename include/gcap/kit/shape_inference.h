@@ -28,7 +28,7 @@ extern "C" {
 //   one input's shape    Abs, Cast, Ceil, Clip, Cos, Dropout, Elu, Erf, Exp, Floor, Gelu, HardSigmoid, HardSwish,
 //                        Identity, IsNaN, LeakyRelu, Log, Neg, Not, Reciprocal, Relu, Round, Sigmoid, Sign, Sin,
 //                        Softplus, Sqrt, Tanh, BatchNormalization, InstanceNormalization, LRN, with checked scales
-//                        QuantizeLinear and DequantizeLinear (block_size), and with a checked axis
+//                        QuantizeLinear and DequantizeLinear (block_size), DynamicQuantizeLinear, and with a checked axis
 //                        LayerNormalization (and its Mean and InvStdDev), LogSoftmax, Softmax
 //   shapes               Shape (start, end), Size, ConstantOfShape, Range, Expand, Reshape (allowzero), Flatten,
 //                        Squeeze, Unsqueeze
@@ -36,7 +36,7 @@ extern "C" {
 //                        (blocksize, mode)
 //   reductions           ReduceL1, ReduceL2, ReduceLogSum, ReduceMax, ReduceMean, ReduceMin, ReduceProd, ReduceSum,
 //                        ReduceSumSquare (keepdims, noop_with_empty_axes)
-//   products             MatMul; com.microsoft.FusedMatMul and Gemm (transA, transB)
+//   products             MatMul, MatMulInteger; com.microsoft.FusedMatMul and Gemm (transA, transB)
 //   attention            Attention (q_num_heads, kv_num_heads); RotaryEmbedding, also of com.microsoft: input 0's shape
 //   windows              Conv, MaxPool, AveragePool, GlobalAveragePool, GlobalMaxPool (auto_pad, ceil_mode)
 //

@@ -70,6 +70,8 @@ extern "C" {
 //   QuantizeLinear                       floats, i8, u8            floats to i8 or u8; axis, block_size, output_dtype;
 //                                                                  not: precision of f16
 //   DequantizeLinear                     floats, i8, u8, i32       integers to floats; axis, block_size
+//   DynamicQuantizeLinear                f32 to u8
+//   MatMulInteger                        i8, u8; gives i32         zero points: one, or one for each row or column
 //   Attention                            floats; mask bool or T    scale, is_causal, softcap, q_num_heads, kv_num_heads;
 //                                                                  a past, if both; grouped heads. Not:
 //                                                                  nonpad_kv_seqlen, qk_matmul_output_mode but 0, f64 as
