@@ -154,6 +154,9 @@ GCAP_NODE_ACCEPTS(gcap_node_quantize_accepts);
 GCAP_NODE_COMPUTE(gcap_node_quantize);
 GCAP_NODE_ACCEPTS(gcap_node_dequantize_accepts);
 GCAP_NODE_COMPUTE(gcap_node_dequantize);
+GCAP_NODE_COMPUTE(gcap_node_dynamic_quantize);
+GCAP_NODE_ACCEPTS(gcap_node_matmul_integer_accepts);
+GCAP_NODE_COMPUTE(gcap_node_matmul_integer);
 // reduce.c
 GCAP_NODE_COMPUTE(gcap_node_softmax);
 GCAP_NODE_COMPUTE(gcap_node_log_softmax);

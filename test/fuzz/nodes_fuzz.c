@@ -216,6 +216,8 @@ static const char* draw_op(fuzz_input_t* in) {
                                     "com.microsoft.FusedMatMul",
                                     "QuantizeLinear",
                                     "DequantizeLinear",
+                                    "DynamicQuantizeLinear",
+                                    "MatMulInteger",
                                     "Xor",
                                     "Attention",
                                     "RotaryEmbedding",

@@ -191,6 +191,10 @@ TEST_F(NodeRefusals, NodesThatAreNotInTheTableAreNotSupported) {
        {{f32, {1, 4, 4}}, {i64, {1}}, {f32, {4, 2}}, {f32, {4, 2}}},
        {{f32, {1, 4, 4}}},
        [](Attributes* a) { a->Float("scale", 0.5f); }},
+      {"DynamicQuantizeLinear", {{f16, {2}}}, {{u8, {2}}, {f32, {}}, {u8, {}}}},
+      {"MatMulInteger", {{i8, {2, 2}}, {i8, {2, 2}}}, {{i64, {2, 2}}}},
+      {"MatMulInteger", {{i8, {2, 2}}, {u8, {2, 2}}, {u8, {}}}, {{GCAP_DTYPE_I32, {2, 2}}}},
+      {"MatMulInteger", {{i8, {2, 2}}, {u8, {2, 2}}, {i8, {2, 1}}}, {{GCAP_DTYPE_I32, {2, 2}}}},
       {"Gelu", {{f32, {2}}}, {{f32, {2}}}, [](Attributes* a) { a->String("approximate", "cubic"); }},
       {"Gemm", {{f32, {2, 2}}, {f32, {2, 2}}}, {{f32, {2, 2}}}, [](Attributes* a) { a->String("activation", "Elu"); }},
       {"Slice", {{f32, {2}}, {i64, {1}}}, {{f32, {2}}}},  // starts without ends

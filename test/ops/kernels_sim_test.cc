@@ -18,6 +18,7 @@
 #include "ops/kernels/attention.h"
 #include "ops/kernels/cum_sum.h"
 #include "ops/kernels/indexed.h"
+#include "ops/kernels/matmul_integer.h"
 #include "ops/kernels/pad.h"
 #include "ops/kernels/quantize.h"
 #include "ops/kernels/range.h"
@@ -71,6 +72,8 @@ class KernelsOnSim : public OpTest {
         [this] { return gcap_lrn(stream_, &x_, 3, 1.0f, 0.5f, 1.0f, &y_); },
         [this] { return gcap_quantize(stream_, &quantization_, &x_, &bytes_); },
         [this] { return gcap_dequantize(stream_, &quantization_, &other_bytes_, &y_); },
+        [this] { return gcap_quantization_of(stream_, &two_, &one_, &one_byte_); },
+        [this] { return gcap_matmul_integer(stream_, &other_bytes_, &column_of_bytes_, nullptr, nullptr, &sums_); },
         [this] { return gcap_attention_weights(stream_, &scores_, nullptr, 0.0f, 1, &weights_); },
         [this] { return gcap_rotate(stream_, &rotary_, &scores_, &weights_); },
         [this] { return gcap_transpose(stream_, &x_, kSwap, &transposed_); },
@@ -116,6 +119,9 @@ class KernelsOnSim : public OpTest {
   const gcap_tensor_t weights_ = View(GCAP_DTYPE_F32, {1, 1, 2, 3}, y_.data);
   const gcap_tensor_t scale_ = View(GCAP_DTYPE_F32, {1}, x_.data), bytes_ = View(GCAP_DTYPE_U8, {2, 3}, y_.data);
   const gcap_tensor_t other_bytes_ = View(GCAP_DTYPE_U8, {2, 3}, x_.data);
+  const gcap_tensor_t column_of_bytes_ = View(GCAP_DTYPE_I8, {3}, x_.data), sums_ = View(GCAP_DTYPE_I32, {2}, y_.data);
+  const gcap_tensor_t two_ = View(GCAP_DTYPE_F32, {2}, x_.data), one_ = View(GCAP_DTYPE_F32, {1}, y_.data);
+  const gcap_tensor_t one_byte_ = View(GCAP_DTYPE_U8, {1}, static_cast<char*>(y_.data) + 8);
   const gcap_quantization_t quantization_ = {&scale_, nullptr, 0, 0};
   const gcap_tensor_t cosines_ = View(GCAP_DTYPE_F32, {2, 1}, x_.data);
   const gcap_rotary_t rotary_ = {&cosines_, &cosines_, &indices_, 0, false};

@@ -725,6 +725,16 @@ TEST(ShapeInference, OfQuantizeLinear) {
   }
 }
 
+TEST(ShapeInference, OfMatMulInteger) {
+  ExpectShape(OnnxNode("MatMulInteger"), {F({2, 3, 4}), F({4, 5})}, {2, 3, 5});
+  ExpectShape(OnnxNode("MatMulInteger"), {F({3, 4}), F({4, 5}), F({3}), F({5})}, {3, 5});
+  ExpectShape(OnnxNode("MatMulInteger"), {F({4}), F({4}), F({}), F({1})}, {});
+  ExpectRefused(OnnxNode("MatMulInteger"), {F({3, 4}), F({4, 5}), F({4})}, 2,
+                "input 2 has rank 1, allowed is 1 element, or rank 1 with 3");
+  ExpectRefused(OnnxNode("MatMulInteger"), {F({3, 4}), F({4, 5}), F({}), F({5, 1})}, 2,
+                "input 3 has rank 2, allowed is 1 element, or rank 1 with 5");
+}
+
 TEST(ShapeInference, OfAttention) {
   const auto with = [](OnnxNode&& node, int64_t q, int64_t kv) -> OnnxNode&& {
     return std::move(node.Int("q_num_heads", q).Int("kv_num_heads", kv));
