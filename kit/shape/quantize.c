@@ -25,12 +25,19 @@ static gcap_status_t check_scales(const gcap_node_t* node, const gcap_tensor_t* 
   return NULL;
 }
 
+static bool is_one_number(const gcap_tensor_t* tensor) {
+  return tensor->rank <= 1 && gcap_shape_count(tensor, 0, tensor->rank) == 1;
+}
+
+// One scale and one zero point may each be a scalar or an array of one element, as ONNX Runtime's quantizer writes
+// them.
 gcap_status_t gcap_infer_quantize(const gcap_node_t* node, const gcap_tensor_t* inputs, gcap_tensor_t* outputs) {
   const gcap_tensor_t* scale = &inputs[1];
   const int64_t block_size = gcap_node_int(node, "block_size", 0);
   if (block_size < 0) return GCAP_SHAPE_REFUSE(node, "block_size is %lld, allowed is 0 or more", (long long)block_size);
-  const bool is_one = scale->rank <= 1 && gcap_shape_count(scale, 0, scale->rank) == 1 && block_size == 0;
+  const bool is_one = is_one_number(scale) && block_size == 0;
   if (!is_one) GCAP_RETURN_IF_ERROR(check_scales(node, &inputs[0], scale, block_size));
+  if (is_one && node->num_inputs == 3 && is_one_number(&inputs[2])) return gcap_infer_same(node, inputs, outputs);
   for (int i = 0; node->num_inputs == 3 && (i < scale->rank || i < inputs[2].rank); ++i) {
     if (scale->rank == inputs[2].rank && scale->shape[i] == inputs[2].shape[i]) continue;
     return GCAP_SHAPE_REFUSE(node, "input 2 has another shape than input 1, from dimension %d on", i);

@@ -17,6 +17,10 @@ static const table_t dequantize_kernels = {GCAP_DEQUANTIZE_KERNELS(DEQUANTIZE_EN
 
 static const unsigned floats = 1u << GCAP_DTYPE_F32 | 1u << GCAP_DTYPE_F16 | 1u << GCAP_DTYPE_BF16;
 
+static bool is_one_number(const gcap_tensor_t* tensor) {
+  return tensor->rank <= 1 && gcap_tensor_elements(tensor) == 1;
+}
+
 static gcap_status_t check(const gcap_quantization_t* how, const gcap_tensor_t* x, const gcap_tensor_t* y,
                            gcap_dtype_t zero_point_type) {
   GCAP_RETURN_IF_ERROR(gcap_check_tensor("x", x));
@@ -28,6 +32,7 @@ static gcap_status_t check(const gcap_quantization_t* how, const gcap_tensor_t* 
   if (how->zero_point == NULL) return NULL;
   GCAP_RETURN_IF_ERROR(gcap_check_tensor("zero_point", how->zero_point));
   GCAP_RETURN_IF_ERROR(gcap_check_dtype("zero_point", how->zero_point, zero_point_type, "the type of the integers"));
+  if (is_one_number(how->scale) && is_one_number(how->zero_point)) return NULL;
   return gcap_check_shape("zero_point", how->zero_point, how->scale->rank, how->scale->shape, "the shape of the scale");
 }
 

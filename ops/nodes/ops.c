@@ -156,7 +156,6 @@ static const gcap_node_op_t ops[] = {
     {"Reshape", "Tl>T", ANY, .compute = gcap_node_copy_elements},
     {"Resize", "T?ffl>T", ANY, .compute = gcap_node_resize, .takes_left_out = true,
      .accepts = gcap_node_resize_accepts},
-    {"Resize", "T?ffl>T", ANY, .compute = gcap_node_resize, .accepts = gcap_node_resize_accepts},
     {"ReverseSequence", "TL>T", ANY, .compute = gcap_node_reverse_sequence},
     {"RotaryEmbedding", "TTT?L>T", FLOATS, .compute = gcap_node_rotary, .code = GCAP_NODE_ROTARY_OF_ONNX,
      .accepts = gcap_node_rotary_accepts},

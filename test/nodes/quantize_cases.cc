@@ -142,6 +142,17 @@ NodeCase MatMulInteger(const Integers& m) {
   return c;
 }
 
+// As ONNX Runtime's quantizer writes them: the kernels refused such nodes.
+NodeCase DequantizeByAScalarZeroPoint(const Scales& one_of_a_list, const Shape& shape) {
+  NodeCase c = Dequantize(one_of_a_list, kI8, shape);
+  c.name += "AndAScalarZeroPoint";
+  c.inputs[2].shape = {};
+  c.reference = [=](const Ins& in) -> std::vector<Values> {
+    return {Make(shape, [&](const Shape& i) { return (At(in[0], i) - in[2].at[0]) * in[1].at[0]; })};
+  };
+  return c;
+}
+
 }  // namespace
 
 std::vector<NodeCase> QuantizeCases() {
@@ -161,6 +172,7 @@ std::vector<NodeCase> QuantizeCases() {
       all.push_back(Dequantize(s, type, shape));
     }
   }
+  all.push_back(DequantizeByAScalarZeroPoint(one_of_a_list, shape));
   all.push_back(Dequantize(no_zero_point, kI32, shape));
   all.push_back(Dequantize(axis, kI32, shape));
   all.push_back(Quantize({"OfNothing", {}, {0.5}}, kU8, {0, 3}));
