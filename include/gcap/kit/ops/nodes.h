@@ -90,12 +90,10 @@ extern "C" {
 //                                                                  is an extremum
 //   TopK                                 floats, i64, i32          axis, largest, sorted; k: on the host, or attribute.
 //                                                                  Of equals the first; a NaN is beyond infinity
-//   Attention                            floats; mask bool or T    scale, is_causal, softcap, q_num_heads,
-//                                                                  kv_num_heads; a past, if both; grouped heads. Not:
 //   DynamicQuantizeLinear                f32 to u8
 //   MatMulInteger                        i8, u8; gives i32         zero points: one, or one for each row or column
-//   Attention                            floats; mask bool or T    scale, is_causal, softcap, q_num_heads, kv_num_heads;
-//                                                                  a past, if both; grouped heads. Not:
+//   Attention                            floats; mask bool or T    scale, is_causal, softcap, q_num_heads,
+//                                                                  kv_num_heads; a past, if both; grouped heads. Not:
 //                                                                  nonpad_kv_seqlen, qk_matmul_output_mode but 0, f64 as
 //                                                                  softmax_precision
 //   RotaryEmbedding                      floats; positions i64     interleaved, num_heads, rotary_embedding_dim; a
