@@ -298,7 +298,6 @@ static void draw_attribute(trial_t* trial, int index) {
                                       "starts",
                                       "ends",
                                       "upper",
-                                      "k",
                                       "exclusive",
                                       "reverse",
                                       "time_axis",
