@@ -96,6 +96,8 @@ extern "C" {
 //                                                                  kv_num_heads; a past, if both; grouped heads. Not:
 //                                                                  nonpad_kv_seqlen, qk_matmul_output_mode but 0, f64 as
 //                                                                  softmax_precision
+//                                                                  nonpad_kv_seqlen, qk_matmul_output_mode but 0, f64
+//                                                                  as softmax_precision
 //   RotaryEmbedding                      floats; positions i64     interleaved, num_heads, rotary_embedding_dim; a
 //   com.microsoft.RotaryEmbedding                                  position out of range gives zeros. Not: scale,
 //                                                                  is_packed_batching
@@ -115,8 +117,8 @@ extern "C" {
 //   OneHot                               any; indices and depth    axis; depth on the host. An index out of range is
 //                                        i64, i32 or f32           nowhere
 //   CumSum                               floats, i64, i32          axis on the host; exclusive, reverse; integers wrap
-//   ReverseSequence                      any; lengths i64          batch_axis, time_axis. Lengths are read on the device;
-//                                                                  one that is outside counts as the nearest
+//   ReverseSequence                      any; lengths i64          batch_axis, time_axis. Lengths are read on the
+//                                                                  device; one that is outside counts as the nearest
 //   Range                                f32, i64, i32             start, limit, delta on the host; integers wrap
 //   Gather, GatherElements               any; indices i64 or i32   axis; an index out of range gives zeros
 //   GatherND                             any; indices i64          batch_dims; an index out of range gives zeros
