@@ -50,7 +50,7 @@ static const gcap_node_op_t ops[] = {
     UNARY("Asinh", FLOATS, GCAP_UNARY_ASINH),
     UNARY("Atan", FLOATS, GCAP_UNARY_ATAN),
     UNARY("Atanh", FLOATS, GCAP_UNARY_ATANH),
-    {"Attention", "TTT?UTT>T?TTT", FLOATS | BOOL, .compute = gcap_node_attention,
+    {"Attention", "TTT?UTT>T?TTT", FLOATS | BOOL, .compute = gcap_node_attention, .takes_left_out = true,
      .accepts = gcap_node_attention_accepts, PLAN(gcap_node_attention)},
     POOL("AveragePool", GCAP_POOL2D_AVERAGE, gcap_node_pool_accepts),
     {"BatchNormalization", "TFFFF>T", FLOATS, .compute = gcap_node_batch_norm, .needs_cudnn = true,
