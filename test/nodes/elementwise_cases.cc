@@ -240,7 +240,7 @@ NodeCase Clip(const std::string& name, gcap_dtype_t type, double low, double hig
 
 NodeCase ClipWithoutMin(double high) {
   NodeCase c = Unary("ClipWithoutMin", "Clip", kTyped, -8, 8, [=](double x) { return std::min(x, high); });
-  c.inputs.push_back({kTyped, kLeftOut, 0, 0, {}, /*left_out=*/true});
+  c.inputs.push_back({kTyped, kLeftOut});
   c.inputs.push_back({kTyped, {}, 0, 0, {high}});
   return c;
 }

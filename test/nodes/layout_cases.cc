@@ -254,6 +254,8 @@ std::vector<NodeCase> LayoutCases() {
       Pad("PadAllCropped", "constant", {2, 3}, {-3, 0, 5, 1}, 2, {Integers({-3, 0, 5, 1}), {kTyped, {}, 0, 0, {2}}}),
       Pad("PadOfAxes", "constant", {2, 3, 4}, {0, 1, 2, 0, 3, 0}, 1,
           {Integers({2, 1, 0, 3}), {kTyped, {}, 0, 0, {1}}, Integers({-1, 1}, GCAP_DTYPE_I32)}),
+      Pad("PadOfAxesWithZeros", "constant", {2, 3, 4}, {0, 1, 2, 0, 3, 0}, 0,
+          {Integers({2, 1, 0, 3}), {kTyped, kLeftOut}, Integers({-1, 1})}),
       Pad("PadOfNothing", "constant", {0, 3}, {1, 0, 1, 2}, 3, {Integers({1, 0, 1, 2}), {kTyped, {}, 0, 0, {3}}}),
       Pad("PadByReflection", "reflect", {4, 3, 16}, {3, 1, 0, 3, 2, 0}, 0, {Integers({3, 1, 0, 3, 2, 0})}),
       Pad("PadByReflectionOfWhatIsLeft", "reflect", {6, 5}, {-2, 2, 3, -1}, 0, {Integers({-2, 2, 3, -1})}),

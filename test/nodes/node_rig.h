@@ -129,11 +129,11 @@ struct Input {
   Shape shape;
   double low = -1, high = 1;  // where its elements are drawn from
   Values constant = {};       // not empty: a constant with these elements; with shape [0], with none
-  bool left_out = false;      // the node leaves the input out before others
 };
 
-// The shape of an output that the node leaves out before others; the reference says nothing of it.
-const Shape kLeftOut = {0};
+// The shape of an input or output that the node leaves out before others, and that no tensor has. The reference says
+// nothing of the output.
+const Shape kLeftOut = {-2};
 
 // One operator with attributes and shapes. `type` of inputs and outputs: that of the test's parameter, where kTyped.
 constexpr gcap_dtype_t kTyped = static_cast<gcap_dtype_t>(-1);
@@ -183,7 +183,7 @@ class NodeRig {
 
   // What has no elements is a constant, or made by the node.
   int AddLeftOut(const void* content) {
-    const int value = model_.Value("", kLeftOut, GCAP_DTYPE_F32);
+    const int value = model_.Value("", {0}, GCAP_DTYPE_F32);
     model_.values[static_cast<size_t>(value)].host_data = content;
     return value;
   }
@@ -191,8 +191,8 @@ class NodeRig {
     const gcap_dtype_t type = Resolved(input.type);
     Shape shape = input.shape;
     const bool is_constant = !input.constant.empty();
-    if (input.left_out) {
-      elements_.push_back({kLeftOut, {}});
+    if (shape == kLeftOut) {
+      elements_.push_back({{0}, {}});
       return AddLeftOut(&nothing_);
     }
     for (size_t i = 0; open && !is_constant && i < shape.size(); ++i) {
@@ -229,7 +229,7 @@ class NodeRig {
     size_t next = 0;
     for (size_t i = 0; i < case_.inputs.size(); ++i) {
       const Input& input = case_.inputs[i];
-      if (!input.constant.empty() || input.left_out) continue;
+      if (!input.constant.empty() || input.shape == kLeftOut) continue;
       DeviceTensor* bound = bound_[next++].get();
       elements_[i].at = draws_.Elements(bound->type(), Count(input.shape), input.low, input.high);
       bound->Set(elements_[i].at);

@@ -150,9 +150,6 @@ std::vector<Values> Reference(const Setup& s, const Ins& in) {
   return wanted;
 }
 
-const Input kLeftOutInput = {kTyped, {0}, 0, 0, {}, /*left_out=*/true};
-const std::pair<gcap_dtype_t, Shape> kLeftOutOutput = {kTyped, kLeftOut};
-
 // Inputs and outputs that are left out before others have a place.
 NodeCase Recurrent(const Setup& s) {
   NodeCase c;
@@ -169,16 +166,14 @@ NodeCase Recurrent(const Setup& s) {
   c.inputs = {{kTyped, s.batch_first ? Shape{s.batch, s.steps, s.features} : Shape{s.steps, s.batch, s.features}},
               {kTyped, {d, rows, s.features}, -limit, limit},
               {kTyped, {d, rows, s.hidden}, -limit, limit}};
-  const auto add = [&](bool has, const Input& input) { c.inputs.push_back(has ? input : kLeftOutInput); };
+  const auto add = [&](bool has, const Input& input) { c.inputs.push_back(has ? input : Input{kTyped, kLeftOut}); };
   add(s.bias, {kTyped, {d, 2 * rows}, -limit, limit});
   add(s.lengths, {GCAP_DTYPE_I32, {s.batch}, -1, static_cast<double>(s.steps) + 1});
   add(s.initial_h, {kTyped, s.State()});
   add(s.initial_c, {kTyped, s.State()});
   add(s.peephole, {kTyped, {d, 3 * s.hidden}});
-  while (c.inputs.back().left_out) c.inputs.pop_back();
-  const auto make = [&](bool has, const Shape& shape) {
-    c.outputs.push_back(has ? std::pair<gcap_dtype_t, Shape>{kTyped, shape} : kLeftOutOutput);
-  };
+  while (c.inputs.back().shape == kLeftOut) c.inputs.pop_back();
+  const auto make = [&](bool has, const Shape& shape) { c.outputs.push_back({kTyped, has ? shape : kLeftOut}); };
   make(s.y, s.All());
   make(s.y_h, s.State());
   make(s.y_c, s.State());
@@ -243,6 +238,23 @@ std::vector<NodeCase> RecurrentCases() {
       Uncelled("RNN", "BothWays", [](Setup* s) { AddAll(s), s->direction = "bidirectional"; }),
       Uncelled("RNN", "OfBatchesFirst", [](Setup* s) { AddAll(s), s->batch_first = true; }),
   };
+}
+
+NodeCase DrawnRecurrentCase(Draws* draws) {
+  const auto coin = [&] { return draws->Int(0, 1) == 1; };
+  Setup s;
+  s.op = std::vector<std::string>{"LSTM", "GRU", "RNN"}[static_cast<size_t>(draws->Int(0, 2))];
+  s.direction = std::vector<std::string>{"forward", "reverse", "bidirectional"}[static_cast<size_t>(draws->Int(0, 2))];
+  const bool is_lstm = s.op == "LSTM";
+  for (bool* flag : {&s.batch_first, &s.bias, &s.lengths, &s.initial_h, &s.linear, &s.y, &s.y_h}) *flag = coin();
+  for (bool* flag : {&s.initial_c, &s.peephole, &s.y_c}) *flag = is_lstm && coin();
+  s.linear = s.linear && s.op == "GRU";
+  s.y = s.y || !(s.y_h || s.y_c);
+  s.steps = draws->Int(0, 5);
+  for (int64_t* size : {&s.batch, &s.features, &s.hidden}) *size = draws->Int(1, 5);
+  s.name = s.direction + " of " + std::to_string(s.steps) + " steps, " + std::to_string(s.batch) + " sequences, " +
+           std::to_string(s.features) + " features, " + std::to_string(s.hidden) + " units";
+  return Recurrent(s);
 }
 
 }  // namespace testing

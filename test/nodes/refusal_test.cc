@@ -56,7 +56,7 @@ class NodeRefusals : public DeviceTest {
         names.push_back("s" + std::to_string(names.size()));
         if (size == kOpen) size = m.Symbol(names.back().c_str());
       }
-      return m.Value(shape == kLeftOut ? "" : "v", shape, value.first);
+      return value.second == kLeftOut ? m.Value("", {0}, value.first) : m.Value("v", shape, value.first);
     };
     for (const auto& value : question.inputs) inputs.push_back(add(value));
     for (const auto& value : question.outputs) outputs.push_back(add(value));

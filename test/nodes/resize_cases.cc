@@ -26,7 +26,7 @@ struct Setup {
   double cubic_coeff = -0.75;
   bool exclude_outside = false;
   std::string policy = "";
-  int opset = 13;  // 10: the old form
+  int opset = 13;  // 10: the old form; 11: with inputs that say nothing, which later ones leave out
   std::string op = "Resize";
   gcap_dtype_t type = kTyped;
 };
@@ -126,11 +126,12 @@ NodeCase Resize(const Setup& setup) {
   c.attributes = [kept](Attributes* a) { AddAttributes(*kept, a); };
   c.inputs = {{s.type, s.x}};
   // The region is read by a mode of coordinates that there is not.
-  if (s.opset >= 11) c.inputs.push_back({GCAP_DTYPE_F32, {2 * rank}, 0, 0, Values(2 * s.x.size(), 0.25)});
+  const Input left_out = {GCAP_DTYPE_F32, kLeftOut};
+  if (s.opset == 11) c.inputs.push_back({GCAP_DTYPE_F32, {2 * rank}, 0, 0, Values(2 * s.x.size(), 0.25)});
+  if (s.opset == 13) c.inputs.push_back(left_out);
   if (count > 0) c.inputs.push_back({GCAP_DTYPE_F32, {count}, 0, 0, s.scales});
   if (count == 0) {
-    // Scales that say nothing, as opset 11 has them beside sizes.
-    c.inputs.push_back({GCAP_DTYPE_F32, {0}, 0, 0, {0}});
+    c.inputs.push_back(s.opset == 11 ? Input{GCAP_DTYPE_F32, {0}, 0, 0, {0}} : left_out);
     c.inputs.push_back(
         {GCAP_DTYPE_I64, {static_cast<int64_t>(s.sizes.size())}, 0, 0, Values(s.sizes.begin(), s.sizes.end())});
   }
@@ -152,6 +153,7 @@ std::vector<Setup> ToTheNearest() {
   by_scales.scales = {1, 1, 2, 3};
   Setup by_sizes = {"ToTheNearestBySizes", {2, 2, 4, 6}, {2, 2, 7, 3}, "nearest", "asymmetric", "ceil"};
   by_sizes.sizes = {2, 2, 7, 3};
+  by_sizes.opset = 11;
   Setup for_nn = {"ToTheNearestForNn", {2, 3, 5}, {2, 3, 4}, "nearest", "tf_half_pixel_for_nn", "floor"};
   for_nn.scales = {1, 1, 0.875};
   Setup ceil = {"ToTheNearestPreferCeil", {1, 1, 4, 4}, {1, 1, 2, 8}, "nearest", "asymmetric", "round_prefer_ceil"};
@@ -177,6 +179,7 @@ std::vector<Setup> ToTheNearest() {
 std::vector<Setup> Interpolated() {
   Setup linear = {"Linear", {2, 2, 3, 4}, {2, 2, 6, 12}, "linear"};
   linear.scales = {1, 1, 2, 3};
+  linear.opset = 11;
   Setup corners = {"LinearWithAlignedCorners", {1, 2, 4, 5}, {1, 2, 7, 3}, "linear", "align_corners"};
   corners.sizes = {1, 2, 7, 3};
   Setup cut = {"LinearWithCornersOfACutLength", {1, 1, 4}, {1, 1, 2}, "linear", "align_corners"};
