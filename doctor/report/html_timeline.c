@@ -66,7 +66,10 @@ static void flush(track_t* track) {
 }
 
 static void add(track_t* track, uint32_t index) {
+  const gcap_doctor_event_call_t* call = &track->page->recording->calls[index];
   gcap_doctor_span_t span = gcap_doctor_timeline_call(&track->page->timeline, index);
+  if (call->count > 1 && call->since_ns < span.start_ns && track->page->timeline.has_times)
+    span.start_ns = call->since_ns;
   uint64_t width = track->span.end_ns - track->span.start_ns;
   double scale = width != 0 ? (double)kWidth / (double)width : 0;
   uint64_t start = span.start_ns > track->span.start_ns ? span.start_ns - track->span.start_ns : 0;
@@ -76,10 +79,10 @@ static void add(track_t* track, uint32_t index) {
   if (to > kWidth) to = kWidth;
   if (to < from + kLeastWidth) to = from + kLeastWidth;
   slice_kind_t kind = kind_of(track, index);
-  const uint64_t count = track->page->recording->calls[index].count;
   if (track->is_open && track->kind == kind && kind != kCulprit && from < track->to + kLeastGap) {
+    if (from < track->from) track->from = from;  // of calls that are counted since then
     if (to > track->to) track->to = to;
-    track->count += count;
+    track->count += call->count;
     return;
   }
   flush(track);
@@ -88,7 +91,7 @@ static void add(track_t* track, uint32_t index) {
   track->from = from;
   track->to = to;
   track->example = index;
-  track->count = count;
+  track->count = call->count;
 }
 
 static void put_track(track_t* track, bool is_stream, uint32_t of, const char* name) {

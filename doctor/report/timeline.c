@@ -20,8 +20,7 @@ gcap_doctor_span_t gcap_doctor_timeline_call(const gcap_doctor_timeline_t* timel
   if (!timeline->has_times)
     return (gcap_doctor_span_t){(uint64_t)call * kNsApart, (uint64_t)call * kNsApart + kNsOfCall};
   const gcap_doctor_event_call_t* of = &timeline->recording->calls[call];
-  const uint64_t start_ns = of->count > 1 && of->since_ns < of->start_ns ? of->since_ns : of->start_ns;
-  return (gcap_doctor_span_t){start_ns, of->end_ns > start_ns ? of->end_ns : start_ns};
+  return (gcap_doctor_span_t){of->start_ns, of->end_ns > of->start_ns ? of->end_ns : of->start_ns};
 }
 
 gcap_doctor_span_t gcap_doctor_timeline_capture(const gcap_doctor_timeline_t* timeline,

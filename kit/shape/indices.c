@@ -1,7 +1,7 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
-// Operators with indices: GatherElements, GatherND, ScatterElements, ScatterND, ArgMax, ArgMin, TopK. What the indices
-// are is on the device; shapes alone, and TopK's k, decide here.
+// Operators with indices: GatherElements, GatherND, ScatterElements, ScatterND, TensorScatter, ArgMax, ArgMin, TopK.
+// What the indices are is on the device; shapes alone, and TopK's k, decide here.
 
 #include "kit/shape/infer.h"
 
@@ -101,6 +101,30 @@ gcap_status_t gcap_infer_scatter_nd(const gcap_node_t* node, const gcap_tensor_t
   GCAP_RETURN_IF_ERROR(slices(node, inputs, 0, &updates));
   GCAP_RETURN_IF_ERROR(check_updates(node, &inputs[2], &updates));
   const gcap_shape_t shape = gcap_shape_of(&inputs[0]);
+  return gcap_shape_give(node, 0, &shape, &outputs[0]);
+}
+
+// --- An index for each of a batch -----------------------------------------------------------------------------------
+
+gcap_status_t gcap_infer_tensor_scatter(const gcap_node_t* node, const gcap_tensor_t* inputs, gcap_tensor_t* outputs) {
+  const gcap_tensor_t *cache = &inputs[0], *update = &inputs[1];
+  int axis = 0;
+  GCAP_RETURN_IF_ERROR(gcap_infer_axis(node, cache->rank, -2, &axis));
+  if (axis == 0) return GCAP_SHAPE_REFUSE(node, "axis is dimension 0 of %d, which is the batch's", cache->rank);
+  if (update->rank != cache->rank) {
+    return GCAP_SHAPE_REFUSE(node, "input 1 has rank %d, input 0 has %d", update->rank, cache->rank);
+  }
+  for (int i = 0; i < cache->rank; ++i) {
+    const int64_t size = update->shape[i], most = cache->shape[i];
+    if (i == axis ? size <= most : size == most) continue;
+    return GCAP_SHAPE_REFUSE(node, "dimension %d of input 1 is %lld, of input 0 it is %lld", i, (long long)size,
+                             (long long)most);
+  }
+  if (node->num_inputs == 3 && (inputs[2].rank != 1 || inputs[2].shape[0] != cache->shape[0])) {
+    return GCAP_SHAPE_REFUSE(node, "input 2 is no list of %lld numbers, one for each of the batch",
+                             (long long)cache->shape[0]);
+  }
+  const gcap_shape_t shape = gcap_shape_of(cache);
   return gcap_shape_give(node, 0, &shape, &outputs[0]);
 }
 

@@ -39,4 +39,9 @@ bool gcap_resize_is_old(const gcap_node_t* node);
 gcap_status_t gcap_infer_transposed_window(const gcap_node_t* node, const gcap_tensor_t* inputs,
                                            gcap_window_t* out_window) GCAP_NODISCARD;
 
+// Reads the number that input `input` is, of i64, i32 or f32, where the content is known.
+//   INVALID_ARGUMENT  as gcap_infer_shapes; the message has `name`
+gcap_status_t gcap_infer_number(const gcap_node_t* node, int input, const char* name, const gcap_tensor_t* tensor,
+                                bool* out_known, int64_t* out_number) GCAP_NODISCARD;
+
 #endif  // GCAP_KIT_SHAPE_INNER_H_

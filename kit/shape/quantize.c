@@ -1,6 +1,7 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
-// QuantizeLinear and DequantizeLinear: the shape of input 0; scales and zero points must fit it.
+// QuantizeLinear, DequantizeLinear and DynamicQuantizeLinear: the shape of input 0; scales and zero points must fit it.
+// MatMulInteger: that of MatMul, with zero points for all, for each row of A, or for each column of B.
 
 #include "kit/shape/infer.h"
 
@@ -42,4 +43,27 @@ gcap_status_t gcap_infer_quantize(const gcap_node_t* node, const gcap_tensor_t* 
     return GCAP_SHAPE_REFUSE(node, "input 2 has another shape than input 1, from dimension %d on", i);
   }
   return gcap_infer_same(node, inputs, outputs);
+}
+
+gcap_status_t gcap_infer_dynamic_quantize(const gcap_node_t* node, const gcap_tensor_t* inputs,
+                                          gcap_tensor_t* outputs) {
+  const gcap_shape_t one = {.rank = 0};
+  if (node->num_outputs > 3) return GCAP_SHAPE_REFUSE(node, "it has %d outputs, allowed is 3", node->num_outputs);
+  for (int i = 1; i < node->num_outputs; ++i) GCAP_RETURN_IF_ERROR(gcap_shape_give(node, i, &one, &outputs[i]));
+  return gcap_infer_same(node, inputs, outputs);
+}
+
+// A vector is one row of A, and one column of B.
+gcap_status_t gcap_infer_matmul_integer(const gcap_node_t* node, const gcap_tensor_t* inputs, gcap_tensor_t* outputs) {
+  const gcap_tensor_t *a = &inputs[0], *b = &inputs[1];
+  const int64_t rows = a->rank > 1 ? a->shape[a->rank - 2] : 1, columns = b->rank > 1 ? b->shape[b->rank - 1] : 1;
+  for (int i = 2; i < node->num_inputs; ++i) {
+    const gcap_tensor_t* zero_point = &inputs[i];
+    const int64_t wanted = i == 2 ? rows : columns;
+    if (gcap_shape_count(zero_point, 0, zero_point->rank) == 1) continue;
+    if (zero_point->rank == 1 && zero_point->shape[0] == wanted) continue;
+    return GCAP_SHAPE_REFUSE(node, "input %d has rank %d, allowed is 1 element, or rank 1 with %lld", i,
+                             zero_point->rank, (long long)wanted);
+  }
+  return gcap_infer_matmul(node, inputs, outputs);
 }

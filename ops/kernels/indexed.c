@@ -12,9 +12,10 @@
   [bytes] = {(const void*)gcap_kernel_gather_elements_##bytes, (const void*)gcap_kernel_scatter_elements_##bytes},
 static const struct { const void *gather, *scatter; } element_kernels[] = {GCAP_ELEMENT_KERNELS(ELEMENT_ENTRY)};
 
-#define SLICE_ENTRY(bytes, type) \
-  [bytes] = {(const void*)gcap_kernel_gather_slices_##bytes, (const void*)gcap_kernel_scatter_slices_##bytes},
-static const struct { const void *gather, *scatter; } slice_kernels[] = {GCAP_UNIT_KERNELS(SLICE_ENTRY)};
+#define SLICE_ENTRY(bytes, type)                                                                              \
+  [bytes] = {(const void*)gcap_kernel_gather_slices_##bytes, (const void*)gcap_kernel_scatter_slices_##bytes, \
+             (const void*)gcap_kernel_write_cache_##bytes},
+static const struct { const void *gather, *scatter, *write_cache; } slice_kernels[] = {GCAP_UNIT_KERNELS(SLICE_ENTRY)};
 
 #define REDUCTION_ENTRY(T, kind, word) \
   [GCAP_DTYPE_OF_##T] = {(const void*)gcap_kernel_reduce_elements_##T, (const void*)gcap_kernel_reduce_slices_##T},
@@ -102,11 +103,11 @@ static gcap_slices_params_t slices_params(const gcap_tensor_t* data, const gcap_
   return params;
 }
 
-// Slices move in the largest units that they allow; returns the size of one.
-static size_t widen(gcap_slices_params_t* params, size_t element_bytes) {
-  const uint64_t multiples = (uintptr_t)params->from | (uintptr_t)params->to | (uint64_t)params->inner * element_bytes;
-  const size_t unit = gcap_unit_bytes(element_bytes, multiples);
-  params->inner /= (int64_t)(unit / element_bytes);
+// Slices move in the largest units that they allow: makes `*inner` elements as many units; returns the size of one.
+static size_t widen(const void* from, const void* to, size_t element_bytes, int64_t* inner) {
+  const size_t unit =
+      gcap_unit_bytes(element_bytes, (uintptr_t)from | (uintptr_t)to | (uint64_t)*inner * element_bytes);
+  *inner /= (int64_t)(unit / element_bytes);
   return unit;
 }
 
@@ -121,7 +122,8 @@ gcap_status_t gcap_gather_nd(gcap_stream_t* stream, const gcap_tensor_t* x, cons
   gcap_slices_params_t params = slices_params(x, indices, batch_dims);
   params.from = x->data;
   params.to = y->data;
-  return launch(stream, slice_kernels[widen(&params, gcap_dtype_bytes(x->dtype))].gather, &params);
+  const size_t unit = widen(x->data, y->data, gcap_dtype_bytes(x->dtype), &params.inner);
+  return launch(stream, slice_kernels[unit].gather, &params);
 }
 
 gcap_status_t gcap_scatter_nd(gcap_stream_t* stream, gcap_scatter_op_t op, const gcap_tensor_t* indices,
@@ -133,5 +135,27 @@ gcap_status_t gcap_scatter_nd(gcap_stream_t* stream, gcap_scatter_op_t op, const
   params.to = y->data;
   params.scatter_op = op;
   if (op != GCAP_SCATTER_NONE) return launch(stream, reductions[y->dtype].slices, &params);
-  return launch(stream, slice_kernels[widen(&params, gcap_dtype_bytes(y->dtype))].scatter, &params);
+  const size_t unit = widen(updates->data, y->data, gcap_dtype_bytes(y->dtype), &params.inner);
+  return launch(stream, slice_kernels[unit].scatter, &params);
+}
+
+// --- Caches ---------------------------------------------------------------------------------------------------------
+
+gcap_status_t gcap_write_cache(gcap_stream_t* stream, const gcap_tensor_t* starts, const gcap_tensor_t* update,
+                               int axis, bool circular, const gcap_tensor_t* cache) {
+  const gcap_tensor_t none = {.dtype = GCAP_DTYPE_I64, .rank = 1};
+  GCAP_RETURN_IF_ERROR(check("update", update, starts == NULL ? &none : starts, cache));
+  if (gcap_tensor_elements(update) == 0) return NULL;
+  gcap_cache_params_t params = {.starts = starts == NULL ? NULL : starts->data,
+                                .from = update->data,
+                                .to = cache->data,
+                                .prefixes = count(update, 1, axis),
+                                .rows = update->shape[axis],
+                                .capacity = cache->shape[axis],
+                                .inner = count(update, axis + 1, update->rank),
+                                .circular = circular};
+  const size_t unit = widen(update->data, cache->data, gcap_dtype_bytes(cache->dtype), &params.inner);
+  params.units = count(update, 0, axis + 1) * params.inner;
+  return gcap_op_launch(stream, slice_kernels[unit].write_cache, params.units, GCAP_BLOCK_THREADS, GCAP_BLOCK_THREADS,
+                        &params);
 }

@@ -44,6 +44,14 @@ __device__ void ScatterSlices(const gcap_slices_params_t& p) {
   }
 }
 
+template <typename T>
+__device__ void WriteCache(const gcap_cache_params_t& p) {
+  for (int64_t i = gcap::FirstOfThread(); i < p.units; i += gcap::ThreadsOfGrid()) {
+    const int64_t row = i / p.inner, place = gcap_cache_row(&p, row);
+    if (place >= 0) static_cast<T*>(p.to)[place * p.inner + (i - row * p.inner)] = static_cast<const T*>(p.from)[i];
+  }
+}
+
 // --- Reductions -----------------------------------------------------------------------------------------------------
 
 // atomicCAS knows no types of a fixed size.
@@ -115,9 +123,10 @@ __device__ void ReduceSlices(const gcap_slices_params_t& p, Combine combine) {
   __global__ void gcap_kernel_scatter_elements_##bytes(gcap_elements_params_t params) { ScatterElements<type>(params); }
 GCAP_ELEMENT_KERNELS(DEFINE_ELEMENT_KERNELS)
 
-#define DEFINE_SLICE_KERNELS(bytes, type)                                                                        \
-  __global__ void gcap_kernel_gather_slices_##bytes(gcap_slices_params_t params) { GatherSlices<type>(params); } \
-  __global__ void gcap_kernel_scatter_slices_##bytes(gcap_slices_params_t params) { ScatterSlices<type>(params); }
+#define DEFINE_SLICE_KERNELS(bytes, type)                                                                          \
+  __global__ void gcap_kernel_gather_slices_##bytes(gcap_slices_params_t params) { GatherSlices<type>(params); }   \
+  __global__ void gcap_kernel_scatter_slices_##bytes(gcap_slices_params_t params) { ScatterSlices<type>(params); } \
+  __global__ void gcap_kernel_write_cache_##bytes(gcap_cache_params_t params) { WriteCache<type>(params); }
 GCAP_UNIT_KERNELS(DEFINE_SLICE_KERNELS)
 
 #define DEFINE_REDUCTIONS(T, kind, word)                                                   \

@@ -1,7 +1,7 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
 // indexed.h: elements that move to and from places that indices name, as ONNX's GatherElements, GatherND,
-// ScatterElements and ScatterND.
+// ScatterElements, ScatterND and TensorScatter.
 #ifndef GCAP_OPS_KERNELS_INDEXED_H_
 #define GCAP_OPS_KERNELS_INDEXED_H_
 
@@ -37,6 +37,12 @@ gcap_status_t gcap_scatter_elements(gcap_stream_t* stream, gcap_scatter_op_t op,
                                     const gcap_tensor_t* updates, int axis, const gcap_tensor_t* y) GCAP_NODISCARD;
 gcap_status_t gcap_scatter_nd(gcap_stream_t* stream, gcap_scatter_op_t op, const gcap_tensor_t* indices,
                               const gcap_tensor_t* updates, const gcap_tensor_t* y) GCAP_NODISCARD;
+
+// Writes the rows of `update` along `axis`, which is not the first, to `cache`: for each of the first axis from the row
+// on that `starts` says, or from the first one on if it is NULL. `circular`: behind the last row of the cache comes the
+// first one; else a row that is out of range, also before the first one, is left out.
+gcap_status_t gcap_write_cache(gcap_stream_t* stream, const gcap_tensor_t* starts, const gcap_tensor_t* update,
+                               int axis, bool circular, const gcap_tensor_t* cache) GCAP_NODISCARD;
 
 #ifdef __cplusplus
 }  // extern "C"

@@ -50,6 +50,20 @@ typedef struct gcap_slices_params {
   int32_t scatter_op;
 } gcap_slices_params_t;
 
+// Rows of `inner` units behind one another in a cache: `from` as [batch, prefixes, rows, inner], `to` as
+// [batch, prefixes, capacity, inner].
+typedef struct gcap_cache_params {
+  const int64_t* starts;  // where the first row goes, for each of the batch; NULL: to the begin
+  const void* from;
+  void* to;
+  int64_t units;  // of `from`
+  int64_t prefixes;
+  int64_t rows;
+  int64_t capacity;
+  int64_t inner;
+  int32_t circular;
+} gcap_cache_params_t;
+
 // An index from the end as one from the begin; -1 if it is out of range.
 GCAP_INLINE int64_t gcap_index_inside(int64_t index, int64_t size) {
   if (index < 0) index += size;
@@ -87,6 +101,14 @@ GCAP_INLINE int64_t gcap_scattered_slice(const gcap_slices_params_t* p, int64_t 
     place += index * p->strides[k];
   }
   return place;
+}
+
+// The row of the cache for row `i`; -1 if it is out of range.
+GCAP_INLINE int64_t gcap_cache_row(const gcap_cache_params_t* p, int64_t i) {
+  const int64_t prefix = i / p->rows, row = i - prefix * p->rows;
+  const int64_t start = p->starts == NULL ? 0 : p->starts[prefix / p->prefixes];
+  const int64_t at = p->circular ? (start % p->capacity + p->capacity + row) % p->capacity : gcap_wrap_add(start, row);
+  return at < 0 || at >= p->capacity ? -1 : prefix * p->capacity + at;
 }
 
 // --- Reductions -----------------------------------------------------------------------------------------------------
@@ -133,9 +155,10 @@ GCAP_SCATTER_OP_KERNELS(GCAP_DEFINE_SCATTERED)
 GCAP_ELEMENT_KERNELS(GCAP_DECLARE_KERNEL)
 #undef GCAP_DECLARE_KERNEL
 
-#define GCAP_DECLARE_KERNEL(bytes, type)                                           \
-  GCAP_KERNEL void gcap_kernel_gather_slices_##bytes(gcap_slices_params_t params); \
-  GCAP_KERNEL void gcap_kernel_scatter_slices_##bytes(gcap_slices_params_t params);
+#define GCAP_DECLARE_KERNEL(bytes, type)                                            \
+  GCAP_KERNEL void gcap_kernel_gather_slices_##bytes(gcap_slices_params_t params);  \
+  GCAP_KERNEL void gcap_kernel_scatter_slices_##bytes(gcap_slices_params_t params); \
+  GCAP_KERNEL void gcap_kernel_write_cache_##bytes(gcap_cache_params_t params);
 GCAP_UNIT_KERNELS(GCAP_DECLARE_KERNEL)
 #undef GCAP_DECLARE_KERNEL
 

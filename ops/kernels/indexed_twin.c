@@ -60,6 +60,19 @@ static size_t list_slices(const gcap_slices_params_t* p, size_t bytes, bool is_g
                     out_items, capacity);
 }
 
+static size_t list_cache(const gcap_cache_params_t* p, size_t bytes, bool is_gather, gcap_sim_access_t* out_items,
+                         size_t capacity) {
+  const int64_t of_batch = p->prefixes * p->rows * p->inner, batch = p->units / of_batch;
+  return list_moved(&(moved_t){.data = p->to,
+                               .values = p->from,
+                               .indices = p->starts,
+                               .data_bytes = (size_t)(batch * p->prefixes * p->capacity * p->inner) * bytes,
+                               .values_bytes = (size_t)p->units * bytes,
+                               .index_bytes = p->starts == NULL ? 0 : (size_t)batch * sizeof(int64_t),
+                               .is_gather = is_gather},
+                    out_items, capacity);
+}
+
 // --- Runs -----------------------------------------------------------------------------------------------------------
 
 // For each element with an index: `i` is the element, `place` where it is in the data, -1 if nowhere.
@@ -107,6 +120,14 @@ GCAP_ELEMENT_KERNELS(DEFINE_ELEMENT_RUNS)
     (void)launch;                                                                                                    \
     const gcap_slices_params_t* p = args[0];                                                                         \
     FOR_EACH_UNIT(p, gcap_scattered_slice, ((type*)p->to)[place] = ((const type*)p->from)[i])                        \
+  }                                                                                                                  \
+  static void run_write_cache_##bytes(const gcap_sim_launch_t* launch, void* const* args) {                          \
+    (void)launch;                                                                                                    \
+    const gcap_cache_params_t* p = args[0];                                                                          \
+    for (int64_t i = 0; i < p->units; ++i) {                                                                         \
+      const int64_t row = i / p->inner, place = gcap_cache_row(p, row);                                              \
+      if (place >= 0) ((type*)p->to)[place * p->inner + i % p->inner] = ((const type*)p->from)[i];                   \
+    }                                                                                                                \
   }
 GCAP_UNIT_KERNELS(DEFINE_SLICE_RUNS)
 
@@ -141,9 +162,10 @@ GCAP_SCATTER_OP_KERNELS(DEFINE_REDUCTIONS)
   DEFINE_TWIN(gather_elements, elements, bytes, bytes, true) \
   DEFINE_TWIN(scatter_elements, elements, bytes, bytes, false)
 GCAP_ELEMENT_KERNELS(DEFINE_ELEMENT_TWINS)
-#define DEFINE_SLICE_TWINS(bytes, type)                  \
-  DEFINE_TWIN(gather_slices, slices, bytes, bytes, true) \
-  DEFINE_TWIN(scatter_slices, slices, bytes, bytes, false)
+#define DEFINE_SLICE_TWINS(bytes, type)                    \
+  DEFINE_TWIN(gather_slices, slices, bytes, bytes, true)   \
+  DEFINE_TWIN(scatter_slices, slices, bytes, bytes, false) \
+  DEFINE_TWIN(write_cache, cache, bytes, bytes, false)
 GCAP_UNIT_KERNELS(DEFINE_SLICE_TWINS)
 #define DEFINE_REDUCTION_TWINS(T, kind, word)                            \
   DEFINE_TWIN(reduce_elements, elements, T, sizeof(gcap_##T##_t), false) \
@@ -155,14 +177,15 @@ GCAP_SCATTER_OP_KERNELS(DEFINE_REDUCTION_TWINS)
                      &family##_bytes, run_##kernel##_##suffix, accesses_##kernel##_##suffix);
 #define REGISTER_ELEMENT_TWINS(bytes, type) \
   REGISTER_TWIN(gather_elements, elements, bytes) REGISTER_TWIN(scatter_elements, elements, bytes)
-#define REGISTER_SLICE_TWINS(bytes, type) \
-  REGISTER_TWIN(gather_slices, slices, bytes) REGISTER_TWIN(scatter_slices, slices, bytes)
+#define REGISTER_SLICE_TWINS(bytes, type)     \
+  REGISTER_TWIN(gather_slices, slices, bytes) \
+  REGISTER_TWIN(scatter_slices, slices, bytes) REGISTER_TWIN(write_cache, cache, bytes)
 #define REGISTER_REDUCTION_TWINS(T, kind, word) \
   REGISTER_TWIN(reduce_elements, elements, T) REGISTER_TWIN(reduce_slices, slices, T)
 
 __attribute__((constructor)) static void register_twins(void) {
   static const size_t elements_bytes = sizeof(gcap_elements_params_t);
-  static const size_t slices_bytes = sizeof(gcap_slices_params_t);
+  static const size_t slices_bytes = sizeof(gcap_slices_params_t), cache_bytes = sizeof(gcap_cache_params_t);
   GCAP_ELEMENT_KERNELS(REGISTER_ELEMENT_TWINS)
   GCAP_UNIT_KERNELS(REGISTER_SLICE_TWINS)
   GCAP_SCATTER_OP_KERNELS(REGISTER_REDUCTION_TWINS)

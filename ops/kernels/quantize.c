@@ -95,3 +95,20 @@ gcap_status_t gcap_dequantize(gcap_stream_t* stream, const gcap_quantization_t* 
   GCAP_RETURN_IF_ERROR(check(how, x, y, x->dtype));
   return run(stream, dequantize_kernels[x->dtype][y->dtype], how, x, y);
 }
+
+static gcap_status_t check_elements(const char* name, const gcap_tensor_t* tensor, gcap_dtype_t dtype, int64_t count) {
+  GCAP_RETURN_IF_ERROR(gcap_check_tensor(name, tensor));
+  GCAP_RETURN_IF_ERROR(gcap_check_dtype(name, tensor, dtype, "so it is in ONNX"));
+  if (gcap_tensor_elements(tensor) == count) return NULL;
+  return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "%s has %lld elements, allowed is %lld", name,
+                     (long long)gcap_tensor_elements(tensor), (long long)count);
+}
+
+gcap_status_t gcap_quantization_of(gcap_stream_t* stream, const gcap_tensor_t* extremes, const gcap_tensor_t* scale,
+                                   const gcap_tensor_t* zero_point) {
+  GCAP_RETURN_IF_ERROR(check_elements("extremes", extremes, GCAP_DTYPE_F32, 2));
+  GCAP_RETURN_IF_ERROR(check_elements("scale", scale, GCAP_DTYPE_F32, 1));
+  GCAP_RETURN_IF_ERROR(check_elements("zero_point", zero_point, GCAP_DTYPE_U8, 1));
+  gcap_quantization_range_params_t params = {extremes->data, scale->data, zero_point->data};
+  return gcap_op_launch(stream, (const void*)gcap_kernel_quantization_range, 1, 1, GCAP_BLOCK_THREADS, &params);
+}

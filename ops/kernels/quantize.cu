@@ -11,6 +11,10 @@
       y[i] = gcap_##function##_##in##_##out(&params, i);                                    \
     }                                                                                       \
   }
+__global__ void gcap_kernel_quantization_range(gcap_quantization_range_params_t params) {
+  if (gcap::FirstOfThread() == 0) gcap_quantization_range(&params);
+}
+
 #define DEFINE_QUANTIZE(in, out, low, high) DEFINE_KERNEL(quantize, in, out)
 #define DEFINE_DEQUANTIZE(in, out) DEFINE_KERNEL(dequantize, in, out)
 GCAP_QUANTIZE_KERNELS(DEFINE_QUANTIZE)

@@ -32,6 +32,11 @@ gcap_status_t gcap_quantize(gcap_stream_t* stream, const gcap_quantization_t* ho
 gcap_status_t gcap_dequantize(gcap_stream_t* stream, const gcap_quantization_t* how, const gcap_tensor_t* x,
                               const gcap_tensor_t* y) GCAP_NODISCARD;
 
+// A scale (f32) and a zero point (u8), one element each, with which u8 holds what lies between two numbers, and 0:
+// `extremes`, f32, of two elements, has the larger one first. Equal ones give a scale of 1. Errors as above.
+gcap_status_t gcap_quantization_of(gcap_stream_t* stream, const gcap_tensor_t* extremes, const gcap_tensor_t* scale,
+                                   const gcap_tensor_t* zero_point) GCAP_NODISCARD;
+
 #ifdef __cplusplus
 }  // extern "C"
 #endif

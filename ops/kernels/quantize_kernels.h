@@ -89,6 +89,23 @@ GCAP_QUANTIZE_KERNELS(GCAP_DEFINE_QUANTIZE)
 GCAP_DEQUANTIZE_KERNELS(GCAP_DEFINE_DEQUANTIZE)
 #undef GCAP_DEFINE_DEQUANTIZE
 
+typedef struct gcap_quantization_range_params {
+  const float* extremes;  // the largest number, the smallest one
+  float* scale;
+  uint8_t* zero_point;
+} gcap_quantization_range_params_t;
+
+// The scale and the zero point with which u8 holds all from the smallest to the largest number, and 0.
+GCAP_INLINE void gcap_quantization_range(const gcap_quantization_range_params_t* p) {
+  const float high = gcap_max_float(p->extremes[0], 0.0f), low = gcap_min_float(p->extremes[1], 0.0f);
+  const float scale = high == low ? 1.0f : (high - low) / 255.0f;
+  *p->scale = scale;
+  *p->zero_point = gcap_store_u8(gcap_quantized(-low / scale, 0, 0, UINT8_MAX));
+}
+
+// One thread is enough.
+GCAP_KERNEL void gcap_kernel_quantization_range(gcap_quantization_range_params_t params);
+
 // Any one-dimensional grid.
 #define GCAP_DECLARE_QUANTIZE(in, out, low, high) \
   GCAP_KERNEL void gcap_kernel_quantize_##in##_##out(gcap_quantize_params_t params);

@@ -34,6 +34,22 @@ static size_t list_accesses(const gcap_quantize_params_t* p, size_t in_bytes, si
 GCAP_QUANTIZE_KERNELS(DEFINE_QUANTIZE)
 GCAP_DEQUANTIZE_KERNELS(DEFINE_DEQUANTIZE)
 
+GCAP_TWIN_HANDLE(gcap_kernel_quantization_range, gcap_quantization_range_params_t)
+static void run_range(const gcap_sim_launch_t* launch, void* const* args) {
+  (void)launch;
+  gcap_quantization_range(args[0]);
+}
+static size_t accesses_range(const gcap_sim_launch_t* launch, void* const* args, gcap_sim_access_t* out_items,
+                             size_t capacity) {
+  (void)launch;
+  const gcap_quantization_range_params_t* p = args[0];
+  gcap_twin_accesses_t list = {out_items, capacity, 0};
+  gcap_twin_access(&list, p->extremes, 2 * sizeof(float), false);
+  gcap_twin_access(&list, p->scale, sizeof(float), true);
+  gcap_twin_access(&list, p->zero_point, 1, true);
+  return list.count;
+}
+
 #define REGISTER_TWIN(function, in, out)                                                                            \
   gcap_twin_register((const void*)gcap_kernel_##function##_##in##_##out, "gcap_kernel_" #function "_" #in "_" #out, \
                      &params_bytes, run_##function##_##in##_##out, accesses_##function##_##in##_##out);
@@ -42,6 +58,9 @@ GCAP_DEQUANTIZE_KERNELS(DEFINE_DEQUANTIZE)
 
 __attribute__((constructor)) static void register_twins(void) {
   static const size_t params_bytes = sizeof(gcap_quantize_params_t);
+  static const size_t range_bytes = sizeof(gcap_quantization_range_params_t);
+  gcap_twin_register((const void*)gcap_kernel_quantization_range, "gcap_kernel_quantization_range", &range_bytes,
+                     run_range, accesses_range);
   GCAP_QUANTIZE_KERNELS(REGISTER_QUANTIZE)
   GCAP_DEQUANTIZE_KERNELS(REGISTER_DEQUANTIZE)
 }

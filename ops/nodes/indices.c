@@ -67,6 +67,24 @@ gcap_status_t gcap_node_scatter_nd(const gcap_node_kernel_t* kernel, const gcap_
   return scatter(kernel, context, /*is_nd=*/true);
 }
 
+static bool is_circular(const gcap_node_t* node) {
+  return strcmp(gcap_node_string(node, "mode", "linear"), "circular") == 0;
+}
+
+bool gcap_node_tensor_scatter_accepts(const gcap_model_t* model, const gcap_node_t* node) {
+  (void)model;
+  return is_circular(node) || strcmp(gcap_node_string(node, "mode", "linear"), "linear") == 0;
+}
+
+gcap_status_t gcap_node_tensor_scatter(const gcap_node_kernel_t* kernel, const gcap_kernel_context_t* context) {
+  const gcap_tensor_t *in = context->inputs, *y = &context->outputs[0];
+  const gcap_tensor_t* starts = kernel->node->num_inputs == 3 ? &in[2] : NULL;
+  int axis = 0;
+  GCAP_RETURN_IF_ERROR(gcap_infer_axis(kernel->node, in[0].rank, -2, &axis));
+  if (in[0].data != y->data) GCAP_RETURN_IF_ERROR(gcap_node_copy_elements(kernel, context));
+  return gcap_write_cache(STREAM(context), starts, &in[1], axis, is_circular(kernel->node), y);
+}
+
 // --- Indices that are made ------------------------------------------------------------------------------------------
 
 // The row's code: whether the smallest element is meant.

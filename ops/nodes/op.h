@@ -8,7 +8,9 @@
 #include <stdbool.h>
 
 #include "gcap/kit/ops/nodes.h"
+#include "gcap/kit/shape_inference.h"
 #include "lib/internal/kept.h"
+#include "ops/kernels/image_window.h"
 
 typedef struct gcap_node_op gcap_node_op_t;
 
@@ -88,6 +90,9 @@ int64_t gcap_node_onnx_type(gcap_dtype_t dtype);
 bool gcap_node_is_left_out(const gcap_tensor_t* tensor);
 // For plans: a size as an int, which cuDNN counts in.
 gcap_status_t gcap_node_int_size(const gcap_node_t* node, const char* what, int64_t size, int* out_size);
+// Axis `i` of a window as a kernel counts it, in ints, over an input of `size` elements.
+gcap_status_t gcap_node_window_side(const gcap_node_t* node, const gcap_window_t* window, int64_t size, int i,
+                                    gcap_window_side_t* out_side);
 // For `compute`: workspace for one computation, which the next one on the stream may have as soon as this one is
 // issued.
 gcap_status_t gcap_node_take_workspace(const gcap_kernel_context_t* context, size_t bytes, void** out_workspace);
@@ -149,6 +154,9 @@ GCAP_NODE_ACCEPTS(gcap_node_quantize_accepts);
 GCAP_NODE_COMPUTE(gcap_node_quantize);
 GCAP_NODE_ACCEPTS(gcap_node_dequantize_accepts);
 GCAP_NODE_COMPUTE(gcap_node_dequantize);
+GCAP_NODE_COMPUTE(gcap_node_dynamic_quantize);
+GCAP_NODE_ACCEPTS(gcap_node_matmul_integer_accepts);
+GCAP_NODE_COMPUTE(gcap_node_matmul_integer);
 // reduce.c
 GCAP_NODE_COMPUTE(gcap_node_softmax);
 GCAP_NODE_COMPUTE(gcap_node_log_softmax);
@@ -189,6 +197,15 @@ GCAP_NODE_COMPUTE(gcap_node_depth_to_space);
 GCAP_NODE_COMPUTE(gcap_node_gather);
 GCAP_NODE_COMPUTE(gcap_node_dropout);
 GCAP_NODE_ACCEPTS(gcap_node_dropout_accepts);
+// arrange.c
+GCAP_NODE_COMPUTE(gcap_node_tile);
+GCAP_NODE_COMPUTE(gcap_node_trilu);
+GCAP_NODE_COMPUTE(gcap_node_eye_like);
+GCAP_NODE_ACCEPTS(gcap_node_eye_like_accepts);
+GCAP_NODE_COMPUTE(gcap_node_one_hot);
+GCAP_NODE_ACCEPTS(gcap_node_one_hot_accepts);
+GCAP_NODE_COMPUTE(gcap_node_cum_sum);
+GCAP_NODE_COMPUTE(gcap_node_reverse_sequence);
 // pad.c
 GCAP_NODE_ACCEPTS(gcap_node_pad_accepts);
 GCAP_NODE_COMPUTE(gcap_node_pad);
@@ -198,6 +215,7 @@ typedef struct gcap_node_element {
   unsigned char bytes[sizeof(int64_t)];
 } gcap_node_element_t;
 gcap_node_element_t gcap_node_value(const gcap_node_t* node, gcap_dtype_t dtype);
+gcap_node_element_t gcap_node_element(gcap_dtype_t dtype, int64_t value);
 bool gcap_node_is_float(gcap_dtype_t dtype);
 GCAP_NODE_COMPUTE(gcap_node_constant_of_shape);
 GCAP_NODE_ACCEPTS(gcap_node_constant_of_shape_accepts);
@@ -208,6 +226,8 @@ GCAP_NODE_COMPUTE(gcap_node_gather_nd);
 GCAP_NODE_COMPUTE(gcap_node_scatter_elements);
 GCAP_NODE_COMPUTE(gcap_node_scatter_nd);
 GCAP_NODE_ACCEPTS(gcap_node_scatter_accepts);
+GCAP_NODE_COMPUTE(gcap_node_tensor_scatter);
+GCAP_NODE_ACCEPTS(gcap_node_tensor_scatter_accepts);
 GCAP_NODE_COMPUTE(gcap_node_arg);
 GCAP_NODE_COMPUTE(gcap_node_top_k);
 

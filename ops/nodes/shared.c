@@ -31,6 +31,26 @@ gcap_status_t gcap_node_int_size(const gcap_node_t* node, const char* what, int6
   return NULL;
 }
 
+gcap_status_t gcap_node_window_side(const gcap_node_t* node, const gcap_window_t* window, int64_t size, int i,
+                                    gcap_window_side_t* out_side) {
+  gcap_window_side_t side;
+  const struct {
+    const char* what;
+    int64_t size;
+    int32_t* out_size;
+  } sizes[] = {{"an axis of input 0", size, &side.input},
+               {"an axis of output 0", window->count[i], &side.output},
+               {"an axis of the window", window->size[i], &side.kernel},
+               {"a stride", window->stride[i], &side.stride},
+               {"a dilation", window->dilation[i], &side.dilation},
+               {"a pad", window->pad_begin[i], &side.pad}};
+  for (size_t k = 0; k < sizeof(sizes) / sizeof(sizes[0]); ++k) {
+    GCAP_RETURN_IF_ERROR(gcap_node_int_size(node, sizes[k].what, sizes[k].size, sizes[k].out_size));
+  }
+  *out_side = side;
+  return NULL;
+}
+
 gcap_status_t gcap_node_take_workspace(const gcap_kernel_context_t* context, size_t bytes, void** out_workspace) {
   *out_workspace = NULL;
   if (bytes == 0) return NULL;

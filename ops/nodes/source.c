@@ -24,22 +24,24 @@ static void put_float(gcap_dtype_t dtype, float value, gcap_node_element_t* out)
   if (dtype != GCAP_DTYPE_F32) memcpy(out->bytes, &half, sizeof(half));
 }
 
+// The bytes of a smaller integer are the low ones, which come first wherever CUDA runs.
 static void put_integer(gcap_dtype_t dtype, int64_t value, gcap_node_element_t* out) {
-  const int32_t low = (int32_t)value;
-  if (dtype == GCAP_DTYPE_I64) memcpy(out->bytes, &value, sizeof(value));
-  if (dtype == GCAP_DTYPE_I32) memcpy(out->bytes, &low, sizeof(low));
-  if (dtype == GCAP_DTYPE_I8 || dtype == GCAP_DTYPE_U8) out->bytes[0] = (unsigned char)value;
-  if (dtype == GCAP_DTYPE_BOOL) out->bytes[0] = value != 0;
+  if (dtype == GCAP_DTYPE_BOOL) value = value != 0;
+  memcpy(out->bytes, &value, gcap_dtype_bytes(dtype));
+}
+
+gcap_node_element_t gcap_node_element(gcap_dtype_t dtype, int64_t value) {
+  gcap_node_element_t element = {{0}};
+  if (gcap_node_is_float(dtype)) put_float(dtype, (float)value, &element);
+  if (!gcap_node_is_float(dtype)) put_integer(dtype, value, &element);
+  return element;
 }
 
 gcap_node_element_t gcap_node_value(const gcap_node_t* node, gcap_dtype_t dtype) {
-  gcap_node_element_t element = {{0}};
   const int64_t integer = gcap_node_int(node, "value", 0);
-  if (gcap_node_is_float(dtype)) {
-    put_float(dtype, gcap_node_float(node, "value", (float)integer), &element);
-  } else {
-    put_integer(dtype, integer, &element);
-  }
+  if (!gcap_node_is_float(dtype)) return gcap_node_element(dtype, integer);
+  gcap_node_element_t element = {{0}};
+  put_float(dtype, gcap_node_float(node, "value", (float)integer), &element);
   return element;
 }
 

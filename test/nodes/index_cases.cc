@@ -152,6 +152,25 @@ NodeCase ScatterNDOnce(const std::string& name, const Values& indices) {
   return c;
 }
 
+// Two rows to a cache of [2,3,5,4]: from row -7 to 6 on, by drawn starts, or from the first one on.
+NodeCase TensorScatter(const std::string& name, bool circular, bool has_starts) {
+  const Shape shape = {2, 3, 5, 4};
+  NodeCase c = Case(name, "TensorScatter", nullptr, {{kTyped, shape}, {kTyped, {2, 3, 2, 4}}}, shape);
+  if (circular) c.attributes = [](Attributes* a) { a->String("mode", "circular"); };
+  if (has_starts) c.inputs.push_back({GCAP_DTYPE_I64, {2}, -7, 6});
+  c.reference = [=](const Ins& in) -> std::vector<Values> {
+    return {Make(shape, [&](Shape i) {
+      const int64_t start = has_starts ? static_cast<int64_t>(At(in[2], {i[0]})) : 0;
+      int64_t row = i[2] - start;
+      if (circular) row = (row + 20) % 5;
+      if (row < 0 || row > 1) return At(in[0], i);
+      i[2] = row;
+      return At(in[1], i);
+    })};
+  };
+  return c;
+}
+
 // --- Indices that are made ------------------------------------------------------------------------------------------
 
 Values RowOf(const Elements& x, size_t axis, Shape index) {
@@ -225,6 +244,9 @@ std::vector<NodeCase> IndexCases() {
       ScatterNDOnce("ScatterND", {2, -4}),
       ScatterNDOnce("ScatterNDBeyondTheEnds", {100, -100, -2}),
   };
+  cases.push_back(TensorScatter("TensorScatter", /*circular=*/false, /*has_starts=*/true));
+  cases.push_back(TensorScatter("TensorScatterAround", /*circular=*/true, /*has_starts=*/true));
+  cases.push_back(TensorScatter("TensorScatterToTheBegin", /*circular=*/false, /*has_starts=*/false));
   for (const bool keeps : {false, true}) {
     for (const bool last : {false, true}) {
       cases.push_back(Arg("ArgMax", keeps, last));

@@ -180,6 +180,122 @@ NodeCase Range(const std::string& name, gcap_dtype_t type, double start, double 
   return c;
 }
 
+// --- Elements by where they are ---------------------------------------------------------------------------------------
+
+NodeCase Tile(const std::string& name, const Shape& shape, const Shape& repeats) {
+  Shape tiled = shape;
+  for (size_t i = 0; i < shape.size(); ++i) tiled[i] *= repeats[i];
+  NodeCase c = Move(name, "Tile", nullptr, {Integers(repeats)}, tiled, [=](Shape index) {
+    for (size_t i = 0; i < shape.size(); ++i) index[i] %= shape[i];
+    return index;
+  });
+  c.inputs[0].shape = shape;
+  return c;
+}
+
+NodeCase Trilu(const std::string& name, const Shape& shape, bool upper, int64_t k, bool has_k) {
+  NodeCase c;
+  c.name = name;
+  c.op_type = "Trilu";
+  c.attributes = [=](Attributes* a) {
+    if (!upper) a->Int("upper", 0);
+  };
+  c.inputs = {{kTyped, shape}};
+  if (has_k) c.inputs.push_back({GCAP_DTYPE_I64, {}, 0, 0, {static_cast<double>(k)}});
+  c.outputs = {{kTyped, shape}};
+  c.reference = [=](const Ins& in) -> std::vector<Values> {
+    return {Make(shape, [&](const Shape& i) {
+      const int64_t distance = i[i.size() - 1] - i[i.size() - 2];
+      return (upper ? distance >= k : distance <= k) ? At(in[0], i) : 0.0;
+    })};
+  };
+  return c;
+}
+
+NodeCase EyeLike(const std::string& name, gcap_dtype_t from, gcap_dtype_t to, int64_t dtype, int64_t k) {
+  NodeCase c;
+  c.name = name;
+  c.op_type = "EyeLike";
+  c.attributes = [=](Attributes* a) {
+    a->Int("k", k);
+    if (dtype != 0) a->Int("dtype", dtype);
+  };
+  c.inputs = {{from, {3, 5}}};
+  c.outputs = {{to, {3, 5}}};
+  c.reference = [=](const Ins&) -> std::vector<Values> {
+    return {Make({3, 5}, [=](const Shape& i) { return i[1] - i[0] == k ? 1.0 : 0.0; })};
+  };
+  return c;
+}
+
+// Of indices [2,3], some outside, into 4 places on `axis` of the output.
+NodeCase OneHot(const std::string& name, gcap_dtype_t index_type, gcap_dtype_t depth_type, int64_t axis,
+                const Shape& shape) {
+  NodeCase c;
+  c.name = name;
+  c.op_type = "OneHot";
+  c.attributes = [=](Attributes* a) { a->Int("axis", axis); };
+  c.inputs = {{index_type, {2, 3}, 0, 0, {0, 3, -1, -4, 4, -5}}, {depth_type, {}, 0, 0, {4}}, {kTyped, {2}}};
+  c.outputs = {{kTyped, shape}};
+  c.reference = [=](const Ins& in) -> std::vector<Values> {
+    return {Make(shape, [&](Shape i) {
+      const size_t at = static_cast<size_t>(axis < 0 ? axis + 3 : axis);
+      const int64_t place = i[at];
+      i.erase(i.begin() + static_cast<std::ptrdiff_t>(at));
+      const double index = At(in[0], i);
+      return in[2].at[index == static_cast<double>(place) || index + 4 == static_cast<double>(place) ? 1 : 0];
+    })};
+  };
+  return c;
+}
+
+NodeCase CumSum(const std::string& name, gcap_dtype_t type, const Shape& shape, int64_t axis, bool exclusive,
+                bool reverse) {
+  NodeCase c;
+  c.name = name;
+  c.op_type = "CumSum";
+  c.attributes = [=](Attributes* a) {
+    if (exclusive) a->Int("exclusive", 1);
+    if (reverse) a->Int("reverse", 1);
+  };
+  c.inputs = {{type, shape, -3, 3}, {GCAP_DTYPE_I32, {}, 0, 0, {static_cast<double>(axis)}}};
+  c.outputs = {{type, shape}};
+  c.error = 1e-6;  // a further rounding, to f32, on the way to what is stored
+  c.reference = [=](const Ins& in) -> std::vector<Values> {
+    const size_t at = static_cast<size_t>(axis < 0 ? axis + static_cast<int64_t>(shape.size()) : axis);
+    return {Make(shape, [&](const Shape& index) {
+      double sum = 0;
+      for (int64_t i = 0; i < shape[at]; ++i) {
+        const bool before = reverse ? i > index[at] : i < index[at];
+        Shape other = index;
+        other[at] = i;
+        if (before || (i == index[at] && !exclusive)) sum += At(in[0], other);
+      }
+      return sum;
+    })};
+  };
+  return c;
+}
+
+// Sequences of these lengths, of up to four steps, some lengths outside.
+NodeCase ReverseSequence(const std::string& name, bool time_first) {
+  const Shape shape = time_first ? Shape{4, 5, 2} : Shape{5, 4, 2};
+  const Values lengths = {3, 4, 1, -2, 9};
+  NodeCase c = Move(
+      name, "ReverseSequence",
+      [=](Attributes* a) { a->Int("time_axis", time_first ? 0 : 1).Int("batch_axis", time_first ? 1 : 0); },
+      {{GCAP_DTYPE_I64, {5}, 0, 0, lengths}}, shape,
+      [=](Shape i) {
+        int64_t& time = time_first ? i[0] : i[1];
+        const double given = lengths[static_cast<size_t>(time_first ? i[1] : i[0])];
+        const int64_t length = given < 0 ? 0 : given > 4 ? 4 : static_cast<int64_t>(given);
+        if (time < length) time = length - 1 - time;
+        return i;
+      });
+  c.inputs[0].shape = shape;
+  return c;
+}
+
 // --- Blocks ---------------------------------------------------------------------------------------------------------
 
 // `from` is the index in the image of what is in the channels, of blocks of 2 x 3 images by their documentation.
@@ -279,6 +395,25 @@ std::vector<NodeCase> LayoutCases() {
       Range("RangeOfi32", GCAP_DTYPE_I32, -3, 600, 2, 302),
       Range("RangeOfListsOfOne", GCAP_DTYPE_I64, 2, 9, 3, 3, {1}),
       Range("RangeOfNothing", GCAP_DTYPE_I64, 3, 3, 1, 0),
+      Tile("Tile", {2, 3, 4}, {2, 1, 3}),
+      Tile("TileOfNothing", {2, 3}, {0, 2}),
+      Tile("TileOfARankOf8", {2, 1, 2, 1, 2, 1, 2, 1}, {2, 2, 1, 2, 2, 2, 2, 2}),
+      Trilu("Trilu", {3, 4}, true, 0, false),
+      Trilu("TriluLower", {2, 4, 3}, false, -1, true),
+      Trilu("TriluUpperByK", {2, 3, 4}, true, 2, true),
+      Trilu("TriluOfNothingInside", {3, 4}, true, 50, true),
+      EyeLike("EyeLike", kTyped, kTyped, 0, 1),
+      EyeLike("EyeLikeOfIntegers", GCAP_DTYPE_BOOL, GCAP_DTYPE_I64, 7, -2),
+      EyeLike("EyeLikeOfBools", kTyped, GCAP_DTYPE_BOOL, 9, 0),
+      OneHot("OneHot", GCAP_DTYPE_I64, GCAP_DTYPE_I64, -1, {2, 3, 4}),
+      OneHot("OneHotInTheMiddle", GCAP_DTYPE_I32, GCAP_DTYPE_I32, 1, {2, 4, 3}),
+      OneHot("OneHotOfFloats", GCAP_DTYPE_F32, GCAP_DTYPE_F32, 0, {4, 2, 3}),
+      CumSum("CumSum", kTyped, {2, 5, 3}, 1, false, false),
+      CumSum("CumSumExclusive", kTyped, {2, 5}, -1, true, false),
+      CumSum("CumSumReversed", kTyped, {5, 2}, 0, false, true),
+      CumSum("CumSumOfIntegers", GCAP_DTYPE_I32, {6}, 0, true, true),
+      ReverseSequence("ReverseSequence", true),
+      ReverseSequence("ReverseSequenceOfBatches", false),
       // Channel (block row, block column, channel) of a pixel is the pixel of the block there.
       Blocks("SpaceToDepth", "SpaceToDepth", nullptr, {2, 3, 4, 6}, {2, 12, 2, 3},
              [](const Shape& i) -> Shape {

@@ -130,6 +130,10 @@ TEST_F(NodeRefusals, NodesThatAreNotInTheTableAreNotSupported) {
        {{f32, {2}}, {i64, {1, 1}}, {f32, {1}}},
        {{f32, {2}}},
        [](Attributes* a) { a->String("reduction", "xor"); }},
+      {"TensorScatter",
+       {{f32, {1, 4, 1}}, {f32, {1, 1, 1}}},
+       {{f32, {1, 4, 1}}},
+       [](Attributes* a) { a->String("mode", "reflect"); }},
       {"ScatterElements",
        {{boolean, {2}}, {i64, {1}}, {boolean, {1}}},
        {{boolean, {2}}},
@@ -187,14 +191,24 @@ TEST_F(NodeRefusals, NodesThatAreNotInTheTableAreNotSupported) {
        {{f32, {1, 4, 4}}, {i64, {1}}, {f32, {4, 2}}, {f32, {4, 2}}},
        {{f32, {1, 4, 4}}},
        [](Attributes* a) { a->Float("scale", 0.5f); }},
+      {"DynamicQuantizeLinear", {{f16, {2}}}, {{u8, {2}}, {f32, {}}, {u8, {}}}},
+      {"MatMulInteger", {{i8, {2, 2}}, {i8, {2, 2}}}, {{i64, {2, 2}}}},
+      {"MatMulInteger", {{i8, {2, 2}}, {u8, {2, 2}}, {u8, {}}}, {{GCAP_DTYPE_I32, {2, 2}}}},
+      {"MatMulInteger", {{i8, {2, 2}}, {u8, {2, 2}}, {i8, {2, 1}}}, {{GCAP_DTYPE_I32, {2, 2}}}},
       {"Gelu", {{f32, {2}}}, {{f32, {2}}}, [](Attributes* a) { a->String("approximate", "cubic"); }},
       {"Gemm", {{f32, {2, 2}}, {f32, {2, 2}}}, {{f32, {2, 2}}}, [](Attributes* a) { a->String("activation", "Elu"); }},
       {"Slice", {{f32, {2}}, {i64, {1}}}, {{f32, {2}}}},  // starts without ends
       {"Pad", {{i64, {2}}}, {{i64, {2}}}, [](Attributes* a) { a->Ints("pads", {0, 0}).Float("value", 1); }},
       {"Pad", {{f32, {2}}, {i64, {2}}, {i64, {}}}, {{f32, {2}}}},                                       // two types
+      {"OneHot", {{boolean, {2}}, {i64, {}}, {f32, {2}}}, {{f32, {2, 3}}}},                             // no index
+      {"OneHot", {{i64, {2}}, {f16, {}}, {f32, {2}}}, {{f32, {2, 3}}}},                                 // no depth
+      {"EyeLike", {{f32, {2, 2}}}, {{i64, {2, 2}}}},                                                    // no dtype
+      {"EyeLike", {{f32, {2, 2}}}, {{i64, {2, 2}}}, [](Attributes* a) { a->Int("dtype", 6); }},         // another one
+      {"ReverseSequence", {{f32, {2, 2}}, {f32, {2}}}, {{f32, {2, 2}}}},                                // no lengths
       {"Range", {{f16, {}}, {f16, {}}, {f16, {}}}, {{f16, {2}}}},                                       // no f16
       {"ConstantOfShape", {{i64, {1}}}, {{i64, {2}}}, [](Attributes* a) { a->Float("value", 1.5f); }},  // a float
-      {"Clip", {{f32, kLeftOut}}, {{f32, kLeftOut}}},            // what is required
+      {"Clip", {{f32, kLeftOut}}, {{f32, kLeftOut}}},  // what is required
+      {"Resize", {{f32, kLeftOut}, {f32, kLeftOut}, {f32, {1}}}, {{f32, {kOpen}}}},
       {"Dropout", {{f32, {2}}, {f32, kLeftOut}}, {{f32, {2}}}},  // not with this operator
   };
   for (const Question& question : questions) {
@@ -275,6 +289,9 @@ TEST_F(NodeRefusals, ShapesThatDoNotFitAreNamedWhereTheKernelIsMade) {
   ExpectRefused({"GlobalAveragePool", {{f32, {int64_t{1} << 31, 1, 1, 1}}}, {{f32, {int64_t{1} << 31, 1, 1, 1}}}},
                 GCAP_INVALID_ARGUMENT,
                 "node 'n' (GlobalAveragePool): an axis of input 0 is 2147483648, allowed is up to 2147483647");
+  ExpectRefused({"GlobalMaxPool", {{f32, {1, 1, 1 << 16, 1 << 16, 1}}}, {{f32, {1, 1, 1, 1, 1}}}},
+                GCAP_INVALID_ARGUMENT,
+                "node 'n' (GlobalMaxPool): an axis of input 0 is 4294967296, allowed is up to 2147483647");
   const int64_t many = int64_t{1} << 30;
   ExpectRefused(
       {"LSTM",

@@ -114,7 +114,7 @@ TEST_F(Select, TopOfLongRows) {
   Draws draws(3);
   for (const gcap_dtype_t type : kNumbers) {
     const DeviceTensor last(type, {2, 3000}, draws.Elements(type, 6000, -2e4, 2e4));
-    for (const int64_t k : {1, 2, 31, 257, 1000, 3000}) {
+    for (const int64_t k : {1, 31, 257, 3000}) {
       ExpectTop(last, 1, k, /*smallest=*/false, /*sorted=*/true);
       ExpectTop(last, 1, k, /*smallest=*/true, /*sorted=*/false);
     }
@@ -152,10 +152,10 @@ TEST_F(Select, TopOrdersSpecialValues) {
 TEST_F(Select, ArgIsTheFirstOrTheLastExtremum) {
   for (unsigned seed = 0; seed < 64; ++seed) {
     Draws draws(seed);
-    const int rank = 1 + static_cast<int>(seed % 8), axis = draws.Int(0, rank - 1);
+    const int rank = 1 + static_cast<int>(seed / 4 % 8), axis = draws.Int(0, rank - 1);
     // A thread, a warp and a block for each row.
     const int64_t columns = seed % 4 == 3 ? draws.Int(1025, 1400) : draws.Int(1, seed % 4 == 2 ? 200 : 9);
-    const Shape shape = WithSize(draws.AnyShape(rank, rank, 2), axis, columns);
+    const Shape shape = WithSize(draws.AnyShape(rank, rank, rank > 4 && columns > 9 ? 1 : 2), axis, columns);
     for (const gcap_dtype_t type : kNumbers) {
       const DeviceTensor x(type, shape, draws.Elements(GCAP_DTYPE_I64, Count(shape), -3, 3), draws.Int(0, 3));
       const Values in = x.Get();

@@ -468,6 +468,20 @@ TEST(ShapeInference, OfIndicesThatAreMade) {
   ExpectShape(OnnxNode("TopK"), {F({3, 4}), Host(GCAP_DTYPE_I64, Sizes{1})}, {3, GCAP_DIM_INFERRED});
 }
 
+TEST(ShapeInference, OfTensorScatter) {
+  const Host cache = F({2, 3, 8, 4});
+  ExpectShape(OnnxNode("TensorScatter"), {cache, F({2, 3, 1, 4})}, {2, 3, 8, 4});
+  ExpectShape(std::move(OnnxNode("TensorScatter").Int("axis", 1)), {cache, F({2, 1, 8, 4}), N({0, 1})}, {2, 3, 8, 4});
+  ExpectRefused(OnnxNode("TensorScatter"), {F({8, 4}), F({1, 4})}, 2, "axis is dimension 0 of 2, which is the batch's");
+  ExpectRefused(OnnxNode("TensorScatter"), {cache, F({3, 1, 4})}, 4, "input 1 has rank 3, input 0 has 4");
+  ExpectRefused(OnnxNode("TensorScatter"), {cache, F({2, 3, 9, 4})}, 4,
+                "dimension 2 of input 1 is 9, of input 0 it is 8");
+  ExpectRefused(OnnxNode("TensorScatter"), {cache, F({2, 1, 1, 4})}, 4,
+                "dimension 1 of input 1 is 1, of input 0 it is 3");
+  ExpectRefused(OnnxNode("TensorScatter"), {cache, F({2, 3, 1, 4}), N({1})}, 4,
+                "input 2 is no list of 2 numbers, one for each of the batch");
+}
+
 TEST(ShapeInference, RefusesIndicesThatAreMade) {
   ExpectRefused(OnnxNode("ArgMax"), {F({})}, 0, "axis is 0, but there is no dimension");
   ExpectRefused(std::move(OnnxNode("ArgMin").Int("axis", 2)), {F({2, 3})}, 2, "axis is 2, allowed is -2..1");
@@ -592,6 +606,54 @@ TEST(ShapeInference, OfSpaceToDepthAndDepthToSpace) {
                 "mode is RCD, allowed is DCR or CRD");
 }
 
+TEST(ShapeInference, OfTile) {
+  ExpectShape(OnnxNode("Tile"), {F({2, 3}), N({2, 0})}, {4, 0});
+  ExpectShape(OnnxNode("Tile"), {F({2, 3}), Unknown(2)}, {kOpen, kOpen});
+  ExpectRefused(OnnxNode("Tile"), {F({2, 3}), N({2})}, 2, "input 1 has 1 numbers, input 0 has 2 dimensions");
+  ExpectRefused(OnnxNode("Tile"), {F({2}), N({-1})}, 1, "number 0 of input 1 is -1, allowed is 0 or more");
+  ExpectRefused(OnnxNode("Tile"), {F({4}), N({INT64_MAX / 2})}, 1,
+                "dimension 0 of output 0 would be more than 9223372036854775807");
+}
+
+TEST(ShapeInference, OfTriangles) {
+  ExpectShape(OnnxNode("Trilu"), {F({2, 3, 4}), N({1})}, {2, 3, 4});
+  ExpectShape(OnnxNode("EyeLike"), {F({3, 4})}, {3, 4});
+  ExpectRefused(OnnxNode("Trilu"), {F({2})}, 1, "input 0 has rank 1, allowed is 2..8");
+  ExpectRefused(OnnxNode("Trilu"), {F({2, 3}), N({1, 2})}, 2,
+                "input 1 (k) has rank 1, allowed is 0, or 1 with one number");
+  ExpectRefused(OnnxNode("EyeLike"), {F({3, 4, 5})}, 3, "input 0 has rank 3, allowed is 2");
+}
+
+TEST(ShapeInference, OfOneHot) {
+  const Host depth(Sizes{}, std::vector<int32_t>{4}), none(Sizes{}, std::vector<float>{0.5f});
+  const Host wild(Sizes{}, std::vector<float>{HUGE_VALF}), open(GCAP_DTYPE_F32, Sizes{});
+  ExpectShape(OnnxNode("OneHot"), {Unknown(3), depth, F({2})}, {3, 4});
+  ExpectShape(OnnxNode("OneHot"), {Unknown(3), open, F({2})}, {3, kOpen});
+  ExpectShape(std::move(OnnxNode("OneHot").Int("axis", 0)), {F({2, 3}), N({4}), F({2})}, {4, 2, 3});
+  ExpectRefused(std::move(OnnxNode("OneHot").Int("axis", 2)), {Unknown(3), depth, F({2})}, 2,
+                "axis is 2, allowed is -2..1");
+  ExpectRefused(OnnxNode("OneHot"), {Unknown(3), none, F({2})}, 2, "input 1 (depth) is 0, allowed is 1 or more");
+  ExpectRefused(OnnxNode("OneHot"), {Unknown(3), wild, F({2})}, 2,
+                "input 1 (depth) is inf, allowed is a number of an integer's size");
+  ExpectRefused(OnnxNode("OneHot"), {Unknown(3), Host(GCAP_DTYPE_F16, Sizes{}), F({2})}, 2,
+                "input 1 (depth) is of type f16, allowed is i64, i32 or f32");
+  ExpectRefused(OnnxNode("OneHot"), {Unknown(3), depth, F({3})}, 2,
+                "input 2 (values) has rank 1 and 3 elements, allowed is 1 and 2");
+  ExpectRefused(OnnxNode("OneHot"), {F(Sizes(8, 1)), depth, F({2})}, 8, "its output would have more than 8 dimensions");
+}
+
+TEST(ShapeInference, OfCumSumAndReverseSequence) {
+  ExpectShape(OnnxNode("CumSum"), {F({2, 3}), N({-1})}, {2, 3});
+  ExpectShape(OnnxNode("CumSum"), {F({2, 3}), Host(GCAP_DTYPE_I32, Sizes{})}, {2, 3});
+  ExpectRefused(OnnxNode("CumSum"), {F({2, 3}), N({2})}, 2, "axis is 2, allowed is -2..1");
+  ExpectShape(OnnxNode("ReverseSequence"), {F({4, 3, 2}), Unknown(3)}, {4, 3, 2});
+  ExpectRefused(OnnxNode("ReverseSequence"), {F({4}), Unknown(4)}, 1, "input 0 has rank 1, allowed is 2..8");
+  ExpectRefused(OnnxNode("ReverseSequence"), {F({4, 3}), Unknown(4)}, 2,
+                "input 1 has rank 1 and 4 elements, allowed is 1 and 3, the batch of input 0");
+  ExpectRefused(std::move(OnnxNode("ReverseSequence").Int("time_axis", 1)), {F({4, 3}), Unknown(3)}, 2,
+                "batch_axis and time_axis are 1 and 1, allowed are 0 and 1, or 1 and 0");
+}
+
 TEST(ShapeInference, OfSplit) {
   ExpectParts(OnnxNode("Split"), {F({6})}, {{2}, {2}, {2}});
   ExpectParts(std::move(OnnxNode("Split").Int("axis", 1)), {F({2, 6}), N({2, 4})}, {{2, 2}, {2, 4}});
@@ -663,6 +725,16 @@ TEST(ShapeInference, OfQuantizeLinear) {
     ExpectRefused(std::move(OnnxNode(op).Int("block_size", -1)), {F({2, 3}), F({3})}, 2,
                   "block_size is -1, allowed is 0 or more");
   }
+}
+
+TEST(ShapeInference, OfMatMulInteger) {
+  ExpectShape(OnnxNode("MatMulInteger"), {F({2, 3, 4}), F({4, 5})}, {2, 3, 5});
+  ExpectShape(OnnxNode("MatMulInteger"), {F({3, 4}), F({4, 5}), F({3}), F({5})}, {3, 5});
+  ExpectShape(OnnxNode("MatMulInteger"), {F({4}), F({4}), F({}), F({1})}, {});
+  ExpectRefused(OnnxNode("MatMulInteger"), {F({3, 4}), F({4, 5}), F({4})}, 2,
+                "input 2 has rank 1, allowed is 1 element, or rank 1 with 3");
+  ExpectRefused(OnnxNode("MatMulInteger"), {F({3, 4}), F({4, 5}), F({}), F({5, 1})}, 2,
+                "input 3 has rank 2, allowed is 1 element, or rank 1 with 5");
 }
 
 TEST(ShapeInference, OfAttention) {

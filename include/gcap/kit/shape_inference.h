@@ -38,6 +38,7 @@ extern "C" {
 //                        Squeeze, Unsqueeze
 //   parts                Concat, Gather, Pad (mode), Slice, Split (num_outputs), Transpose, SpaceToDepth, DepthToSpace
 //                        (blocksize, mode)
+//   elements by place    Tile, Trilu, EyeLike, OneHot, CumSum, ReverseSequence (batch_axis, time_axis)
 //   reductions           ReduceL1, ReduceL2, ReduceLogSum, ReduceMax, ReduceMean, ReduceMin, ReduceProd, ReduceSum,
 //                        ReduceSumSquare (keepdims, noop_with_empty_axes)
 //   products             MatMul; com.microsoft.FusedMatMul and Gemm (transA, transB)

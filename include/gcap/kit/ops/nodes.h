@@ -27,10 +27,10 @@ extern "C" {
 //                                                                  dilations, group, auto_pad; activation
 //   ConvTranspose                        floats                    one to three axes; as Conv, and output_padding and
 //                                                                  output_shape; not: activation
-//   MaxPool, AveragePool                 floats                    one or two axes; kernel_shape, pads, strides,
+//   MaxPool, AveragePool                 floats                    one to three axes; kernel_shape, pads, strides,
 //                                                                  dilations, auto_pad, ceil_mode, count_include_pad.
 //                                                                  Not: Indices, pads as large as the window reaches
-//   GlobalMaxPool, GlobalAveragePool     floats                    one or two axes
+//   GlobalMaxPool, GlobalAveragePool     floats                    any number of axes
 //   BatchNormalization                   floats; the rest f32      epsilon; not: training_mode
 //   Add, Sub, Mul, Div                   floats, i64, i32
 //   Pow                                  floats, i64, i32          the exponent may be of another of these types
@@ -91,6 +91,10 @@ extern "C" {
 //                                                                  is an extremum
 //   TopK                                 floats, i64, i32          axis, largest, sorted; k: on the host, or attribute.
 //                                                                  Of equals the first; a NaN is beyond infinity
+//   Attention                            floats; mask bool or T    scale, is_causal, softcap, q_num_heads,
+//                                                                  kv_num_heads; a past, if both; grouped heads. Not:
+//   DynamicQuantizeLinear                f32 to u8
+//   MatMulInteger                        i8, u8; gives i32         zero points: one, or one for each row or column
 //   Attention                            floats; mask bool or T    scale, is_causal, softcap, q_num_heads, kv_num_heads;
 //                                                                  a past, if both; grouped heads. Not:
 //                                                                  nonpad_kv_seqlen, qk_matmul_output_mode but 0, f64 as
@@ -108,6 +112,14 @@ extern "C" {
 //   Expand                               any                       the shape on the host
 //   SpaceToDepth, DepthToSpace           any                       blocksize, mode
 //   ConstantOfShape                      any                       the shape on the host; value: a float or an int
+//   Tile                                 any                       repeats on the host
+//   Trilu                                any                       k on the host; upper
+//   EyeLike                              any to any                k; dtype, if given, is the output's type
+//   OneHot                               any; indices and depth    axis; depth on the host. An index out of range is
+//                                        i64, i32 or f32           nowhere
+//   CumSum                               floats, i64, i32          axis on the host; exclusive, reverse; integers wrap
+//   ReverseSequence                      any; lengths i64          batch_axis, time_axis. Lengths are read on the device;
+//                                                                  one that is outside counts as the nearest
 //   Range                                f32, i64, i32             start, limit, delta on the host; integers wrap
 //   Gather, GatherElements               any; indices i64 or i32   axis; an index out of range gives zeros
 //   GatherND                             any; indices i64          batch_dims; an index out of range gives zeros
@@ -115,6 +127,7 @@ extern "C" {
 //                                                                  is out of range is left out
 //   ScatterND                            any; indices i64          reduction (not of bool); an index out of range is
 //                                                                  the nearest that is not
+//   TensorScatter                        any; indices i64          axis, mode; a row that is out of range is left out
 //   Reshape, Flatten, Squeeze, Unsqueeze any                       shapes and axes on the host; all copy
 //   Resize, Upsample                     any by nearest, else      scales or sizes on the host; all but antialias and
 //                                        floats                    tf_crop_and_resize
