@@ -304,9 +304,7 @@ static void refuse_types(const gcap_ort_node_model_t* m, gcap_ort_reason_t* out_
 static void judge_at(const look_t* look, const looked_t* node, const gcap_ort_node_model_t* m,
                      gcap_ort_reason_t* out_why) {
   gcap_ort_session_ep_t* ep = look->ep;
-  if (node->op->accepts != NULL && !node->op->accepts(&m->model, &m->node)) {
-    gcap_ort_reason_set(out_why, "the kernels compute what a later opset says");
-  } else if (is_read_twice(node->op, m)) {
+  if (is_read_twice(node->op, m)) {
     gcap_ort_reason_set(out_why, "one value is read on the host and on the device");
   } else if (!gcap_ep_supports(ep->ep, &m->model, &m->node)) {
     refuse_types(m, out_why);
@@ -426,7 +424,7 @@ static gcap_status_t consider(look_t* look, const gcap_ort_node_t* of_graph) {
   if (def == NULL) return leave(look, &node, &why);
   if (node.op == NULL) return consider_shape(look, &node);
   gcap_ort_node_model_t* m = NULL;
-  GCAP_RETURN_IF_ERROR(gcap_ort_node_read(look->ep->factory, of_graph, &m, &why));
+  GCAP_RETURN_IF_ERROR(gcap_ort_node_read(look->ep->factory, node.op, of_graph, &m, &why));
   gcap_status_t status = m != NULL ? consider_op(look, &node, m) : leave(look, &node, &why);
   gcap_ort_node_free(m);
   return status;

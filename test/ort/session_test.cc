@@ -365,7 +365,7 @@ TEST_F(SessionTest, NodesThatComputeShapesAreNamedIfTheDeviceReadsTheirValues) {
   EXPECT_EQ(log.text(), "");
   EXPECT_TRUE(Has(Create(model(true), {{"enable_cuda_graph", "1"}}), "GcapTest"));
   EXPECT_EQ(log.count(), 1u);
-  EXPECT_TRUE(Has(log.text(), "1 Mod (on the CPU, of shapes, and Cast reads it on the device)")) << log.text();
+  EXPECT_TRUE(Has(log.text(), "1 Cast (on the CPU, of shapes, and Cast reads it on the device)")) << log.text();
 }
 
 // The number of a ConstantOfShape is a tensor of one element. Its shape is computed of that of `a`, on the host.
@@ -514,6 +514,26 @@ TEST_F(SessionTest, NodesOfUnknownRankAreTheEpsIfItHasKernelsForTheRanksThatThey
   Floats on_host;
   const std::string error = eager.RunOnHost({"a"}, {{2, 2, 2}}, {Floats(8, 1)}, "c", &on_host);
   EXPECT_TRUE(Has(error, "'gemm'") && Has(error, "rank 3")) << error;
+}
+
+// Before opset 13 a Softmax is of all axes from `axis` on, whatever the rank is. Was: it was left to the CPU EP unless
+// ONNX Runtime knew that these axes are one.
+TEST_F(SessionTest, SoftmaxBeforeOpset13IsOfAllAxesFromItsAxisOn) {
+  OrtSession session(ort_, env(), device(),
+                     OnnxModel()
+                         .Node("Squeeze", "squeeze", {"a"}, {"s"})
+                         .Node("Softmax", "softmax", {"s"}, {"c"})
+                         .Input("a", {kAnySize, kAnySize, kAnySize, 2})
+                         .OutputOfAnyRank("c")
+                         .Bytes(12),
+                     {});
+  ASSERT_EQ(session.error(), "");
+  Floats c;
+  EXPECT_EQ(session.RunOnHost({"a"}, {{1, 2, 2, 2}}, {Floats(8, 1)}, "c", &c), "");
+  EXPECT_EQ(c, Floats(8, 0.25f));
+  EXPECT_EQ(session.RunOnHost({"a"}, {{2, 2, 2, 2}}, {Floats(16, 1)}, "c", &c), "");
+  EXPECT_EQ(c, Floats(16, 0.125f));
+  EXPECT_EQ(plugin().computes, 4);
 }
 
 // A guess would give the output less memory than the kernel writes.

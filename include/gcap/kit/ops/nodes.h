@@ -64,6 +64,7 @@ extern "C" {
 //   IsNaN, IsInf                         floats                    give bool; detect_negative, detect_positive
 //   Clip                                 floats, i64, i32          min, max: inputs on the host, or attributes
 //   Softmax, LogSoftmax                  floats                    axis
+//   Softmax-1, LogSoftmax-1              floats                    axis: as before opset 13, of all axes from it on
 //   LayerNormalization                   floats                    axis, epsilon; scale and bias have the shape of the
 //                                                                  axes. Mean and InvStdDev are f32
 //   RMSNormalization                     floats                    axis, epsilon; the scale has the shape of the axes.
