@@ -168,6 +168,7 @@ static bool computes_shapes(const host_values_t* values, const gcap_ort_op_t* op
   bool any = false;
   for (int i = 0; i < m->node.num_inputs; ++i) {
     const gcap_value_t* value = &m->values[i];
+    if (gcap_ort_value_is_left_out(value)) continue;
     const host_value_t* found = find_on_host(values, value->name);
     const bool on_host = found != NULL && found->is_shape;
     if (!on_host && value->host_data == NULL) return false;
@@ -285,7 +286,8 @@ static bool is_read_twice(const gcap_ort_op_t* op, const gcap_ort_node_model_t* 
   for (int i = 0; i < m->node.num_inputs; ++i) {
     for (int j = 0; j < i; ++j) {
       const bool differ = gcap_ort_reads_on_host(op->host_inputs, i) != gcap_ort_reads_on_host(op->host_inputs, j);
-      if (differ && strcmp(m->values[i].name, m->values[j].name) == 0) return true;
+      const bool is_one = strcmp(m->values[i].name, m->values[j].name) == 0;
+      if (differ && is_one && !gcap_ort_value_is_left_out(&m->values[i])) return true;
     }
   }
   return false;
@@ -302,9 +304,7 @@ static void refuse_types(const gcap_ort_node_model_t* m, gcap_ort_reason_t* out_
 static void judge_at(const look_t* look, const looked_t* node, const gcap_ort_node_model_t* m,
                      gcap_ort_reason_t* out_why) {
   gcap_ort_session_ep_t* ep = look->ep;
-  if (node->op->accepts != NULL && !node->op->accepts(&m->model, &m->node)) {
-    gcap_ort_reason_set(out_why, "the kernels compute what a later opset says");
-  } else if (is_read_twice(node->op, m)) {
+  if (is_read_twice(node->op, m)) {
     gcap_ort_reason_set(out_why, "one value is read on the host and on the device");
   } else if (!gcap_ep_supports(ep->ep, &m->model, &m->node)) {
     refuse_types(m, out_why);
@@ -321,8 +321,34 @@ static void set_any_ranks(const gcap_ort_node_model_t* m, int rank, gcap_ort_nod
   }
 }
 
-// Why the EP does not run the node. Empty: it does. Where ONNX Runtime knows no rank, a run may bring any, so the
-// kernels have to take each.
+static int rank_at(int known, int rank) { return known == GCAP_ORT_ANY_RANK ? rank : known; }
+
+// True unless the EP's shape rule refuses the inputs where unknown ranks of them are `rank` and unknown sizes 1,
+// whatever the ranks of the outputs are.
+static bool is_possible(const look_t* look, const gcap_ort_node_model_t* m, int rank) {
+  gcap_tensor_t tensors[GCAP_ORT_MAX_VALUES];
+  const int num_inputs = m->node.num_inputs;
+  bool refused = true;
+  for (int of_outputs = 0; of_outputs <= GCAP_MAX_RANK && refused; ++of_outputs) {
+    for (int i = 0; i < m->model.num_values; ++i) {
+      const gcap_value_t* value = &m->values[i];
+      const bool is_input = i < num_inputs, is_known = value->rank != GCAP_ORT_ANY_RANK;
+      tensors[i] = (gcap_tensor_t){.dtype = value->dtype, .rank = rank_at(value->rank, is_input ? rank : of_outputs)};
+      if (is_input) tensors[i].data = (void*)value->host_data;
+      for (int d = 0; d < tensors[i].rank; ++d) {
+        const int64_t size = is_known ? value->shape[d] : GCAP_DIM_INFERRED;
+        tensors[i].shape[d] = size >= 0 ? size : is_input ? 1 : GCAP_DIM_INFERRED;
+      }
+    }
+    gcap_status_t status = gcap_ep_infer_shapes(look->ep->ep, &m->model, &m->node, tensors, tensors + num_inputs);
+    refused = gcap_status_code(status) == GCAP_INVALID_ARGUMENT;
+    gcap_status_ignore(status);  // a refusal is an answer
+  }
+  return !refused;
+}
+
+// Why the EP does not run the node. Empty: it does. Where ONNX Runtime knows no rank, a run may bring each that the
+// node can have, so the kernels have to take each of them.
 static void judge(const look_t* look, const looked_t* node, const gcap_ort_node_model_t* m,
                   gcap_ort_reason_t* out_why) {
   if (!gcap_ort_node_has_any_rank(m)) {
@@ -331,13 +357,17 @@ static void judge(const look_t* look, const looked_t* node, const gcap_ort_node_
   }
   gcap_ort_node_model_t at;
   gcap_ort_node_copy(m, &at);
+  bool any = false;
   for (int rank = 0; rank <= GCAP_MAX_RANK; ++rank) {
+    gcap_ort_reason_t why = {""};
     set_any_ranks(m, rank, &at);
-    judge_at(look, node, &at, out_why);
-    if (gcap_ort_reason_is_empty(out_why)) continue;
+    judge_at(look, node, &at, &why);
+    any = any || gcap_ort_reason_is_empty(&why);
+    if (gcap_ort_reason_is_empty(&why) || !is_possible(look, m, rank)) continue;
     gcap_ort_reason_set(out_why, "a value of unknown rank, and no kernel for rank %d", rank);
     return;
   }
+  if (!any) gcap_ort_reason_set(out_why, "a value of unknown rank, and no kernel for any");
 }
 
 static void tell_that_it_computes_shapes(look_t* look, const looked_t* node) {
@@ -347,6 +377,7 @@ static void tell_that_it_computes_shapes(look_t* look, const looked_t* node) {
 
 static gcap_status_t keep_on_host(look_t* look, const looked_t* node, const gcap_ort_node_model_t* m, bool is_shape) {
   for (int i = m->node.num_inputs; i < m->model.num_values; ++i) {
+    if (gcap_ort_value_is_left_out(&m->values[i])) continue;
     GCAP_RETURN_IF_ERROR(add_on_host(&look->values, m->values[i].name, node->op_type, is_shape));
   }
   tell_that_it_computes_shapes(look, node);
@@ -393,7 +424,7 @@ static gcap_status_t consider(look_t* look, const gcap_ort_node_t* of_graph) {
   if (def == NULL) return leave(look, &node, &why);
   if (node.op == NULL) return consider_shape(look, &node);
   gcap_ort_node_model_t* m = NULL;
-  GCAP_RETURN_IF_ERROR(gcap_ort_node_read(look->ep->factory, of_graph, &m, &why));
+  GCAP_RETURN_IF_ERROR(gcap_ort_node_read(look->ep->factory, node.op, of_graph, &m, &why));
   gcap_status_t status = m != NULL ? consider_op(look, &node, m) : leave(look, &node, &why);
   gcap_ort_node_free(m);
   return status;

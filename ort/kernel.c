@@ -41,6 +41,15 @@ typedef struct call {
 
 static bool is_on_host(const kernel_t* kernel, int input) { return gcap_ort_reads_on_host(kernel->host_inputs, input); }
 
+// What the node leaves out. A run has nothing in its place.
+static bool is_left_out(const call_t* call, int value) {
+  return gcap_ort_value_is_left_out(&call->kernel->node->values[value]);
+}
+
+static gcap_tensor_t left_out(const call_t* call, int value) {
+  return (gcap_tensor_t){.dtype = call->kernel->node->values[value].dtype, .rank = 1, .shape = {0}};
+}
+
 // The kernel must not follow an address of memory that is elsewhere.
 static gcap_status_t check_place(const kernel_t* kernel, int input, const gcap_ort_value_t* value) {
   gcap_ort_factory_t* factory = kernel->ep->factory;
@@ -60,6 +69,10 @@ static gcap_status_t read_input(call_t* call, int i) {
   size_t rank = 0;
   gcap_ort_element_type_t type = GCAP_ORT_UNDEFINED;
   gcap_tensor_t* tensor = &call->tensors[i];
+  if (is_left_out(call, i)) {
+    *tensor = left_out(call, i);
+    return NULL;
+  }
   GCAP_RETURN_IF_ERROR(GCAP_ORT_CALL(host, KernelContext_GetInput(call->context, (size_t)i, &value)));
   if (value == NULL) return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "node '%s': input %d is absent", name, i);
   GCAP_RETURN_IF_ERROR(GCAP_ORT_CALL(host, GetTensorElementTypeAndShapeDataReference(value, &type, &shape, &rank)));
@@ -77,6 +90,7 @@ static gcap_status_t get_output(call_t* call, int i) {
   const gcap_ort_host_t* host = &call->kernel->ep->factory->host;
   gcap_tensor_t* tensor = &call->tensors[call->num_inputs + i];
   gcap_ort_value_t* value = NULL;
+  if (is_left_out(call, call->num_inputs + i)) return NULL;
   GCAP_RETURN_IF_ERROR(GCAP_ORT_CALL(
       host, KernelContext_GetOutput(call->context, (size_t)i, tensor->shape, (size_t)tensor->rank, &value)));
   return GCAP_ORT_CALL(host, GetTensorMutableData(value, &tensor->data));
@@ -88,6 +102,10 @@ static gcap_status_t infer_at(call_t* call, const gcap_tensor_t* inputs, int ran
   gcap_tensor_t* outputs = call->tensors + call->num_inputs;
   for (int i = 0; i < call->num_outputs; ++i) {
     const gcap_value_t* value = &node->values[call->num_inputs + i];
+    if (gcap_ort_value_is_left_out(value)) {
+      outputs[i] = left_out(call, call->num_inputs + i);
+      continue;
+    }
     outputs[i] = (gcap_tensor_t){.dtype = value->dtype, .rank = rank >= 0 ? rank : value->rank};
     for (int d = 0; d < outputs[i].rank; ++d) outputs[i].shape[d] = GCAP_DIM_INFERRED;
   }
@@ -118,8 +136,15 @@ static gcap_status_t infer_rank(call_t* call, const gcap_tensor_t* inputs) {
   return infer_at(call, inputs, found);
 }
 
+static bool has_output_of_any_rank(const call_t* call) {
+  const gcap_value_t* outputs = &call->kernel->node->values[call->num_inputs];
+  bool any = false;
+  for (int i = 0; !any && i < call->num_outputs; ++i) any = outputs[i].rank == GCAP_ORT_ANY_RANK;
+  return any;
+}
+
 static gcap_status_t infer_all(call_t* call, const gcap_tensor_t* inputs) {
-  if (gcap_ort_node_has_any_rank(call->kernel->node)) return infer_rank(call, inputs);
+  if (has_output_of_any_rank(call)) return infer_rank(call, inputs);
   gcap_status_t status = infer_at(call, inputs, -1);
   if (gcap_status_code(status) != GCAP_INVALID_ARGUMENT) return status;
   gcap_status_t other = infer_rank(call, inputs);

@@ -79,30 +79,35 @@ static gcap_status_t read_attribute(const gcap_ort_host_t* host, const gcap_ort_
   return NULL;
 }
 
-// Reads one value; `*out_there` is false for an optional one that is left out.
+// Reads one value; `*out_there` is false for an optional one that is left out, as which the value then stands.
 static gcap_status_t read_value(const gcap_ort_host_t* host, gcap_ort_status_t* asked, gcap_ort_type_info_t* type,
                                 gcap_value_t* value, bool* out_there) {
+  gcap_status_t status = NULL;
   *out_there = is_there(host, asked) && type != NULL;
-  if (!*out_there) return NULL;
-  gcap_ort_reason_t why;
-  gcap_status_t status = gcap_ort_value_read(host, type, value, &why);
-  *out_there = gcap_ort_reason_is_empty(&why);
-  host->api->ReleaseTypeInfo(type);
+  if (*out_there) {
+    gcap_ort_reason_t why;
+    status = gcap_ort_value_read(host, type, value, &why);
+    *out_there = gcap_ort_reason_is_empty(&why);
+    host->api->ReleaseTypeInfo(type);
+  }
+  if (!*out_there) gcap_ort_value_leave_out(value);
   return status;
 }
 
+// Those that are left out at the end do not count.
 static gcap_status_t read_inputs(const gcap_ort_host_t* host, const gcap_ort_op_t* op,
                                  const gcap_ort_kernel_info_t* info, gcap_ort_node_model_t* m, int* out_count) {
   size_t count = 0;
   GCAP_RETURN_IF_ERROR(GCAP_ORT_CALL(host, KernelInfo_GetInputCount(info, &count)));
-  bool there = true;
-  for (*out_count = 0; (size_t)*out_count < count && there; *out_count += there) {
-    const size_t i = (size_t)*out_count;
+  *out_count = 0;
+  for (size_t i = 0; i < count; ++i) {
+    bool there = false;
     gcap_value_t* value = &m->values[i];
     gcap_ort_type_info_t* type = NULL;
     value->name = "input";
     gcap_ort_status_t* asked = host->api->KernelInfo_GetInputTypeInfo(info, i, &type);
     GCAP_RETURN_IF_ERROR(read_value(host, asked, type, value, &there));
+    if (there) *out_count = (int)i + 1;
     if (!there || !gcap_ort_reads_on_host(op->host_inputs, (int)i)) continue;
     int constant = 0;
     const gcap_ort_value_t* content = NULL;
@@ -116,13 +121,14 @@ static gcap_status_t read_outputs(const gcap_ort_host_t* host, const gcap_ort_ke
                                   int* out_count) {
   size_t count = 0;
   GCAP_RETURN_IF_ERROR(GCAP_ORT_CALL(host, KernelInfo_GetOutputCount(info, &count)));
-  bool there = true;
-  for (*out_count = 0; (size_t)*out_count < count && there; *out_count += there) {
-    gcap_value_t* value = &values[*out_count];
+  *out_count = 0;
+  for (size_t i = 0; i < count; ++i) {
+    bool there = false;
     gcap_ort_type_info_t* type = NULL;
-    value->name = "output";
-    gcap_ort_status_t* asked = host->api->KernelInfo_GetOutputTypeInfo(info, (size_t)*out_count, &type);
-    GCAP_RETURN_IF_ERROR(read_value(host, asked, type, value, &there));
+    values[i].name = "output";
+    gcap_ort_status_t* asked = host->api->KernelInfo_GetOutputTypeInfo(info, i, &type);
+    GCAP_RETURN_IF_ERROR(read_value(host, asked, type, &values[i], &there));
+    if (there) *out_count = (int)i + 1;
   }
   return NULL;
 }
@@ -152,7 +158,7 @@ gcap_status_t gcap_ort_node_read_kernel(const gcap_ort_factory_t* factory, const
   if (name == NULL) return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory for a node's name");
   gcap_status_t status = GCAP_ORT_CALL(host, KernelInfo_GetNodeName(info, name, &bytes));
   gcap_ort_node_model_t* m = NULL;
-  if (status == NULL) status = gcap_ort_node_create(name, op->op_type, max_attributes, &m);
+  if (status == NULL) status = gcap_ort_node_create(name, op, max_attributes, &m);
   free(name);
   if (status == NULL) status = read_all(factory, op, info, m);
   if (status != NULL) {

@@ -28,8 +28,8 @@ static gcap_status_t read_values(const gcap_ort_host_t* host, const gcap_ort_val
   *out_count = (int)count;
   for (size_t i = 0; i < count && gcap_ort_reason_is_empty(out_why); ++i) {
     if (infos[i] == NULL) {
-      gcap_ort_reason_set(out_why, "an optional value that is left out before others");
-      return NULL;
+      gcap_ort_value_leave_out(&values[i]);
+      continue;
     }
     const gcap_ort_type_info_t* type = NULL;
     GCAP_RETURN_IF_ERROR(GCAP_ORT_CALL(host, GetValueInfoName(infos[i], &values[i].name)));
@@ -97,9 +97,18 @@ static gcap_status_t read_long(const gcap_ort_host_t* host, const gcap_ort_op_at
   return status;
 }
 
-// Whether an attribute of ONNX Runtime's type may be one of the kind: a number may be a tensor.
+// The texts of a list come one behind the other, each with its zero. They become one, with commas between.
+static void join(char* texts, size_t bytes) {
+  for (size_t i = 0; i + 1 < bytes; ++i) {
+    if (texts[i] == 0) texts[i] = ',';
+  }
+}
+
+// Whether an attribute of ONNX Runtime's type can be read as one of the kind: a number may be a tensor, and a text a
+// list of texts.
 static bool has_kind(gcap_ort_attr_type_t type, gcap_attribute_kind_t kind) {
-  return type_of(kind) == type || (type == GCAP_ORT_ATTR_TENSOR && kind == GCAP_ATTRIBUTE_FLOAT);
+  return type_of(kind) == type || (type == GCAP_ORT_ATTR_TENSOR && kind == GCAP_ATTRIBUTE_FLOAT) ||
+         (type == GCAP_ORT_ATTR_STRINGS && kind == GCAP_ATTRIBUTE_STRING);
 }
 
 static gcap_status_t read_tensor(const gcap_ort_host_t* host, const gcap_ort_op_attr_t* from,
@@ -132,6 +141,7 @@ static gcap_status_t read_attribute(const gcap_ort_host_t* host, const gcap_ort_
     if (as->kind == GCAP_ATTRIBUTE_INTS) item->ints = data;
     if (as->kind == GCAP_ATTRIBUTE_INTS) item->count = bytes / sizeof(int64_t);
     if (as->kind == GCAP_ATTRIBUTE_STRING) item->string = data;
+    if (type == GCAP_ORT_ATTR_STRINGS) join(data, bytes);
   }
   ++m->attributes.count;
   return NULL;
@@ -159,16 +169,15 @@ static gcap_status_t read_attributes(const gcap_ort_factory_t* factory, const gc
 
 // --- A node of a graph ----------------------------------------------------------------------------------------------
 
-static gcap_status_t read_node(const gcap_ort_factory_t* factory, const gcap_ort_node_t* node, size_t num_attributes,
-                               const gcap_ort_op_attr_t** attributes, gcap_ort_node_model_t** out_model,
-                               gcap_ort_reason_t* out_why) {
+static gcap_status_t read_node(const gcap_ort_factory_t* factory, const gcap_ort_op_t* op, const gcap_ort_node_t* node,
+                               size_t num_attributes, const gcap_ort_op_attr_t** attributes,
+                               gcap_ort_node_model_t** out_model, gcap_ort_reason_t* out_why) {
   const gcap_ort_host_t* host = &factory->host;
-  const char *name = NULL, *op_type = NULL;
+  const char* name = NULL;
   GCAP_RETURN_IF_ERROR(GCAP_ORT_CALL(host, Node_GetName(node, &name)));
-  GCAP_RETURN_IF_ERROR(GCAP_ORT_CALL(host, Node_GetOperatorType(node, &op_type)));
   GCAP_RETURN_IF_ERROR(GCAP_ORT_CALL(host, Node_GetAttributes(node, attributes, num_attributes)));
   gcap_ort_node_model_t* m = NULL;
-  GCAP_RETURN_IF_ERROR(gcap_ort_node_create(name, op_type, num_attributes, &m));
+  GCAP_RETURN_IF_ERROR(gcap_ort_node_create(name, op, num_attributes, &m));
   gcap_status_t status = read_inputs_and_outputs(host, node, m, out_why);
   if (status == NULL && gcap_ort_reason_is_empty(out_why)) {
     status = read_attributes(factory, attributes, num_attributes, m, out_why);
@@ -181,15 +190,16 @@ static gcap_status_t read_node(const gcap_ort_factory_t* factory, const gcap_ort
   return status;
 }
 
-gcap_status_t gcap_ort_node_read(const gcap_ort_factory_t* factory, const gcap_ort_node_t* node,
-                                 gcap_ort_node_model_t** out_model, gcap_ort_reason_t* out_why) {
+gcap_status_t gcap_ort_node_read(const gcap_ort_factory_t* factory, const gcap_ort_op_t* op,
+                                 const gcap_ort_node_t* node, gcap_ort_node_model_t** out_model,
+                                 gcap_ort_reason_t* out_why) {
   *out_model = NULL;
   *out_why = (gcap_ort_reason_t){""};
   size_t num_attributes = 0;
   GCAP_RETURN_IF_ERROR(GCAP_ORT_CALL(&factory->host, Node_GetNumAttributes(node, &num_attributes)));
   const gcap_ort_op_attr_t** attributes = calloc(num_attributes + 1, sizeof(*attributes));
   if (attributes == NULL) return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory for a node's attributes");
-  gcap_status_t status = read_node(factory, node, num_attributes, attributes, out_model, out_why);
+  gcap_status_t status = read_node(factory, op, node, num_attributes, attributes, out_model, out_why);
   free(attributes);
   return status;
 }

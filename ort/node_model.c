@@ -13,17 +13,28 @@
 
 #include "ops/kernels/half.h"
 
-gcap_status_t gcap_ort_node_create(const char* name, const char* op_type, size_t max_attributes,
+// As gcap_node_t has the operator.
+static char* full_op_type(const gcap_ort_op_t* op) {
+  const char* op_type = op->as != NULL ? op->as : op->op_type;
+  if (op->domain == NULL || op->domain[0] == 0) return strdup(op_type);
+  const size_t bytes = strlen(op->domain) + strlen(op_type) + 2;
+  char* text = malloc(bytes);
+  if (text != NULL) snprintf(text, bytes, "%s.%s", op->domain, op_type);
+  return text;
+}
+
+gcap_status_t gcap_ort_node_create(const char* name, const gcap_ort_op_t* op, size_t max_attributes,
                                    gcap_ort_node_model_t** out_model) {
   gcap_ort_node_model_t* m = calloc(1, sizeof(*m));
   if (m != NULL) m->items = calloc(max_attributes + 1, sizeof(*m->items));
-  if (m != NULL) m->name = strdup(name[0] != 0 ? name : op_type);
-  if (m == NULL || m->items == NULL || m->name == NULL) {
+  if (m != NULL) m->name = strdup(name[0] != 0 ? name : op->op_type);
+  if (m != NULL) m->op_type = full_op_type(op);
+  if (m == NULL || m->items == NULL || m->name == NULL || m->op_type == NULL) {
     gcap_ort_node_free(m);
     return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory for node '%s'", name);
   }
   for (int i = 0; i < GCAP_ORT_MAX_VALUES; ++i) m->indices[i] = i;
-  m->node.op_type = op_type;
+  m->node.op_type = m->op_type;
   m->node.name = m->name;
   *out_model = m;
   return NULL;
@@ -66,6 +77,7 @@ void gcap_ort_node_free(gcap_ort_node_model_t* m) {
   }
   free(m->items);
   free(m->name);
+  free(m->op_type);
   free(m);
 }
 
@@ -79,6 +91,8 @@ bool gcap_ort_dtype(gcap_ort_element_type_t type, gcap_dtype_t* out_dtype) {
     case GCAP_ORT_INT64: *out_dtype = GCAP_DTYPE_I64; return true;
     case GCAP_ORT_INT32: *out_dtype = GCAP_DTYPE_I32; return true;
     case GCAP_ORT_BOOL: *out_dtype = GCAP_DTYPE_BOOL; return true;
+    case GCAP_ORT_INT8: *out_dtype = GCAP_DTYPE_I8; return true;
+    case GCAP_ORT_UINT8: *out_dtype = GCAP_DTYPE_U8; return true;
     default: return false;
   }
 }
@@ -102,6 +116,8 @@ static void put_element(gcap_dtype_t dtype, const void* element, gcap_attribute_
     case GCAP_DTYPE_BF16: put_float(item, gcap_bf16_to_f32(*(const uint16_t*)element)); break;
     case GCAP_DTYPE_I64: put_int(item, *(const int64_t*)element); break;
     case GCAP_DTYPE_I32: put_int(item, *(const int32_t*)element); break;
+    case GCAP_DTYPE_I8: put_int(item, *(const int8_t*)element); break;
+    case GCAP_DTYPE_U8: put_int(item, *(const uint8_t*)element); break;
     case GCAP_DTYPE_BOOL: put_int(item, *(const uint8_t*)element != 0); break;
   }
 }
@@ -135,8 +151,8 @@ void gcap_ort_reason_set(gcap_ort_reason_t* reason, const char* format, ...) {
 
 // ONNX's names of the types that gcap lacks, by ONNX Runtime's number.
 static const char* const foreign_types[] = {
-    [2] = "uint8",   [3] = "int8",    [4] = "uint16",  [5] = "int16",      [8] = "string",
-    [11] = "double", [12] = "uint32", [13] = "uint64", [14] = "complex64", [15] = "complex128",
+    [4] = "uint16",  [5] = "int16",   [8] = "string",     [11] = "double",
+    [12] = "uint32", [13] = "uint64", [14] = "complex64", [15] = "complex128",
 };
 
 static void refuse_type(gcap_ort_element_type_t type, gcap_ort_reason_t* out_why) {
@@ -148,6 +164,8 @@ static void refuse_type(gcap_ort_element_type_t type, gcap_ort_reason_t* out_why
     gcap_ort_reason_set(out_why, "a value of ONNX Runtime's type %zu", number);
   }
 }
+
+void gcap_ort_value_leave_out(gcap_value_t* value) { *value = (gcap_value_t){.name = "", .rank = 1, .shape = {0}}; }
 
 gcap_status_t gcap_ort_value_read(const gcap_ort_host_t* host, const gcap_ort_type_info_t* type, gcap_value_t* value,
                                   gcap_ort_reason_t* out_why) {

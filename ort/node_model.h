@@ -21,7 +21,7 @@ typedef struct gcap_ort_node_model {
   gcap_node_t node;
   gcap_attributes_t attributes;
   gcap_attribute_t* items;
-  char* name;
+  char *name, *op_type;
   gcap_value_t values[GCAP_ORT_MAX_VALUES];
   int indices[GCAP_ORT_MAX_VALUES];
 } gcap_ort_node_model_t;
@@ -37,13 +37,16 @@ static inline bool gcap_ort_reads_on_host(uint32_t host_inputs, int input) {
 }
 
 // Makes a model without values, with room for attributes. A node without a name has that of its operator.
-gcap_status_t gcap_ort_node_create(const char* name, const char* op_type, size_t max_attributes,
+gcap_status_t gcap_ort_node_create(const char* name, const gcap_ort_op_t* op, size_t max_attributes,
                                    gcap_ort_node_model_t** out_model) GCAP_NODISCARD;
 // The values are read: the node and its model take them.
 void gcap_ort_node_complete(gcap_ort_node_model_t* m, int num_inputs, int num_outputs);
 // Reads type and shape. `*out_why` is empty if gcap has such tensors.
 gcap_status_t gcap_ort_value_read(const gcap_ort_host_t* host, const gcap_ort_type_info_t* type, gcap_value_t* value,
                                   gcap_ort_reason_t* out_why) GCAP_NODISCARD;
+// Makes the value that stands for an input or output that a node leaves out before others.
+void gcap_ort_value_leave_out(gcap_value_t* value);
+static inline bool gcap_ort_value_is_left_out(const gcap_value_t* value) { return value->name[0] == 0; }
 void gcap_ort_reason_set(gcap_ort_reason_t* reason, const char* format, ...) __attribute__((format(printf, 2, 3)));
 static inline bool gcap_ort_reason_is_empty(const gcap_ort_reason_t* reason) { return reason->text[0] == 0; }
 void gcap_ort_node_free(gcap_ort_node_model_t* model);                // NULL is fine

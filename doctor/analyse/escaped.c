@@ -47,6 +47,7 @@ void gcap_doctor_escaped_find(gcap_doctor_analysis_t* analysis) {
         is_meant || !is_mistake(analysis, escape) ? GCAP_DOCTOR_SEVERITY_NOTE : GCAP_DOCTOR_SEVERITY_ERROR,
         escape->capture, escape->call);
     finding->other = analysis->diagnosis->captures[escape->capture].begin;
+    finding->count = gcap_doctor_call_at(analysis, escape->call)->count;
     finding->rule = gcap_rule_by_id("R64");
   }
 }

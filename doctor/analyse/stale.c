@@ -120,6 +120,22 @@ static void find_shared(gcap_doctor_analysis_t* analysis) {
   }
 }
 
+// ", with 40000 nodes, 64 bytes in their allocation nodes and pointers into 4096 bytes of memory"; "" where nothing is
+// known.
+static const char* extent_of(gcap_doctor_analysis_t* analysis, const gcap_doctor_event_group_t* group) {
+  const char* parts[3];
+  size_t count = 0;
+  if (group->nodes != 0) parts[count++] = PRINT("%" PRIu64 " nodes", group->nodes);
+  if (group->bytes != 0) parts[count++] = PRINT("%" PRIu64 " bytes in their allocation nodes", group->bytes);
+  if (group->memory != 0) parts[count++] = PRINT("pointers into %" PRIu64 " bytes of memory", group->memory);
+  const char* extent = "";
+  for (size_t i = 0; i < count; ++i) {
+    const char* before = i == 0 ? ", with " : i + 1 == count ? " and " : ", ";
+    extent = PRINT("%s%s%s", extent, before, parts[i]);
+  }
+  return extent;
+}
+
 // A program may keep an executable for each shape and launch each, so only many that are hardly launched are told.
 static void find_growth(gcap_doctor_analysis_t* analysis) {
   enum { kMany = 64 };
@@ -128,11 +144,9 @@ static void find_growth(gcap_doctor_analysis_t* analysis) {
     if (group->live < kMany || group->idle > group->live || group->idle < group->live - group->live / 4) continue;
     gcap_doctor_finding_t* finding = gcap_doctor_finding_add(
         analysis, GCAP_DOCTOR_FINDING_GROWTH, GCAP_DOCTOR_SEVERITY_WARNING, GCAP_DOCTOR_NONE, group->call);
-    const char* bytes =
-        group->bytes != 0 ? PRINT(", with %" PRIu64 " bytes in their allocation nodes", group->bytes) : "";
     finding->sentence = PRINT("The program made %" PRIu64 " executables at one place, and %" PRIu64
                               " of them were never destroyed%s; %" PRIu64 " of these were launched once or never.",
-                              group->made, group->live, bytes, group->idle);
+                              group->made, group->live, extent_of(analysis, group), group->idle);
   }
 }
 

@@ -50,6 +50,7 @@ uint32_t gcap_doctor_recording_add_call(gcap_doctor_recording_t* recording) {
   GCAP_DOCTOR_GROW(recording, calls, num_calls, call_capacity);
   recording->calls[recording->num_calls] = (gcap_doctor_event_call_t){.function = "",
                                                                       .arguments = "",
+                                                                      .count = 1,
                                                                       .bytes = GCAP_DOCTOR_NO_NUMBER,
                                                                       .stack = GCAP_DOCTOR_NONE,
                                                                       .stream = GCAP_DOCTOR_NONE,
@@ -143,6 +144,12 @@ void gcap_doctor_recording_finish(gcap_doctor_recording_t* recording) {
   }
   tie_logs(recording);
   gcap_doctor_recording_find_program(recording);
+}
+
+uint64_t gcap_doctor_recording_count_calls(const gcap_doctor_recording_t* recording) {
+  uint64_t count = 0;
+  for (size_t i = 0; i < recording->num_calls; ++i) count += recording->calls[i].count;
+  return count;
 }
 
 // --- Frames that a user looks at -------------------------------------------------------------------------------------

@@ -74,6 +74,8 @@ typedef struct gcap_doctor_event_range {
 typedef struct gcap_doctor_event_call {
   uint64_t number;            // in the order of the beginnings
   uint64_t start_ns, end_ns;  // both 0 where the source has no times
+  uint64_t count;             // of calls that are the same, of which this is the last one; 1 for one call
+  uint64_t since_ns;          // where the first of them began
   const char* function;
   const char* arguments;  // as the source tells them; "" if it does not
   const char* kernel;     // NULL if it launches none
@@ -172,8 +174,10 @@ typedef struct gcap_doctor_event_shared {
 typedef struct gcap_doctor_event_group {
   uint32_t call;  // index into `calls` of the last instantiation; GCAP_DOCTOR_NONE
   uint64_t made, live;
-  uint64_t idle;   // of those that live, launched once or never
-  uint64_t bytes;  // in the allocation nodes of those that live
+  uint64_t idle;    // of those that live, launched once or never
+  uint64_t nodes;   // of those that live
+  uint64_t bytes;   // in their allocation nodes
+  uint64_t memory;  // bytes of the program's memory that they point into, each piece once
 } gcap_doctor_event_group_t;
 
 // How a file was read.
@@ -238,6 +242,9 @@ void gcap_doctor_recording_finish(gcap_doctor_recording_t* recording);
 uint32_t gcap_doctor_recording_add_call(gcap_doctor_recording_t* recording);
 uint32_t gcap_doctor_recording_add_thread(gcap_doctor_recording_t* recording, uint32_t id);
 uint32_t gcap_doctor_recording_add_stream(gcap_doctor_recording_t* recording, uint32_t id);
+
+// How many calls are recorded, those that are counted with one another among them.
+uint64_t gcap_doctor_recording_count_calls(const gcap_doctor_recording_t* recording);
 
 // The C frame of a stack that a user would look at first: the innermost one that is neither CUDA's own library nor the
 // recorder. An index into `frames`; GCAP_DOCTOR_NONE if there is none.

@@ -392,6 +392,7 @@ static const char* read_call(reader_t* reader, const char* text) {
   const char* rest = close + strlen(") -> ");
   if (!take_number(&rest, &code) || code > INT32_MAX || !take(&rest, " ")) return "an answer that is no code";
   gcap_doctor_event_call_t call = {.number = number,
+                                   .count = 1,
                                    .range = GCAP_DOCTOR_NONE,
                                    .raised_at = GCAP_DOCTOR_NONE,
                                    .function = gcap_doctor_heap_copy(&recording->heap, text, (size_t)(open - text)),

@@ -8,7 +8,23 @@
 #include <stdio.h>
 
 #include "doctor/record/calls.h"
+#include "doctor/record/stacks.h"
 #include "doctor/record/writer.h"
+
+gcap_doctor_memory_place_t gcap_doctor_audit_place(gcap_doctor_thread_t* thread, uint32_t callback,
+                                                   const gcap_doctor_cupti_call_t* data) {
+  const gcap_doctor_open_call_t* open = gcap_doctor_call_open(thread);
+  const bool is_open = open != NULL && open->callback == callback && open->correlation == data->correlation;
+  gcap_doctor_memory_place_t place = {.call = is_open ? open->number : gcap_doctor_call_new_number(),
+                                      .start_ns = is_open ? open->start_ns : gcap_doctor_writer_now(),
+                                      .function = data->function,
+                                      .thread = thread->id,
+                                      .stack = gcap_doctor_stack_record(thread),
+                                      .is_written = is_open};
+  // What the place refers to must be in the file before another thread's line refers to the place.
+  if (thread->definitions.size != 0 || thread->out.size != 0) gcap_doctor_thread_write(thread);
+  return place;
+}
 
 static void write_number(gcap_doctor_line_t* out, const char* key, uint64_t number) {
   if (number != 0) gcap_doctor_line_number(out, key, number);
@@ -103,13 +119,14 @@ void gcap_doctor_audit_tell_shared(gcap_doctor_thread_t* thread, uint32_t other,
                          (unsigned)thread->id, (unsigned)exec);
 }
 
-void gcap_doctor_audit_tell_group(gcap_doctor_line_t* out, const gcap_doctor_memory_place_t* last, uint64_t made,
-                                  uint64_t live, uint64_t idle, uint64_t bytes) {
+void gcap_doctor_audit_tell_group(gcap_doctor_line_t* out, const gcap_doctor_audit_group_t* group) {
   gcap_doctor_line_begin(out, "execs");
-  gcap_doctor_line_number(out, "call", last->call);
-  gcap_doctor_line_number(out, "made", made);
-  gcap_doctor_line_number(out, "live", live);
-  gcap_doctor_line_number(out, "idle", idle);
-  write_number(out, "bytes", bytes);
+  gcap_doctor_line_number(out, "call", group->last.call);
+  gcap_doctor_line_number(out, "made", group->made);
+  gcap_doctor_line_number(out, "live", group->live);
+  gcap_doctor_line_number(out, "idle", group->idle);
+  write_number(out, "nodes", group->nodes);
+  write_number(out, "bytes", group->bytes);
+  write_number(out, "memory", group->memory);
   gcap_doctor_line_end(out);
 }

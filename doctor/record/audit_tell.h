@@ -21,6 +21,16 @@ typedef struct gcap_doctor_audit_stale {
   uint64_t taken_bytes;
 } gcap_doctor_audit_stale_t;
 
+// Executables that were made at one place.
+typedef struct gcap_doctor_audit_group {
+  gcap_doctor_memory_place_t last;  // where the last one was made
+  uint64_t made;
+  uint64_t live, idle, nodes, bytes, memory;  // at the end; see docs/doctor_events.md
+} gcap_doctor_audit_group_t;
+
+// Where the call is made. Of a call that is being recorded anyway, the line is that of calls.c.
+gcap_doctor_memory_place_t gcap_doctor_audit_place(gcap_doctor_thread_t* thread, uint32_t callback,
+                                                   const gcap_doctor_cupti_call_t* data);
 // The line of a launch, unless it is written elsewhere; first of all that is told of the launch.
 void gcap_doctor_audit_tell_launch(gcap_doctor_thread_t* thread, const gcap_doctor_memory_place_t* place,
                                    uint32_t exec);
@@ -29,10 +39,7 @@ void gcap_doctor_audit_tell_stale(gcap_doctor_thread_t* thread, const gcap_docto
                                   uint64_t launch);
 // Another thread is in a launch of the executable.
 void gcap_doctor_audit_tell_shared(gcap_doctor_thread_t* thread, uint32_t other, uint32_t exec, uint64_t launch);
-// Of the executables that were made at a place so many live, so many of those were launched once or never, and so many
-// bytes are in their allocation nodes.
-void gcap_doctor_audit_tell_group(gcap_doctor_line_t* out, const gcap_doctor_memory_place_t* last, uint64_t made,
-                                  uint64_t live, uint64_t idle, uint64_t bytes);
+void gcap_doctor_audit_tell_group(gcap_doctor_line_t* out, const gcap_doctor_audit_group_t* group);
 
 #pragma GCC visibility pop
 

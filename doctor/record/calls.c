@@ -10,7 +10,8 @@
 // them. An end without a beginning is written only if the call failed, or made nodes.
 //
 // A framework asks before each of its launches whether the stream captures. Where the answer is that all is well, the
-// line waits for the next one, and the thread makes one write for both. Locking: none.
+// line waits for the next one, and the thread makes one write for both. What a program does again and again beside its
+// captures is counted (repeats.c). Locking: none.
 #include "doctor/record/calls.h"
 
 #include <stdatomic.h>
@@ -23,9 +24,11 @@
 #include "doctor/record/graphs.h"
 #include "doctor/record/handles.h"
 #include "doctor/record/intern.h"
+#include "doctor/record/memory_calls.h"
 #include "doctor/record/pinned.h"
 #include "doctor/record/raised.h"
 #include "doctor/record/ranges.h"
+#include "doctor/record/repeats.h"
 #include "doctor/record/stacks.h"
 #include "doctor/record/switch.h"
 #include "doctor/record/writer.h"
@@ -237,10 +240,9 @@ typedef struct made {
 } made_t;
 
 static void write_line(gcap_doctor_thread_t* thread, const gcap_doctor_open_call_t* call,
-                       const gcap_doctor_cupti_call_t* data, const common_t* common, const gcap_doctor_copy_t* copy,
-                       uint64_t end_ns, const made_t* made) {
+                       const gcap_doctor_cupti_call_t* data, const common_t* common, uint32_t like,
+                       const gcap_doctor_copy_t* copy, uint64_t end_ns, const made_t* made) {
   gcap_doctor_line_t* out = &thread->out;
-  const uint32_t like = like_of(thread, common, data);
   gcap_doctor_line_begin(out, "call");
   gcap_doctor_line_number(out, "n", call->number);
   gcap_doctor_line_number(out, "t", call->start_ns);
@@ -262,10 +264,52 @@ static void write_line(gcap_doctor_thread_t* thread, const gcap_doctor_open_call
   gcap_doctor_line_end(out);
 }
 
+// Whether calls like this one may be counted: the call did not fail, made nothing, does not change a capture, as an
+// event does that is recorded on a stream or waited for, and does not tell that one is broken. Lines of an audit name
+// calls by their numbers.
+static bool is_countable(const gcap_doctor_open_call_t* call, const common_t* common) {
+  if (common->result != 0 && common->result != kNotReady) return false;
+  if (common->node_type != kNoNode || call->num_nodes != 0 || call->graph != 0 || call->exec != 0) return false;
+  if (call->is_named || (call->event != 0 && call->stream != 0)) return false;
+  if (common->status != NULL && strcmp(common->status, "invalidated") == 0) return false;
+  const bool is_audited =
+      gcap_doctor_switch_audits() && gcap_doctor_memory_call(call->callback)->does != GCAP_DOCTOR_MEMORY_DOES_NOTHING;
+  return gcap_doctor_driver_call(call->callback)->role == GCAP_DOCTOR_ROLE_NONE && !is_audited;
+}
+
+// The line of the call, or of what it ends.
+static void write_or_count(gcap_doctor_thread_t* thread, const gcap_doctor_open_call_t* call,
+                           const gcap_doctor_cupti_call_t* data, const common_t* common, const gcap_doctor_copy_t* copy,
+                           uint64_t end_ns, const made_t* made) {
+  const bool only_waits = thread->out.size == thread->can_wait;
+  const uint32_t like = like_of(thread, common, data);
+  const gcap_doctor_repeat_t repeat = {.like = like,
+                                       .event = call->event,
+                                       .bytes = copy->has_bytes ? copy->bytes : UINT64_MAX,
+                                       .is_answer = common->status != NULL,
+                                       .number = call->number,
+                                       .start_ns = call->start_ns,
+                                       .end_ns = end_ns};
+  const bool is_counted = like != 0 && is_countable(call, common);
+  if (is_counted && gcap_doctor_repeats_count(&repeat, &thread->out)) return;
+  if (is_counted) {
+    gcap_doctor_repeats_write(&repeat, &thread->out);
+  } else {
+    gcap_doctor_repeats_forget(&thread->out);
+  }
+  write_line(thread, call, data, common, like, copy, end_ns, made);
+  const bool is_good_answer = common->status != NULL && strcmp(common->status, "active") == 0;
+  if (only_waits && is_good_answer && common->node_type == kNoNode && thread->out.size < kMostWaiting) {
+    thread->can_wait = thread->out.size;
+    return;
+  }
+  gcap_doctor_thread_flush(thread);
+  if (is_counted) gcap_doctor_repeats_remember(&repeat, &thread->out);
+}
+
 static void write_call(gcap_doctor_thread_t* thread, const gcap_doctor_open_call_t* call,
                        const gcap_doctor_cupti_call_t* data, int result, bool with_stack) {
   const uint64_t end_ns = gcap_doctor_writer_now();
-  const bool only_waits = thread->out.size == thread->can_wait;
   common_t common;
   gcap_doctor_copy_t copy;
   made_t made;
@@ -275,13 +319,7 @@ static void write_call(gcap_doctor_thread_t* thread, const gcap_doctor_open_call
   common.range = gcap_doctor_range_record(thread);
   const bool has_node = gcap_doctor_graphs_take_node(thread, call->number, &made.node, &made.back);
   if (has_node) common.node_type = made.node.type;
-  write_line(thread, call, data, &common, &copy, end_ns, &made);
-  const bool is_good_answer = common.status != NULL && strcmp(common.status, "active") == 0;
-  if (only_waits && is_good_answer && !has_node && thread->out.size < kMostWaiting) {
-    thread->can_wait = thread->out.size;
-  } else {
-    gcap_doctor_thread_flush(thread);
-  }
+  write_or_count(thread, call, data, &common, &copy, end_ns, &made);
 }
 
 // --- Order -----------------------------------------------------------------------------------------------------------
@@ -332,7 +370,8 @@ void gcap_doctor_call_entered(gcap_doctor_thread_t* thread, uint32_t callback, c
   *call = (gcap_doctor_open_call_t){.callback = callback, .correlation = data->correlation};
   call->epoch = epoch;
   call->position = position;
-  call->number = gcap_doctor_call_new_number();
+  call->number = role == GCAP_DOCTOR_ROLE_NONE ? gcap_doctor_call_new_number()
+                                               : gcap_doctor_repeats_forget_at_number(&thread->out, &last_number);
   call->start_ns = gcap_doctor_writer_now();
   read_inputs(thread, data, call);
   ++thread->depth;
@@ -409,6 +448,7 @@ static bool is_failure(int result) { return result != 0 && result != kNotReady; 
 static void write_unseen(gcap_doctor_thread_t* thread, uint32_t callback, const gcap_doctor_cupti_call_t* data,
                          int result, gcap_doctor_open_call_t* out_call) {
   *out_call = (gcap_doctor_open_call_t){.callback = callback, .start_ns = gcap_doctor_writer_now(), .mode = -1};
+  out_call->is_named = thread->unseen != 0;  // by lines of nodes
   out_call->number = thread->unseen != 0 ? thread->unseen : gcap_doctor_call_new_number();
   read_inputs(thread, data, out_call);
   if (result == 0) read_outputs(data, out_call);

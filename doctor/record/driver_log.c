@@ -47,7 +47,8 @@ static void on_message(void* user, int level, char* message, size_t length) {
   gcap_doctor_thread_t* thread = gcap_doctor_thread_current();
   if (thread != NULL && !thread->is_busy) {
     thread->is_busy = true;
-    const gcap_doctor_open_call_t* open = gcap_doctor_call_open(thread);
+    gcap_doctor_open_call_t* open = gcap_doctor_call_open(thread);
+    if (open != NULL) open->is_named = true;
     const bool has_all = gcap_doctor_switch_is_capturing();
     const uint64_t call = open != NULL ? open->number : has_all ? thread->last_failed : 0;
     if (call != 0) write_text(thread, call, message, strnlen(message, length));

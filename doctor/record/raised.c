@@ -22,6 +22,7 @@
 #include "doctor/record/calls.h"
 #include "doctor/record/driver_calls.h"
 #include "doctor/record/elf_symbol.h"
+#include "doctor/record/repeats.h"
 #include "doctor/record/stacks.h"
 #include "doctor/record/switch.h"
 #include "doctor/record/writer.h"
@@ -206,6 +207,7 @@ static void write_line(gcap_doctor_thread_t* thread, void* type, void* value, ui
   read_message(value, text);
   const uint32_t stack = stack_of(thread, value);
   gcap_doctor_line_t* out = &thread->out;
+  gcap_doctor_repeats_forget(out);  // the call may be a counted one
   gcap_doctor_line_begin(out, "raise");
   gcap_doctor_line_number(out, "n", gcap_doctor_call_new_number());
   gcap_doctor_line_number(out, "t", gcap_doctor_writer_now());

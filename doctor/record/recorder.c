@@ -27,6 +27,7 @@
 #include "doctor/record/graphs.h"
 #include "doctor/record/handles.h"
 #include "doctor/record/python.h"
+#include "doctor/record/repeats.h"
 #include "doctor/record/settings.h"
 #include "doctor/record/stacks.h"
 #include "doctor/record/switch.h"
@@ -105,6 +106,7 @@ static void at_exit(void) {
   if (!is_within) {
     gcap_doctor_times_finish(&lines);
     gcap_doctor_audit_finish(&lines);
+    gcap_doctor_repeats_forget(&lines);
     gcap_doctor_graphs_spill(thread);
     if (thread->out.size != 0) gcap_doctor_thread_flush(thread);
   }

@@ -55,7 +55,7 @@ static struct {
   pthread_mutex_t lock;
   uint32_t open[kMaxOpen];  // streams
   uint32_t num_open;
-  bool audits;
+  atomic_bool audits;
   enabled_t wished, made;
   bool is_switching;             // a thread is in CUPTI for it
   uint32_t last_callback;        // of the driver's, once that is known; the switching thread's own
@@ -248,5 +248,7 @@ void gcap_doctor_switch_stop(void) {
 }
 
 bool gcap_doctor_switch_is_capturing(void) { return atomic_load_explicit(&state.is_capturing, memory_order_relaxed); }
+
+bool gcap_doctor_switch_audits(void) { return atomic_load_explicit(&state.audits, memory_order_relaxed); }
 
 uint32_t gcap_doctor_switch_epoch(void) { return atomic_load_explicit(&state.epoch, memory_order_relaxed); }

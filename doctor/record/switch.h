@@ -27,6 +27,8 @@ void gcap_doctor_switch_stop(void);
 
 // Whether a capture is open anywhere in the process. Thread-safe.
 bool gcap_doctor_switch_is_capturing(void);
+// Whether the calls that make and end memory are followed. From the start on.
+bool gcap_doctor_switch_audits(void);
 // Grows by one each time the driver's callbacks are disabled: calls that began before have no exit.
 uint32_t gcap_doctor_switch_epoch(void);
 

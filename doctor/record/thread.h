@@ -26,6 +26,7 @@ typedef struct gcap_doctor_open_call {
   uint32_t stream, event, graph, exec;  // ids, 0 for none
   int32_t mode;                         // that a thread changes to; -1 for none
   uint32_t num_nodes;                   // made so far
+  bool is_named;                        // another line has its number
 } gcap_doctor_open_call_t;
 
 // Nodes of one type that one call made, whose ids follow each other: one line for all. `count` is 0 for none.

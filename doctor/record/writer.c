@@ -115,7 +115,7 @@ static bool write_first_line(const char* run) {
   read_program(program, sizeof(program));
   gcap_doctor_line_t first = {0};
   gcap_doctor_line_begin(&first, "gcap-events");
-  gcap_doctor_line_number(&first, "version", 2);
+  gcap_doctor_line_number(&first, "version", 3);
   gcap_doctor_line_number(&first, "pid", (uint64_t)writer.pid);
   gcap_doctor_line_number(&first, "time", clock_ns(CLOCK_REALTIME) / UINT64_C(1000000000));
   if (run != NULL) gcap_doctor_line_field(&first, "run", run);

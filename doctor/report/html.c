@@ -197,6 +197,7 @@ static void put_call(gcap_doctor_html_t* page, uint32_t index) {
   gcap_doctor_html_print(page, "<tr%s><td class=\"number\">%" PRIu64 "</td><td class=\"name\">",
                          call->result != 0 ? " class=\"failed\"" : "", call->number);
   gcap_doctor_html_text(page, gcap_doctor_name_call(call->function));
+  if (call->count > 1) gcap_doctor_html_print(page, " &times; %" PRIu64, call->count);
   if (call->kernel != NULL) {
     gcap_doctor_html_print(page, "<br><span class=\"faint\">");
     gcap_doctor_html_text(page, gcap_doctor_name_kernel(page->heap, call->kernel));
@@ -219,7 +220,7 @@ static void put_calls(gcap_doctor_html_t* page) {
   size_t most_failed = failed < GCAP_DOCTOR_HTML_CALLS / 2 ? failed : GCAP_DOCTOR_HTML_CALLS / 2;
   size_t most = GCAP_DOCTOR_HTML_CALLS - most_failed;
   gcap_doctor_html_print(page, "<details id=\"all-calls\"><summary>%s",
-                         gcap_doctor_name_count(page->heap, recording->num_calls, "call"));
+                         gcap_doctor_name_count(page->heap, gcap_doctor_recording_count_calls(recording), "call"));
   if (failed != 0) gcap_doctor_html_print(page, ", <span class=\"bad\">%zu with an error</span>", failed);
   gcap_doctor_html_print(page, "</summary>\n");
   if (recording->num_calls > GCAP_DOCTOR_HTML_CALLS) {

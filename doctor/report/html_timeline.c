@@ -28,7 +28,8 @@ typedef struct track {
   bool is_open;
   slice_kind_t kind;
   double from, to;
-  uint32_t example, count;
+  uint32_t example;
+  uint64_t count;
 } track_t;
 
 static slice_kind_t kind_of(const track_t* track, uint32_t index) {
@@ -55,7 +56,7 @@ static void flush(track_t* track) {
                          track->kind >= kFailed ? kHeight : kHeight - 8);
   gcap_doctor_html_cut_text(page, gcap_doctor_name_call(call->function), 60);
   if (track->count > 1) {
-    gcap_doctor_html_print(page, " and %" PRIu32 " calls more", track->count - 1);
+    gcap_doctor_html_print(page, " and %" PRIu64 " calls more", track->count - 1);
   } else if (call->kernel != NULL) {
     gcap_doctor_html_print(page, " ");
     gcap_doctor_html_cut_text(page, gcap_doctor_name_kernel(page->heap, call->kernel), 60);
@@ -65,7 +66,10 @@ static void flush(track_t* track) {
 }
 
 static void add(track_t* track, uint32_t index) {
+  const gcap_doctor_event_call_t* call = &track->page->recording->calls[index];
   gcap_doctor_span_t span = gcap_doctor_timeline_call(&track->page->timeline, index);
+  if (call->count > 1 && call->since_ns < span.start_ns && track->page->timeline.has_times)
+    span.start_ns = call->since_ns;
   uint64_t width = track->span.end_ns - track->span.start_ns;
   double scale = width != 0 ? (double)kWidth / (double)width : 0;
   uint64_t start = span.start_ns > track->span.start_ns ? span.start_ns - track->span.start_ns : 0;
@@ -76,8 +80,9 @@ static void add(track_t* track, uint32_t index) {
   if (to < from + kLeastWidth) to = from + kLeastWidth;
   slice_kind_t kind = kind_of(track, index);
   if (track->is_open && track->kind == kind && kind != kCulprit && from < track->to + kLeastGap) {
+    if (from < track->from) track->from = from;  // of calls that are counted since then
     if (to > track->to) track->to = to;
-    ++track->count;
+    track->count += call->count;
     return;
   }
   flush(track);
@@ -86,15 +91,16 @@ static void add(track_t* track, uint32_t index) {
   track->from = from;
   track->to = to;
   track->example = index;
-  track->count = 1;
+  track->count = call->count;
 }
 
 static void put_track(track_t* track, bool is_stream, uint32_t of, const char* name) {
   gcap_doctor_html_t* page = track->page;
-  uint32_t calls = 0, failed = 0;
+  uint64_t calls = 0;
+  uint32_t failed = 0;
   for (uint32_t i = track->first; i <= track->last; ++i) {
     if (!is_on(track, i, is_stream, of)) continue;
-    ++calls;
+    calls += page->recording->calls[i].count;
     failed += page->recording->calls[i].result != 0;
   }
   gcap_doctor_html_print(page, "<div class=\"label\">");

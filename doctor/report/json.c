@@ -122,6 +122,7 @@ static void put_call(writer_t* writer, const char* key, uint32_t index) {
   gcap_doctor_json_number(json, "depth", call->depth);
   gcap_doctor_json_number(json, "start_ns", call->start_ns);
   gcap_doctor_json_number(json, "end_ns", call->end_ns);
+  if (call->count > 1) gcap_doctor_json_number(json, "repeats", call->count);
   put_thread(writer, call->thread);
   put_stream(writer, call->stream);
   if (call->kernel != NULL) gcap_doctor_json_text(json, "kernel", call->kernel);
@@ -298,7 +299,7 @@ static void put_recording(writer_t* writer) {
   gcap_doctor_json_number(json, "driver", recording->driver);
   gcap_doctor_json_number(json, "cupti", recording->cupti);
   gcap_doctor_json_flag(json, "ended", recording->ended);
-  gcap_doctor_json_number(json, "calls", recording->num_calls);
+  gcap_doctor_json_number(json, "calls", gcap_doctor_recording_count_calls(recording));
   gcap_doctor_json_number(json, "replays", writer->views->replays);
   gcap_doctor_json_number(json, "failed_replays", writer->views->failed_replays);
   gcap_doctor_json_open(json, "damage", '{');

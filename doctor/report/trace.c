@@ -80,6 +80,11 @@ static void put_call(tracer_t* tracer, uint32_t index, unsigned pid, uint32_t ti
   open_slice(tracer, name, call->result != 0 ? "failed" : "call", pid, tid,
              gcap_doctor_timeline_call(&tracer->timeline, index));
   gcap_doctor_json_number(json, "call", call->number);
+  if (call->count > 1) {
+    // The slice is that of the last one: those of a loop's calls would overlap, which viewers do not show.
+    gcap_doctor_json_number(json, "repeats", call->count);
+    gcap_doctor_json_us(json, "since", call->since_ns);
+  }
   gcap_doctor_json_text(json, "result", gcap_doctor_name_result(tracer->heap, call->result));
   if (call->kernel != NULL) gcap_doctor_json_text(json, "kernel", call->kernel);
   if (call->range != GCAP_DOCTOR_NONE) {

@@ -5,7 +5,8 @@
     pip install onnxruntime numpy gcap_onnxruntime_ep-*.whl
     python run.py model.onnx
 
-Compares the results with the CPU EP's, and prints how long a call of each takes on the host.
+Compares the results with the CPU EP's, and prints how long a call of each takes on the host. Where a model's inputs have
+open dimensions, or cannot be any numbers from 0 to 1, --shape and --input say what they are.
 """
 
 import argparse
@@ -22,8 +23,12 @@ TYPES = {
     "tensor(float16)": np.float16,
     "tensor(int64)": np.int64,
     "tensor(int32)": np.int32,
+    "tensor(int8)": np.int8,
+    "tensor(uint8)": np.uint8,
     "tensor(bool)": np.bool_,
 }
+HELP = """The warning above names the nodes that are left to other EPs, and why. Fixed dimensions may help (--dimension);
+docs/ort.md says what else does, and that sessions without enable_cuda_graph run such models too."""
 
 
 def register(library, ep_name):
@@ -46,6 +51,21 @@ def dimension(text):
     return name, int(size)
 
 
+def shape(text):
+    name, _, sizes = text.rpartition("=")
+    if not name or not all(size.isdigit() for size in sizes.split("x")):
+        raise argparse.ArgumentTypeError(f"'{text}' is not NAME=SIZExSIZE, as in image=1x3x224x224")
+    return name, [int(size) for size in sizes.split("x")]
+
+
+def content(text):
+    name, _, path = text.partition("=")
+    try:
+        return name, np.load(path)
+    except (OSError, ValueError) as error:
+        raise argparse.ArgumentTypeError(f"'{text}' is not NAME=FILE.npy: {error}")
+
+
 def options_with(dimensions):
     """Options of a session in which dimensions of the model, which are open by name, have sizes."""
     options = ort.SessionOptions()
@@ -60,8 +80,8 @@ def open_session(model, device, dimensions, **options):
     session_options.add_provider_for_devices([device], options)
     try:
         return ort.InferenceSession(model, sess_options=session_options)
-    except Exception as error:  # the log says which nodes are left to other EPs
-        sys.exit(f"ONNX Runtime makes no session with graphs: {error}")
+    except Exception as error:
+        raise RuntimeError(f"ONNX Runtime makes no session with graphs: {error}\n{HELP}")
 
 
 def bind(session, device_id, inputs, outputs):
@@ -86,14 +106,27 @@ def run_options(**entries):
     return options
 
 
-def random_inputs(session, seed):
-    """Numbers from 0 to 1. A dimension that the model leaves open is 1."""
-    random = np.random.default_rng(seed)
-    shapes = [[size if isinstance(size, int) else 1 for size in value.shape] for value in session.get_inputs()]
-    return {
-        value.name: np.asarray(random.random(shape)).astype(TYPES[value.type])
-        for value, shape in zip(session.get_inputs(), shapes)
-    }
+def inputs_of(session, shapes, contents):
+    """The inputs that were given; else numbers from 0 to 1, of the shape that was given or the model's, in which an open
+    dimension is 1."""
+    random, inputs = np.random.default_rng(1), dict(contents)
+    values = {value.name: value for value in session.get_inputs()}
+    unknown = sorted({*shapes, *contents} - set(values))
+    if unknown:
+        raise ValueError(f"the model has no input {', '.join(unknown)}, it has {', '.join(values)}")
+    for name, value in values.items():
+        if name in inputs:
+            continue
+        if value.type not in TYPES:
+            raise ValueError(f"input {name} is a {value.type}: give it with --input")
+        sizes = shapes.get(name, [size if isinstance(size, int) else 1 for size in value.shape])
+        inputs[name] = np.asarray(random.random(sizes)).astype(TYPES[value.type])
+    return inputs
+
+
+def others(array):
+    """The same numbers at other places, where there are others."""
+    return np.roll(array.reshape(-1)[::-1], 1).reshape(array.shape)
 
 
 def difference(found, expected):
@@ -131,21 +164,31 @@ def run_on_device(name, session, device_id, first, second, expected, runs):
     return max(of_eager, of_replay)
 
 
-def compare(model, device, dimensions, runs, with_cuda_ep):
+def compare(device, arguments):
     """Runs the model in all ways. Gives this EP's largest difference from the CPU EP."""
     device_id = int(device.ep_metadata["cuda_device_id"])
     options = {"enable_cuda_graph": "1", "use_tf32": "0"}
+    model, dimensions, runs = arguments.model, arguments.dimension, arguments.runs
     cpu = ort.InferenceSession(model, options_with(dimensions), providers=["CPUExecutionProvider"])
-    first, second = random_inputs(cpu, seed=1), random_inputs(cpu, seed=2)
+    second = inputs_of(cpu, dict(arguments.shape), dict(arguments.input))
+    first = {name: others(array) for name, array in second.items()}
     expected = cpu.run(None, second)
     measure("CPU EP", runs, lambda: cpu.run(None, second))
     session = open_session(model, device, dimensions, **options)
     found = run_on_device(device.ep_name, session, device_id, first, second, expected, runs)
-    if with_cuda_ep:
+    if arguments.cuda_ep:
         provider = ("CUDAExecutionProvider", {"device_id": str(device_id), **options})
         session = ort.InferenceSession(model, options_with(dimensions), providers=[provider])
         run_on_device("CUDA EP", session, device_id, first, second, expected, runs)
     return found
+
+
+def try_compare(device, arguments):
+    """(largest difference, why there is none). Here an error has ended with the sessions and tensors that it held."""
+    try:
+        return compare(device, arguments), ""
+    except Exception as error:
+        return 0.0, str(error)
 
 
 def main():
@@ -155,16 +198,20 @@ def main():
     parser.add_argument("--ep-name", default="gcap", help="of the EP in --library (default: gcap)")
     parser.add_argument("--dimension", action="append", default=[], metavar="NAME=SIZE", type=dimension,
                         help="the size of a dimension that the model leaves open (default: 1)")
+    parser.add_argument("--shape", action="append", default=[], metavar="INPUT=SIZExSIZE", type=shape,
+                        help="the shape of an input")
+    parser.add_argument("--input", action="append", default=[], metavar="INPUT=FILE.npy", type=content,
+                        help="an input's content (default: random numbers from 0 to 1)")
     parser.add_argument("--runs", type=int, default=100, help="of each measurement (default: 100)")
     parser.add_argument("--tolerance", type=float, default=1e-3, help="largest difference allowed (default: 0.001)")
     parser.add_argument("--cuda-ep", action="store_true", help="also ONNX Runtime's own, of onnxruntime-gpu")
     arguments = parser.parse_args()
     device = register(arguments.library, arguments.ep_name)
     print(f"ONNX Runtime {ort.__version__}, EP {device.ep_name} on device {device.ep_metadata['cuda_device_id']}")
-    try:
-        found = compare(arguments.model, device, arguments.dimension, arguments.runs, arguments.cuda_ep)
-    finally:
-        ort.unregister_execution_provider_library(device.ep_name)  # sessions and tensors of the EP have ended
+    found, failure = try_compare(device, arguments)
+    ort.unregister_execution_provider_library(device.ep_name)  # after the EP's last session and tensor
+    if failure:
+        sys.exit(failure)
     if not found <= arguments.tolerance:
         sys.exit(f"the outputs differ by {found:.3g}, allowed is {arguments.tolerance:.3g}")
 

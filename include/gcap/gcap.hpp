@@ -697,6 +697,8 @@ template <> struct dtype<float> : detail::dtype_is<GCAP_DTYPE_F32> {};
 template <> struct dtype<__half> : detail::dtype_is<GCAP_DTYPE_F16> {};
 template <> struct dtype<__nv_bfloat16> : detail::dtype_is<GCAP_DTYPE_BF16> {};
 template <> struct dtype<bool> : detail::dtype_is<GCAP_DTYPE_BOOL> {};
+template <> struct dtype<int8_t> : detail::dtype_is<GCAP_DTYPE_I8> {};
+template <> struct dtype<uint8_t> : detail::dtype_is<GCAP_DTYPE_U8> {};
 // clang-format on
 // int64_t is long or long long.
 template <class T>

@@ -23,6 +23,8 @@ typedef enum gcap_dtype {
   GCAP_DTYPE_I64,
   GCAP_DTYPE_I32,
   GCAP_DTYPE_BOOL,  // one byte, 0 or 1
+  GCAP_DTYPE_I8,
+  GCAP_DTYPE_U8,
 } gcap_dtype_t;
 
 // The size of one element; 0 if `dtype` is none of the enum.

@@ -44,6 +44,8 @@ static void draw_element(gcap_dtype_t type, uint64_t* state, void* element) {
     case GCAP_DTYPE_BF16: memcpy(element, &(uint16_t){(uint16_t)(f32_of(number) >> 16)}, sizeof(uint16_t)); return;
     case GCAP_DTYPE_I64: memcpy(element, &(int64_t){(int64_t)(bits % 4)}, sizeof(int64_t)); return;
     case GCAP_DTYPE_I32: memcpy(element, &(int32_t){(int32_t)(bits % 4)}, sizeof(int32_t)); return;
+    case GCAP_DTYPE_I8:
+    case GCAP_DTYPE_U8: *(unsigned char*)element = (unsigned char)(bits % 4); return;
     case GCAP_DTYPE_BOOL: *(unsigned char*)element = (unsigned char)(bits % 2); return;
   }
 }

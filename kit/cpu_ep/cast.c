@@ -11,6 +11,8 @@ static int64_t read_integer(const gcap_tensor_t* tensor, int64_t i) {
   switch (tensor->dtype) {
     case GCAP_DTYPE_I64: return ((const int64_t*)tensor->data)[i];
     case GCAP_DTYPE_I32: return ((const int32_t*)tensor->data)[i];
+    case GCAP_DTYPE_I8: return ((const int8_t*)tensor->data)[i];
+    case GCAP_DTYPE_U8: return ((const uint8_t*)tensor->data)[i];
     default: return ((const uint8_t*)tensor->data)[i] != 0;
   }
 }
@@ -29,6 +31,8 @@ static void cast_float(float value, const gcap_tensor_t* out, int64_t i) {
     case GCAP_DTYPE_F32: ((float*)out->data)[i] = value; break;
     case GCAP_DTYPE_I64: ((int64_t*)out->data)[i] = truncated(value, INT64_MIN, INT64_MAX); break;
     case GCAP_DTYPE_I32: ((int32_t*)out->data)[i] = (int32_t)truncated(value, INT32_MIN, INT32_MAX); break;
+    case GCAP_DTYPE_I8: ((int8_t*)out->data)[i] = (int8_t)truncated(value, INT8_MIN, INT8_MAX); break;
+    case GCAP_DTYPE_U8: ((uint8_t*)out->data)[i] = (uint8_t)truncated(value, 0, UINT8_MAX); break;
     default: ((uint8_t*)out->data)[i] = value != 0; break;
   }
 }
@@ -38,6 +42,8 @@ static void cast_integer(int64_t value, const gcap_tensor_t* out, int64_t i) {
     case GCAP_DTYPE_F32: ((float*)out->data)[i] = (float)value; break;
     case GCAP_DTYPE_I64: ((int64_t*)out->data)[i] = value; break;
     case GCAP_DTYPE_I32: ((int32_t*)out->data)[i] = (int32_t)(uint32_t)value; break;
+    case GCAP_DTYPE_I8: ((int8_t*)out->data)[i] = (int8_t)(uint8_t)value; break;
+    case GCAP_DTYPE_U8: ((uint8_t*)out->data)[i] = (uint8_t)value; break;
     default: ((uint8_t*)out->data)[i] = value != 0; break;
   }
 }

@@ -84,14 +84,14 @@ COMPARISON(less, a < b)
 COMPARISON(greater, a > b)
 COMPARISON(equal, a == b)
 BINARY(equal, bool, uint8_t, uint8_t, false, (a != 0) == (b != 0))
+BINARY(equal, byte, uint8_t, uint8_t, false, a == b)
 BINARY(and, bool, uint8_t, uint8_t, false, a != 0 && b != 0)
 BINARY(or, bool, uint8_t, uint8_t, false, a != 0 || b != 0)
 
 const gcap_cpu_binary_t gcap_cpu_less[GCAP_CPU_NUM_DTYPES] = NUMBERS_OF(less);
 const gcap_cpu_binary_t gcap_cpu_greater[GCAP_CPU_NUM_DTYPES] = NUMBERS_OF(greater);
-const gcap_cpu_binary_t gcap_cpu_equal[GCAP_CPU_NUM_DTYPES] = {[GCAP_DTYPE_F32] = equal_f32,
-                                                               [GCAP_DTYPE_I64] = equal_i64,
-                                                               [GCAP_DTYPE_I32] = equal_i32,
-                                                               [GCAP_DTYPE_BOOL] = equal_bool};
+const gcap_cpu_binary_t gcap_cpu_equal[GCAP_CPU_NUM_DTYPES] = {
+    [GCAP_DTYPE_F32] = equal_f32,   [GCAP_DTYPE_I64] = equal_i64, [GCAP_DTYPE_I32] = equal_i32,
+    [GCAP_DTYPE_BOOL] = equal_bool, [GCAP_DTYPE_I8] = equal_byte, [GCAP_DTYPE_U8] = equal_byte};
 const gcap_cpu_binary_t gcap_cpu_and[GCAP_CPU_NUM_DTYPES] = {[GCAP_DTYPE_BOOL] = and_bool};
 const gcap_cpu_binary_t gcap_cpu_or[GCAP_CPU_NUM_DTYPES] = {[GCAP_DTYPE_BOOL] = or_bool};

@@ -8,7 +8,7 @@
 
 #include "gcap/kit/ep.h"
 
-#define GCAP_CPU_NUM_DTYPES (GCAP_DTYPE_BOOL + 1)
+#define GCAP_CPU_NUM_DTYPES (GCAP_DTYPE_U8 + 1)
 
 // Functions on one element, by type; NULL where an operator lacks the type. `binary` is false if it divides by zero.
 typedef void (*gcap_cpu_unary_t)(const void* a, void* out);

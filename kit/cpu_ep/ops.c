@@ -10,7 +10,8 @@
 #define BIT(dtype) (1u << (dtype))
 #define BOOL BIT(GCAP_DTYPE_BOOL)
 #define NUMBERS (BIT(GCAP_DTYPE_F32) | BIT(GCAP_DTYPE_I64) | BIT(GCAP_DTYPE_I32))
-#define ANY (NUMBERS | BOOL | BIT(GCAP_DTYPE_F16) | BIT(GCAP_DTYPE_BF16))
+#define BYTES (BIT(GCAP_DTYPE_I8) | BIT(GCAP_DTYPE_U8))
+#define ANY (NUMBERS | BOOL | BYTES | BIT(GCAP_DTYPE_F16) | BIT(GCAP_DTYPE_BF16))
 
 static const gcap_value_t* value_of(const gcap_model_t* model, int index) {
   return index >= 0 && index < model->num_values ? &model->values[index] : NULL;
@@ -26,6 +27,8 @@ static gcap_dtype_t output_type(const gcap_model_t* model, const gcap_node_t* no
 static int64_t onnx_type(gcap_dtype_t dtype) {
   switch (dtype) {
     case GCAP_DTYPE_F32: return 1;
+    case GCAP_DTYPE_U8: return 2;
+    case GCAP_DTYPE_I8: return 3;
     case GCAP_DTYPE_I32: return 6;
     case GCAP_DTYPE_I64: return 7;
     case GCAP_DTYPE_BOOL: return 9;
@@ -57,11 +60,11 @@ static const gcap_cpu_op_t ops[] = {
     {"Abs", "T>T", NUMBERS, .compute = gcap_cpu_unary, .unary = gcap_cpu_abs},
     {"Add", "TT>T", NUMBERS, .compute = gcap_cpu_binary, .binary = gcap_cpu_add},
     {"And", "TT>T", BOOL, .compute = gcap_cpu_binary, .binary = gcap_cpu_and},
-    {"Cast", "U>U", NUMBERS | BOOL, .compute = gcap_cpu_cast, .accepts = accepts_cast},
+    {"Cast", "U>U", NUMBERS | BOOL | BYTES, .compute = gcap_cpu_cast, .accepts = accepts_cast},
     {"Concat", "T*>T", ANY, .compute = gcap_cpu_concat},
     {"ConstantOfShape", "L>T", NUMBERS | BOOL, .compute = gcap_cpu_constant_of_shape, .accepts = accepts_value},
     {"Div", "TT>T", NUMBERS, .compute = gcap_cpu_binary, .binary = gcap_cpu_div},
-    {"Equal", "TT>B", NUMBERS | BOOL, .compute = gcap_cpu_binary, .binary = gcap_cpu_equal},
+    {"Equal", "TT>B", NUMBERS | BOOL | BYTES, .compute = gcap_cpu_binary, .binary = gcap_cpu_equal},
     {"Expand", "TL>T", ANY, .compute = gcap_cpu_expand},
     {"Flatten", "T>T", ANY, .compute = gcap_cpu_copy},
     {"Gather", "TI>T", ANY, .compute = gcap_cpu_gather},

@@ -80,8 +80,8 @@ static gcap_status_t check_dimension(const gcap_model_t* model, const gcap_value
 static gcap_status_t check_value(const gcap_model_t* model, const gcap_value_t* value) {
   if (gcap_dtype_bytes(value->dtype) == 0) {
     return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "value '%s': dtype is %d, allowed is %s (0) to %s (%d)", value->name,
-                       (int)value->dtype, gcap_dtype_name(GCAP_DTYPE_F32), gcap_dtype_name(GCAP_DTYPE_BOOL),
-                       (int)GCAP_DTYPE_BOOL);
+                       (int)value->dtype, gcap_dtype_name(GCAP_DTYPE_F32), gcap_dtype_name(GCAP_DTYPE_U8),
+                       (int)GCAP_DTYPE_U8);
   }
   if (value->rank < 0 || value->rank > GCAP_MAX_RANK) {
     return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "value '%s': rank is %d, allowed is 0..%d", value->name, value->rank,

@@ -40,6 +40,23 @@ gcap_status_t gcap_infer_elementwise(const gcap_node_t* node, const gcap_tensor_
   return gcap_shape_give(node, 0, &shape, &outputs[0]);
 }
 
+// Input 1, if it is there, is broadcast to input 0 alone.
+gcap_status_t gcap_infer_onto_first(const gcap_node_t* node, const gcap_tensor_t* inputs, gcap_tensor_t* outputs) {
+  if (node->num_inputs == 1) return gcap_infer_same(node, inputs, outputs);
+  const gcap_shape_t x = gcap_shape_of(&inputs[0]), other = gcap_shape_of(&inputs[1]);
+  gcap_shape_t shape = x;
+  GCAP_RETURN_IF_ERROR(gcap_shape_broadcast(node, 1, &other, &shape));
+  if (shape.rank != x.rank) {
+    return GCAP_SHAPE_REFUSE(node, "input 1 has rank %d, allowed is 0..%d, the rank of input 0", other.rank, x.rank);
+  }
+  for (int i = 0; i < x.rank; ++i) {
+    if (shape.at[i] == x.at[i]) continue;
+    return GCAP_SHAPE_REFUSE(node, "dimension %d of input 1 is %lld, allowed is 1, as input 0 has",
+                             i - x.rank + other.rank, (long long)shape.at[i]);
+  }
+  return gcap_shape_give(node, 0, &x, &outputs[0]);
+}
+
 gcap_status_t gcap_infer_same(const gcap_node_t* node, const gcap_tensor_t* inputs, gcap_tensor_t* outputs) {
   const gcap_shape_t shape = gcap_shape_of(&inputs[0]);
   return gcap_shape_give(node, 0, &shape, &outputs[0]);
@@ -62,6 +79,13 @@ gcap_status_t gcap_infer_axis(const gcap_node_t* node, int rank, int64_t fallbac
 gcap_status_t gcap_infer_same_with_axis(const gcap_node_t* node, const gcap_tensor_t* inputs, gcap_tensor_t* outputs) {
   int axis = 0;
   GCAP_RETURN_IF_ERROR(gcap_infer_axis(node, inputs[0].rank, -1, &axis));
+  return gcap_infer_same(node, inputs, outputs);
+}
+
+// Before opset 13 a Softmax's axis was 1 where none is given.
+gcap_status_t gcap_infer_same_in_rows(const gcap_node_t* node, const gcap_tensor_t* inputs, gcap_tensor_t* outputs) {
+  int axis = 0;
+  GCAP_RETURN_IF_ERROR(gcap_infer_axis(node, inputs[0].rank, 1, &axis));
   return gcap_infer_same(node, inputs, outputs);
 }
 

@@ -62,16 +62,26 @@ gcap_status_t gcap_shape_axes(const gcap_node_t* node, const gcap_numbers_t* axe
 typedef gcap_status_t gcap_infer_t(const gcap_node_t* node, const gcap_tensor_t* inputs, gcap_tensor_t* outputs);
 
 gcap_infer_t gcap_infer_elementwise, gcap_infer_same, gcap_infer_same_with_axis, gcap_infer_dropout;   // elementwise.c
-gcap_infer_t gcap_infer_layer_norm;                                                                    // elementwise.c
+gcap_infer_t gcap_infer_same_in_rows;                                                                  // elementwise.c
+gcap_infer_t gcap_infer_layer_norm, gcap_infer_onto_first;                                             // elementwise.c
 gcap_infer_t gcap_infer_shape_op, gcap_infer_size_op, gcap_infer_constant_of_shape, gcap_infer_range;  // sources.c
 gcap_infer_t gcap_infer_reshape, gcap_infer_flatten, gcap_infer_squeeze, gcap_infer_unsqueeze;         // layout.c
 gcap_infer_t gcap_infer_expand, gcap_infer_transpose;                                                  // layout.c
-gcap_infer_t gcap_infer_space_to_depth, gcap_infer_depth_to_space, gcap_infer_pad;                     // blocks.c, pad.c
-gcap_infer_t gcap_infer_tile, gcap_infer_trilu, gcap_infer_eye_like, gcap_infer_one_hot;               // arrange.c
-gcap_infer_t gcap_infer_cum_sum, gcap_infer_reverse_sequence;                                          // arrange.c
-gcap_infer_t gcap_infer_concat, gcap_infer_gather, gcap_infer_slice_op, gcap_infer_split;              // parts.c
-gcap_infer_t gcap_infer_reduce, gcap_infer_matmul, gcap_infer_gemm;                                    // products.c
-gcap_infer_t gcap_infer_conv, gcap_infer_pool, gcap_infer_global_pool;                                 // window.c
+gcap_infer_t gcap_infer_space_to_depth, gcap_infer_depth_to_space, gcap_infer_pad;            // blocks.c, pad.c
+gcap_infer_t gcap_infer_concat, gcap_infer_gather, gcap_infer_slice_op, gcap_infer_split;     // parts.c
+gcap_infer_t gcap_infer_reduce, gcap_infer_matmul, gcap_infer_fused_matmul, gcap_infer_gemm;  // products.c
+gcap_infer_t gcap_infer_attention;                                                            // attention.c
+gcap_infer_t gcap_infer_quantize, gcap_infer_dynamic_quantize, gcap_infer_matmul_integer;     // quantize.c
+gcap_infer_t gcap_infer_resize_op;                                                            // resize.c
+gcap_infer_t gcap_infer_conv_transpose;                                                       // window.c
+gcap_infer_t gcap_infer_conv, gcap_infer_pool, gcap_infer_global_pool;                        // window.c
+gcap_infer_t gcap_infer_gather_elements, gcap_infer_gather_nd;                                // indices.c
+gcap_infer_t gcap_infer_scatter_elements, gcap_infer_scatter_nd;                              // indices.c
+gcap_infer_t gcap_infer_recurrent;                                                            // recurrent.c
+gcap_infer_t gcap_infer_arg, gcap_infer_top_k;                                                // indices.c
+gcap_infer_t gcap_infer_tile, gcap_infer_trilu, gcap_infer_eye_like, gcap_infer_one_hot;      // arrange.c
+gcap_infer_t gcap_infer_cum_sum, gcap_infer_reverse_sequence;                                 // arrange.c
+gcap_infer_t gcap_infer_tensor_scatter;                                                       // indices.c
 
 // Broadcasts `tensor`, the input number `input`, into `*shape`.
 gcap_status_t gcap_shape_broadcast(const gcap_node_t* node, int input, const gcap_shape_t* of_input,

@@ -56,6 +56,23 @@ static gcap_shape_t batch_of(const gcap_tensor_t* tensor) {
   return shape;
 }
 
+// A tensor whose matrices are transposed; a vector stays.
+static gcap_tensor_t transposed(const gcap_tensor_t* tensor) {
+  gcap_tensor_t swapped = *tensor;
+  const int rank = tensor->rank;
+  if (rank < 2) return swapped;
+  swapped.shape[rank - 1] = tensor->shape[rank - 2];
+  swapped.shape[rank - 2] = tensor->shape[rank - 1];
+  return swapped;
+}
+
+gcap_status_t gcap_infer_fused_matmul(const gcap_node_t* node, const gcap_tensor_t* inputs, gcap_tensor_t* outputs) {
+  gcap_tensor_t operands[] = {inputs[0], inputs[1]};
+  if (gcap_node_int(node, "transA", 0) != 0) operands[0] = transposed(&inputs[0]);
+  if (gcap_node_int(node, "transB", 0) != 0) operands[1] = transposed(&inputs[1]);
+  return gcap_infer_matmul(node, operands, outputs);
+}
+
 // As numpy.matmul: a vector is a row on the left and a column on the right, and its axis is not in the output.
 gcap_status_t gcap_infer_matmul(const gcap_node_t* node, const gcap_tensor_t* inputs, gcap_tensor_t* outputs) {
   const gcap_tensor_t *a = &inputs[0], *b = &inputs[1];

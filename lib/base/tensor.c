@@ -10,6 +10,7 @@ static const struct {
 } types[] = {
     [GCAP_DTYPE_F32] = {"f32", 4}, [GCAP_DTYPE_F16] = {"f16", 2}, [GCAP_DTYPE_BF16] = {"bf16", 2},
     [GCAP_DTYPE_I64] = {"i64", 8}, [GCAP_DTYPE_I32] = {"i32", 4}, [GCAP_DTYPE_BOOL] = {"bool", 1},
+    [GCAP_DTYPE_I8] = {"i8", 1},   [GCAP_DTYPE_U8] = {"u8", 1},
 };
 #define NUM_TYPES (sizeof(types) / sizeof(types[0]))
 

@@ -190,6 +190,65 @@ static void scope_free(gcap_capture_t* capture) {
   free(capture);
 }
 
+// The capture that the stream is in; 0: it is in none, or in one that is broken.
+static gcap_status_t ask_capture_id(cudaStream_t stream, unsigned long long* out_id) {
+  enum cudaStreamCaptureStatus state = cudaStreamCaptureStatusNone;
+  *out_id = 0;
+  GCAP_RETURN_IF_ERROR(GCAP_CUDA(cudaStreamGetCaptureInfo(stream, &state, out_id, NULL, NULL, NULL, NULL)));
+  if (state != cudaStreamCaptureStatusActive) *out_id = 0;
+  return NULL;
+}
+
+// Takes the stream out of capture mode, whatever state the capture is in. A failed end is tried once more where the
+// driver left the stream capturing, or does not say, so that no stream stays poisoned.
+static gcap_status_t end_stream(cudaStream_t stream, cudaGraph_t* out_graph) {
+  *out_graph = NULL;
+  gcap_status_t status = GCAP_CUDA(cudaStreamEndCapture(stream, out_graph));
+  if (status == NULL) return NULL;
+  bool capturing = false;
+  gcap_status_t asked = gcap_is_stream_capturing(stream, &capturing);
+  if (asked != NULL || capturing) {
+    gcap_status_t ended = GCAP_CUDA(cudaStreamEndCapture(stream, out_graph));
+    if (ended == NULL && *out_graph != NULL) ended = GCAP_CUDA(cudaGraphDestroy(*out_graph));
+    asked = gcap_status_join(asked, ended);
+  }
+  *out_graph = NULL;
+  return gcap_status_join(status, asked);
+}
+
+gcap_status_t gcap_capture_begin_stream(gcap_capture_t* capture) {
+  const cudaStream_t stream = capture->stream;
+  GCAP_RETURN_IF_ERROR(GCAP_CUDA(cudaStreamBeginCapture(stream, gcap_capture_mode_to_cuda(capture->mode))));
+  gcap_status_t status = ask_capture_id(stream, &capture->id);
+  if (status == NULL) return NULL;
+  cudaGraph_t graph = NULL;
+  gcap_status_t ended = end_stream(stream, &graph);
+  if (graph != NULL) ended = gcap_status_join(ended, GCAP_CUDA(cudaGraphDestroy(graph)));
+  return gcap_status_join(status, ended);
+}
+
+// A graph of another capture would lack what came before that one, and its end would succeed.
+static gcap_status_t check_same_capture(const gcap_capture_t* capture) {
+  unsigned long long id = 0;
+  GCAP_RETURN_IF_ERROR(ask_capture_id(capture->stream, &id));
+  if (id == 0 || id == capture->id) return NULL;  // of a broken capture the end says so
+  return GCAP_STATUS(GCAP_CAPTURE_INVALIDATED,
+                     "stream %p is in another capture than the one that gcap began: the work ended that capture "
+                     "(cudaStreamEndCapture) and began its own, whose graph lacks what came before; remedy: capture on "
+                     "a stream of your own, or leave the stream to gcap",
+                     (void*)capture->stream);
+}
+
+gcap_status_t gcap_capture_end_stream(const gcap_capture_t* capture, cudaGraph_t* out_graph) {
+  gcap_status_t checked = check_same_capture(capture);
+  gcap_status_t ended = end_stream(capture->stream, out_graph);
+  if (checked != NULL && *out_graph != NULL) {
+    ended = gcap_status_join(ended, GCAP_CUDA(cudaGraphDestroy(*out_graph)));
+    *out_graph = NULL;
+  }
+  return gcap_status_join(checked, ended);
+}
+
 gcap_status_t gcap_capture_begin(cudaStream_t stream, const gcap_capture_options_t* given_options,
                                  gcap_capture_t** out_capture) {
   GCAP_RETURN_IF_NULL(out_capture);
@@ -213,10 +272,9 @@ gcap_status_t gcap_capture_begin(cudaStream_t stream, const gcap_capture_options
     return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory for a capture scope with a ledger of %" PRIu32 " calls",
                        options->ledger_calls);
   }
-  const enum cudaStreamCaptureMode mode = gcap_capture_mode_to_cuda(options->mode);
   gcap_capture_gate_enter();
   gcap_thread_note = NULL;  // an observer of the thread would find it capturing
-  gcap_status_t status = GCAP_CUDA(cudaStreamBeginCapture(stream, mode));
+  gcap_status_t status = gcap_capture_begin_stream(capture);
   if (status != NULL) {
     gcap_observe_again();
     gcap_capture_gate_leave();
@@ -293,23 +351,6 @@ static gcap_status_t decide(gcap_capture_t* capture, gcap_status_t end_status) {
   return gcap_capture_verdict(capture, end_status);
 }
 
-// Takes the stream out of capture mode, whatever state the capture is in. A failed end is tried once more where the
-// driver left the stream capturing, or does not say, so that no stream stays poisoned.
-gcap_status_t gcap_capture_end_stream(cudaStream_t stream, cudaGraph_t* out_graph) {
-  *out_graph = NULL;
-  gcap_status_t status = GCAP_CUDA(cudaStreamEndCapture(stream, out_graph));
-  if (status == NULL) return NULL;
-  bool capturing = false;
-  gcap_status_t asked = gcap_is_stream_capturing(stream, &capturing);
-  if (asked != NULL || capturing) {
-    gcap_status_t ended = GCAP_CUDA(cudaStreamEndCapture(stream, out_graph));
-    if (ended == NULL && *out_graph != NULL) ended = GCAP_CUDA(cudaGraphDestroy(*out_graph));
-    asked = gcap_status_join(asked, ended);
-  }
-  *out_graph = NULL;
-  return gcap_status_join(status, asked);
-}
-
 // Runs the close steps and, of a capture that failed, the releases.
 static void run_callbacks(gcap_capture_t* capture, bool committed) {
   gcap_capture_entry_t entry;
@@ -339,7 +380,7 @@ static gcap_status_t close_scope(gcap_capture_t* capture, cudaGraph_t* out_graph
   gcap_capture_fail(capture, looked);  // the same device answers the end: it is not to be trusted either
   gcap_status_free(looked);
   cudaGraph_t graph = NULL;
-  gcap_status_t end_status = gcap_capture_end_stream(capture->stream, &graph);
+  gcap_status_t end_status = gcap_capture_end_stream(capture, &graph);
   if (end_status == NULL && graph == NULL) {
     end_status = GCAP_STATUS(GCAP_INTERNAL, "cudaStreamEndCapture succeeded without a graph");
   }

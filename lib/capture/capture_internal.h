@@ -19,6 +19,7 @@
 struct gcap_capture {
   pthread_t owner;  // the thread that began it
   cudaStream_t stream;
+  unsigned long long id;  // of the capture that gcap began on the stream last
   gcap_capture_mode_t mode;
   uint64_t work;  // gcap_capture_set_work
   bool is_rehearsal;
@@ -42,8 +43,11 @@ struct gcap_capture {
   gcap_capture_call_record_t ring[];  // of the ledger
 };
 
+// Puts the stream into capture mode.
+gcap_status_t gcap_capture_begin_stream(gcap_capture_t* capture);
 // Takes the stream out of capture mode, whatever state the capture is in, and gives the graph, or NULL.
-gcap_status_t gcap_capture_end_stream(cudaStream_t stream, cudaGraph_t* out_graph);
+//   CAPTURE_INVALIDATED  the stream is in another capture than the one that gcap began
+gcap_status_t gcap_capture_end_stream(const gcap_capture_t* capture, cudaGraph_t* out_graph);
 // Has the thread's hooks be those of the scope, with what hears of its calls; or none.
 void gcap_capture_attach(const gcap_capture_t* capture);
 void gcap_capture_detach(void);

@@ -7,7 +7,6 @@
 
 #include "lib/capture/capture_internal.h"
 #include "lib/capture/inner.h"
-#include "lib/capture/options.h"
 #include "lib/capture/unjoined.h"
 #include "lib/internal/text.h"
 
@@ -63,12 +62,11 @@ static gcap_status_t copy_cause(gcap_capture_t* capture) {
 
 // Ends one capture and begins the next. Without the thread's hooks: neither is a call of the work.
 static gcap_status_t exchange(gcap_capture_t* capture, cudaGraph_t* out_graph) {
-  gcap_status_t status = gcap_capture_end_stream(capture->stream, out_graph);
+  gcap_status_t status = gcap_capture_end_stream(capture, out_graph);
   if (status == NULL && *out_graph == NULL) {
     status = GCAP_STATUS(GCAP_INTERNAL, "cudaStreamEndCapture succeeded without a graph");
   }
-  const enum cudaStreamCaptureMode mode = gcap_capture_mode_to_cuda(capture->mode);
-  gcap_status_t begun = GCAP_CUDA(cudaStreamBeginCapture(capture->stream, mode));
+  gcap_status_t begun = gcap_capture_begin_stream(capture);
   capture->is_left = begun != NULL;
   return gcap_status_join(status, begun);
 }

@@ -32,6 +32,8 @@ static double number_of(gcap_dtype_t type, uint64_t bits) {
     case GCAP_DTYPE_BF16: return of_f32((uint32_t)bits << 16);
     case GCAP_DTYPE_I64: return (double)(int64_t)bits;
     case GCAP_DTYPE_I32: return (double)(int32_t)(uint32_t)bits;
+    case GCAP_DTYPE_I8: return (double)(int8_t)(uint8_t)bits;
+    case GCAP_DTYPE_U8:
     case GCAP_DTYPE_BOOL: break;
   }
   return (double)bits;
@@ -65,6 +67,8 @@ void gcap_verify_write_element(gcap_dtype_t type, uint64_t bits, double number, 
     case GCAP_DTYPE_I64:
     case GCAP_DTYPE_I32:
     case GCAP_DTYPE_BOOL:
+    case GCAP_DTYPE_I8:
+    case GCAP_DTYPE_U8:
       gcap_text_add(text, "%" PRId64, type == GCAP_DTYPE_I64 ? (int64_t)bits : (int64_t)number);
       return;
     case GCAP_DTYPE_F32:

@@ -29,11 +29,11 @@ __device__ void RunDense(const gcap_binary_params_t& p) {
     if (b_step != 0) v = reinterpret_cast<const InPack*>(b)[i];
     OutPack w;
 #pragma unroll
-    for (int k = 0; k < kPack; ++k) w.values[k] = Op::Apply(u.values[k], v.values[k]);
+    for (int k = 0; k < kPack; ++k) w.values[k] = Op::Apply(u.values[k], v.values[k], &p);
     reinterpret_cast<OutPack*>(y)[i] = w;
   }
   for (int64_t i = kPack * packs + gcap::FirstOfThread(); i < p.map.count; i += gcap::ThreadsOfGrid()) {
-    y[i] = Op::Apply(a[i * a_step], b[i * b_step]);
+    y[i] = Op::Apply(a[i * a_step], b[i * b_step], &p);
   }
 }
 
@@ -42,23 +42,23 @@ __device__ void Run(const gcap_binary_params_t& p) {
   if (p.map.rank == 1) return RunDense<Op>(p);
   gcap::ForEach<2>(p.map, [&p](int64_t i, const auto& offsets) {
     static_cast<typename Op::Out*>(p.y)[i] = Op::Apply(static_cast<const typename Op::In*>(p.a)[offsets[0]],
-                                                       static_cast<const typename Op::In*>(p.b)[offsets[1]]);
+                                                       static_cast<const typename Op::In*>(p.b)[offsets[1]], &p);
   });
 }
 
 }  // namespace
 
-#define DEFINE_KERNEL(op, name, in, out, formula)                                \
-  namespace {                                                                    \
-  struct name##_##in##_op {                                                      \
-    using In = gcap_##in##_t;                                                    \
-    using Out = gcap_##out##_t;                                                  \
-    static __device__ Out Apply(In x, In y) {                                    \
-      const gcap_computed_##in##_t a = gcap_load_##in(x), b = gcap_load_##in(y); \
-      return gcap_store_##out(formula);                                          \
-    }                                                                            \
-  };                                                                             \
-  }                                                                              \
+#define DEFINE_KERNEL(op, name, in, out, formula)                                             \
+  namespace {                                                                                 \
+  struct name##_##in##_op {                                                                   \
+    using In = gcap_##in##_t;                                                                 \
+    using Out = gcap_##out##_t;                                                               \
+    static __device__ Out Apply(In x, In y, [[maybe_unused]] const gcap_binary_params_t* p) { \
+      const gcap_computed_##in##_t a = gcap_load_##in(x), b = gcap_load_##in(y);              \
+      return gcap_store_##out(formula);                                                       \
+    }                                                                                         \
+  };                                                                                          \
+  }                                                                                           \
   __global__ void gcap_kernel_binary_##name##_##in(gcap_binary_params_t params) { Run<name##_##in##_op>(params); }
 
 GCAP_BINARY_KERNELS(DEFINE_KERNEL)

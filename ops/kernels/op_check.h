@@ -10,7 +10,7 @@
 #include "gcap/status.h"
 #include "gcap/tensor.h"
 
-enum { GCAP_NUM_DTYPES = GCAP_DTYPE_BOOL + 1 };
+enum { GCAP_NUM_DTYPES = GCAP_DTYPE_U8 + 1 };
 
 // The enumerator of a type whose name is pasted (element.h).
 #define GCAP_DTYPE_OF_f32 GCAP_DTYPE_F32
@@ -19,6 +19,8 @@ enum { GCAP_NUM_DTYPES = GCAP_DTYPE_BOOL + 1 };
 #define GCAP_DTYPE_OF_i64 GCAP_DTYPE_I64
 #define GCAP_DTYPE_OF_i32 GCAP_DTYPE_I32
 #define GCAP_DTYPE_OF_bool GCAP_DTYPE_BOOL
+#define GCAP_DTYPE_OF_i8 GCAP_DTYPE_I8
+#define GCAP_DTYPE_OF_u8 GCAP_DTYPE_U8
 
 // A tensor's rank, type, dimensions, number of elements, and address.
 gcap_status_t gcap_check_tensor(const char* name, const gcap_tensor_t* tensor) GCAP_NODISCARD;

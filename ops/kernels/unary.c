@@ -4,8 +4,8 @@
 #include <inttypes.h>
 #include <math.h>
 
-#include "gcap/kit/ops/elementwise.h"
 #include "lib/internal/check_argument.h"
+#include "ops/kernels/elementwise.h"
 #include "ops/kernels/op_check.h"
 #include "ops/kernels/op_launch.h"
 #include "ops/kernels/unary_kernels.h"
@@ -31,11 +31,46 @@ static const char* const names[GCAP_UNARY_END] = {
     [GCAP_UNARY_RECIPROCAL] = "RECIPROCAL",
     [GCAP_UNARY_LEAKY_RELU] = "leaky_relu",
     [GCAP_UNARY_CLIP] = "clip",
+    [GCAP_UNARY_COS] = "COS",
+    [GCAP_UNARY_SIN] = "SIN",
+    [GCAP_UNARY_TAN] = "TAN",
+    [GCAP_UNARY_ACOS] = "ACOS",
+    [GCAP_UNARY_ASIN] = "ASIN",
+    [GCAP_UNARY_ATAN] = "ATAN",
+    [GCAP_UNARY_COSH] = "COSH",
+    [GCAP_UNARY_SINH] = "SINH",
+    [GCAP_UNARY_ACOSH] = "ACOSH",
+    [GCAP_UNARY_ASINH] = "ASINH",
+    [GCAP_UNARY_ATANH] = "ATANH",
+    [GCAP_UNARY_CEIL] = "CEIL",
+    [GCAP_UNARY_ROUND] = "ROUND",
+    [GCAP_UNARY_SIGN] = "SIGN",
+    [GCAP_UNARY_ELU] = "ELU",
+    [GCAP_UNARY_SELU] = "SELU",
+    [GCAP_UNARY_CELU] = "CELU",
+    [GCAP_UNARY_HARD_SWISH] = "HARD_SWISH",
+    [GCAP_UNARY_SWISH] = "SWISH",
+    [GCAP_UNARY_SOFTPLUS] = "SOFTPLUS",
+    [GCAP_UNARY_SOFTSIGN] = "SOFTSIGN",
+    [GCAP_UNARY_MISH] = "MISH",
+    [GCAP_UNARY_THRESHOLDED_RELU] = "THRESHOLDED_RELU",
+    [GCAP_UNARY_SHRINK] = "SHRINK",
+    [GCAP_UNARY_IS_INF] = "IS_INF",
+    [GCAP_UNARY_FLOOR] = "FLOOR",
+    [GCAP_UNARY_HARD_SIGMOID] = "HARD_SIGMOID",
+    [GCAP_UNARY_BIT_NOT] = "BIT_NOT",
+    [GCAP_UNARY_IS_NAN] = "IS_NAN",
 };
 
-#define ENTRY(op, name, in, out, formula) [op][GCAP_DTYPE_OF_##in] = (const void*)gcap_kernel_unary_##name##_##in,
-static const void* const table[GCAP_UNARY_END][GCAP_NUM_DTYPES] = {GCAP_UNARY_KERNELS(ENTRY)};
-static const void* const casts[GCAP_NUM_DTYPES][GCAP_NUM_DTYPES] = {GCAP_CAST_KERNELS(ENTRY)};
+typedef struct entry {
+  const void* kernel;  // NULL: there is none
+  gcap_dtype_t y_dtype;
+} entry_t;
+
+#define ENTRY(op, name, in, out, formula) \
+  [op][GCAP_DTYPE_OF_##in] = {(const void*)gcap_kernel_unary_##name##_##in, GCAP_DTYPE_OF_##out},
+static const entry_t table[GCAP_UNARY_END][GCAP_NUM_DTYPES] = {GCAP_UNARY_KERNELS(ENTRY)};
+static const entry_t casts[GCAP_NUM_DTYPES][GCAP_NUM_DTYPES] = {GCAP_CAST_KERNELS(ENTRY)};
 
 static gcap_status_t check_arguments(const gcap_stream_t* stream, const gcap_tensor_t* x, const gcap_tensor_t* y) {
   GCAP_RETURN_IF_NULL(stream);
@@ -61,23 +96,29 @@ static gcap_status_t launch(gcap_stream_t* stream, const void* kernel, const gca
 static gcap_status_t run(gcap_stream_t* stream, int op, const gcap_tensor_t* x, const gcap_tensor_t* y,
                          gcap_unary_params_t params) {
   unsigned defined = 0;
-  for (int t = 0; t < GCAP_NUM_DTYPES; ++t) defined |= (unsigned)(table[op][t] != NULL) << t;
+  for (int t = 0; t < GCAP_NUM_DTYPES; ++t) defined |= (unsigned)(table[op][t].kernel != NULL) << t;
   GCAP_RETURN_IF_ERROR(gcap_check_dtype_among(names[op], x->dtype, defined));
-  GCAP_RETURN_IF_ERROR(gcap_check_dtype("y", y, x->dtype, "the type of x"));
-  return launch(stream, table[op][x->dtype], x, y, params);
+  const entry_t* entry = &table[op][x->dtype];
+  GCAP_RETURN_IF_ERROR(
+      gcap_check_dtype("y", y, entry->y_dtype, entry->y_dtype == x->dtype ? "the type of x" : "the type of a test"));
+  return launch(stream, entry->kernel, x, y, params);
+}
+
+gcap_status_t gcap_unary_of(gcap_stream_t* stream, int op, float alpha, float beta, const gcap_tensor_t* x,
+                            const gcap_tensor_t* y) {
+  GCAP_RETURN_IF_ERROR(check_arguments(stream, x, y));
+  return run(stream, op, x, y, (gcap_unary_params_t){.alpha = alpha, .beta = beta});
 }
 
 gcap_status_t gcap_unary(gcap_stream_t* stream, gcap_unary_op_t op, const gcap_tensor_t* x, const gcap_tensor_t* y) {
   if ((unsigned)op >= NUM_OPS) {
     return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "op is %d, allowed are 0..%d", (int)op, NUM_OPS - 1);
   }
-  GCAP_RETURN_IF_ERROR(check_arguments(stream, x, y));
-  return run(stream, (int)op, x, y, (gcap_unary_params_t){0});
+  return gcap_unary_of(stream, (int)op, 0.0f, 0.0f, x, y);
 }
 
 gcap_status_t gcap_leaky_relu(gcap_stream_t* stream, float alpha, const gcap_tensor_t* x, const gcap_tensor_t* y) {
-  GCAP_RETURN_IF_ERROR(check_arguments(stream, x, y));
-  return run(stream, GCAP_UNARY_LEAKY_RELU, x, y, (gcap_unary_params_t){.alpha = alpha});
+  return gcap_unary_of(stream, GCAP_UNARY_LEAKY_RELU, alpha, 0.0f, x, y);
 }
 
 // `bound`, an integer or infinite, as the nearest value of the type whose largest is `largest`.
@@ -103,5 +144,5 @@ gcap_status_t gcap_clip(gcap_stream_t* stream, double low, double high, const gc
 
 gcap_status_t gcap_cast(gcap_stream_t* stream, const gcap_tensor_t* x, const gcap_tensor_t* y) {
   GCAP_RETURN_IF_ERROR(check_arguments(stream, x, y));
-  return launch(stream, casts[y->dtype][x->dtype], x, y, (gcap_unary_params_t){0});
+  return launch(stream, casts[y->dtype][x->dtype].kernel, x, y, (gcap_unary_params_t){0});
 }

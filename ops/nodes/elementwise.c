@@ -6,7 +6,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "gcap/kit/ops/elementwise.h"
+#include "ops/kernels/elementwise.h"
 #include "ops/kernels/half.h"
 #include "ops/nodes/op.h"
 
@@ -15,11 +15,23 @@
 
 gcap_status_t gcap_node_binary(const gcap_node_kernel_t* kernel, const gcap_kernel_context_t* context) {
   const gcap_tensor_t* in = context->inputs;
-  return gcap_binary(STREAM(context), (gcap_binary_op_t)kernel->op->code, &in[0], &in[1], &context->outputs[0]);
+  return gcap_binary_of(STREAM(context), kernel->op->code, 0.0f, &in[0], &in[1], &context->outputs[0]);
+}
+
+static float parameter(const gcap_node_kernel_t* kernel, gcap_node_parameter_t of) {
+  return of.name == NULL ? of.fallback : gcap_node_float(kernel->node, of.name, of.fallback);
 }
 
 gcap_status_t gcap_node_unary(const gcap_node_kernel_t* kernel, const gcap_kernel_context_t* context) {
-  return gcap_unary(STREAM(context), (gcap_unary_op_t)kernel->op->code, &context->inputs[0], &context->outputs[0]);
+  const float alpha = parameter(kernel, kernel->op->alpha), beta = parameter(kernel, kernel->op->beta);
+  return gcap_unary_of(STREAM(context), kernel->op->code, alpha, beta, &context->inputs[0], &context->outputs[0]);
+}
+
+gcap_status_t gcap_node_is_inf(const gcap_node_kernel_t* kernel, const gcap_kernel_context_t* context) {
+  const bool negative = gcap_node_int(kernel->node, "detect_negative", 1) != 0;
+  const bool positive = gcap_node_int(kernel->node, "detect_positive", 1) != 0;
+  return gcap_unary_of(STREAM(context), GCAP_UNARY_IS_INF, negative, positive, &context->inputs[0],
+                       &context->outputs[0]);
 }
 
 gcap_status_t gcap_node_where(const gcap_node_kernel_t* kernel, const gcap_kernel_context_t* context) {
@@ -33,7 +45,22 @@ gcap_status_t gcap_node_leaky_relu(const gcap_node_kernel_t* kernel, const gcap_
   return gcap_leaky_relu(STREAM(context), alpha, &context->inputs[0], &context->outputs[0]);
 }
 
-// --- Min, Max and Sum -----------------------------------------------------------------------------------------------
+// --- Mod ------------------------------------------------------------------------------------------------------------
+
+static bool is_fmod(const gcap_node_t* node) { return gcap_node_int(node, "fmod", 0) != 0; }
+
+// As ONNX has it: without fmod, floats have no Mod.
+bool gcap_node_mod_accepts(const gcap_model_t* model, const gcap_node_t* node) {
+  const gcap_dtype_t dtype = gcap_node_input(model, node, 0)->dtype;
+  return is_fmod(node) || dtype == GCAP_DTYPE_I64 || dtype == GCAP_DTYPE_I32;
+}
+
+gcap_status_t gcap_node_mod(const gcap_node_kernel_t* kernel, const gcap_kernel_context_t* context) {
+  const int op = is_fmod(kernel->node) ? GCAP_BINARY_FMOD : GCAP_BINARY_MOD;
+  return gcap_binary_of(STREAM(context), op, 0.0f, &context->inputs[0], &context->inputs[1], &context->outputs[0]);
+}
+
+// --- Min, Max, Mean and Sum ------------------------------------------------------------------------------------------
 
 // Gives `y` the shape to which two shapes that fit each other are broadcast.
 static void broadcast(const gcap_tensor_t* a, const gcap_tensor_t* b, gcap_tensor_t* y) {
@@ -44,8 +71,8 @@ static void broadcast(const gcap_tensor_t* a, const gcap_tensor_t* b, gcap_tenso
   }
 }
 
-// Two at a time. What lies between is in the halves of the workspace, in turn, since it grows where an input is
-// broadcast; the output is written last, so that it may be any of the inputs.
+// Two at a time; a mean takes how many inputs are in it so far. What lies between is in the halves of the workspace, in
+// turn, since it grows where an input is broadcast; the output is written last, so that it may be any of the inputs.
 static gcap_status_t fold_pairs(const gcap_node_kernel_t* kernel, const gcap_kernel_context_t* context, char* workspace,
                                 size_t half) {
   const int last = kernel->node->num_inputs - 1;
@@ -56,7 +83,7 @@ static gcap_status_t fold_pairs(const gcap_node_kernel_t* kernel, const gcap_ker
       y.data = workspace + (i % 2 == 0 ? half : 0);
       broadcast(&a, &context->inputs[i], &y);
     }
-    GCAP_RETURN_IF_ERROR(gcap_binary(STREAM(context), (gcap_binary_op_t)kernel->op->code, &a, &context->inputs[i], &y));
+    GCAP_RETURN_IF_ERROR(gcap_binary_of(STREAM(context), kernel->op->code, (float)i, &a, &context->inputs[i], &y));
     a = y;
   }
   return NULL;
@@ -88,6 +115,13 @@ gcap_status_t gcap_node_gelu(const gcap_node_kernel_t* kernel, const gcap_kernel
                     &context->outputs[0]);
 }
 
+// Of the sum of two inputs, or of one.
+gcap_status_t gcap_node_fast_gelu(const gcap_node_kernel_t* kernel, const gcap_kernel_context_t* context) {
+  const gcap_tensor_t *in = context->inputs, *y = &context->outputs[0];
+  if (kernel->node->num_inputs == 1) return gcap_unary(STREAM(context), GCAP_UNARY_GELU_TANH, &in[0], y);
+  return gcap_binary_of(STREAM(context), GCAP_BINARY_GELU_TANH, 0.0f, &in[0], &in[1], y);
+}
+
 // --- Clip -----------------------------------------------------------------------------------------------------------
 
 static double element_of(const gcap_tensor_t* tensor) {
@@ -106,6 +140,7 @@ static gcap_status_t read_bound(const gcap_node_kernel_t* kernel, const gcap_ker
   *out_bound = gcap_node_float(kernel->node, name, fallback);
   if (i >= kernel->node->num_inputs) return NULL;
   const gcap_tensor_t* bound = &context->inputs[i];
+  if (gcap_node_is_left_out(bound)) return NULL;
   if (gcap_tensor_elements(bound) != 1) {
     return GCAP_NODE_REFUSE(kernel->node, "input %d (%s) has %lld elements, allowed is 1", i, name,
                             (long long)gcap_tensor_elements(bound));
@@ -127,6 +162,8 @@ gcap_status_t gcap_node_clip(const gcap_node_kernel_t* kernel, const gcap_kernel
 int64_t gcap_node_onnx_type(gcap_dtype_t dtype) {
   switch (dtype) {
     case GCAP_DTYPE_F32: return 1;
+    case GCAP_DTYPE_U8: return 2;
+    case GCAP_DTYPE_I8: return 3;
     case GCAP_DTYPE_I32: return 6;
     case GCAP_DTYPE_I64: return 7;
     case GCAP_DTYPE_BOOL: return 9;

@@ -1,10 +1,12 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
-// MatMul, with the broadcasting of NumPy's matmul. A plan does a batch whose operands each have one matrix for each
-// product, or one for all. So the batch of the plan is the last axes that are alike in that; over the axes before them
-// the plan runs again, from other addresses. Most models have no such axes.
+// MatMul, with the broadcasting of NumPy's matmul, and FusedMatMul, which may transpose the matrices first. A plan does
+// a batch whose operands each have one matrix for each product, or one for all. So the batch of the plan is the last
+// axes that are alike in that; over the axes before them the plan runs again, from other addresses. Most models have no
+// such axes.
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "gcap/kit/ops/matmul.h"
 #include "ops/nodes/op.h"
@@ -24,23 +26,23 @@ typedef struct product {
   size_t element_bytes;
 } product_t;
 
-// An operand as matrices: [batch..., rows, columns].
+// An operand as matrices: [batch..., rows, columns], once it is transposed.
 typedef struct operand {
   int64_t rows, columns;
   int num_batch;
   int64_t batch[GCAP_MAX_RANK];
 } operand_t;
 
-// A vector is a row on the left, a column on the right.
-static operand_t operand_of(const gcap_tensor_t* tensor, bool left) {
+// A vector is a row on the left, a column on the right, transposed or not.
+static operand_t operand_of(const gcap_tensor_t* tensor, bool left, bool is_transposed) {
   operand_t o = {.rows = 1, .columns = 1};
   const int rank = tensor->rank;
   if (rank == 1) {
     *(left ? &o.columns : &o.rows) = tensor->shape[0];
     return o;
   }
-  o.rows = tensor->shape[rank - 2];
-  o.columns = tensor->shape[rank - 1];
+  o.rows = tensor->shape[is_transposed ? rank - 1 : rank - 2];
+  o.columns = tensor->shape[is_transposed ? rank - 2 : rank - 1];
   o.num_batch = rank - 2;
   for (int i = 0; i < o.num_batch; ++i) o.batch[i] = tensor->shape[i];
   return o;
@@ -93,7 +95,12 @@ static void take_outer(const operand_t* a, const operand_t* b, int num, product_
 }
 
 static gcap_status_t plan_product(const gcap_node_planning_t* planning, product_t* product) {
-  const operand_t a = operand_of(&planning->inputs[0], true), b = operand_of(&planning->inputs[1], false);
+  const gcap_node_t* node = planning->node;
+  const bool is_fused = strcmp(node->op_type, "MatMul") != 0;  // MatMul itself has no attributes
+  const bool trans_a = is_fused && planning->inputs[0].rank > 1 && gcap_node_int(node, "transA", 0) != 0;
+  const bool trans_b = is_fused && planning->inputs[1].rank > 1 && gcap_node_int(node, "transB", 0) != 0;
+  const operand_t a = operand_of(&planning->inputs[0], true, trans_a);
+  const operand_t b = operand_of(&planning->inputs[1], false, trans_b);
   const int num = a.num_batch > b.num_batch ? a.num_batch : b.num_batch;
   gcap_matmul_options_t options;
   gcap_matmul_options_init(&options);
@@ -101,7 +108,9 @@ static gcap_status_t plan_product(const gcap_node_planning_t* planning, product_
   options.m = a.rows;
   options.n = b.columns;
   options.k = a.columns;
-  options.trans_b = false;
+  options.trans_a = trans_a;
+  options.trans_b = trans_b;
+  if (is_fused) options.alpha = gcap_node_float(node, "alpha", 1.0f);
   options.dtype = planning->inputs[0].dtype;
   options.tf32 = options.dtype == GCAP_DTYPE_F32 && planning->kernels->options.use_tf32;
   options.max_workspace_bytes = MAX_WORKSPACE_BYTES;
@@ -110,13 +119,20 @@ static gcap_status_t plan_product(const gcap_node_planning_t* planning, product_
   take_outer(&a, &b, num, product);
   product->c_step = options.batch * a.rows * b.columns;
   product->element_bytes = gcap_dtype_bytes(options.dtype);
-  if (sharing == SHARES_B) {  // the rows of all matrices of a are rows of one
+  if (sharing == SHARES_B && trans_a) {
+    options.b_stride = 0;
+  } else if (sharing == SHARES_B) {  // the rows of all matrices of a are rows of one
     options.m *= options.batch;
     options.batch = 1;
   }
   if (sharing == SHARES_A) options.a_stride = 0;
   if (product->element_bytes < sizeof(float) && product->num_outer == 0) options.alignment_bytes = VECTOR_BYTES;
   return gcap_matmul_create(&options, &product->matmul);
+}
+
+bool gcap_node_fused_matmul_accepts(const gcap_model_t* model, const gcap_node_t* node) {
+  (void)model;
+  return gcap_node_int(node, "transBatchA", 0) == 0 && gcap_node_int(node, "transBatchB", 0) == 0;
 }
 
 gcap_status_t gcap_node_matmul_plan(const gcap_node_planning_t* planning, void** out_plan) {

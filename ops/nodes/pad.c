@@ -28,8 +28,8 @@ static gcap_pad_mode_t mode_of(const gcap_node_t* node) {
 static gcap_status_t read_value(const gcap_node_kernel_t* kernel, const gcap_kernel_context_t* context,
                                 gcap_node_element_t* out_value) {
   *out_value = gcap_node_value(kernel->node, context->inputs[0].dtype);
-  if (kernel->node->num_inputs < 3) return NULL;
   const gcap_tensor_t* value = &context->inputs[2];
+  if (kernel->node->num_inputs < 3 || gcap_node_is_left_out(value)) return NULL;
   if (gcap_tensor_elements(value) == 0) return NULL;  // left out before axes
   if (gcap_tensor_elements(value) != 1) {
     return GCAP_NODE_REFUSE(kernel->node, "input 2 (constant_value) has %lld elements, allowed is 1",

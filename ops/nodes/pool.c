@@ -1,18 +1,20 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
-// MaxPool, AveragePool and GlobalAveragePool. One axis is a second one of size 1.
+// MaxPool, AveragePool, GlobalMaxPool and GlobalAveragePool. One axis is a second one of size 1; a window of three axes
+// is moved by a kernel of gcap's, without a plan. A global pool of more axes than two has them in one.
 
 #include <stdint.h>
 #include <string.h>
 
 #include "gcap/kit/ops/pool2d.h"
 #include "gcap/kit/shape_inference.h"
+#include "ops/kernels/volume_pool.h"
 #include "ops/nodes/op.h"
 
-static bool has_rank(const gcap_value_t* x) { return x->rank == 3 || x->rank == 4; }
+enum { LEADING = 2 };  // batch and channels
 
 bool gcap_node_global_pool_accepts(const gcap_model_t* model, const gcap_node_t* node) {
-  return has_rank(gcap_node_input(model, node, 0));
+  return gcap_node_input(model, node, 0)->rank > LEADING;
 }
 
 // A pad is smaller than the window reaches, whatever the sizes are. What is wrong with the attributes is said, to the
@@ -35,7 +37,7 @@ static bool has_small_pads(const gcap_node_t* node, int axes) {
 
 bool gcap_node_pool_accepts(const gcap_model_t* model, const gcap_node_t* node) {
   const gcap_value_t* x = gcap_node_input(model, node, 0);
-  return has_rank(x) && has_small_pads(node, x->rank - 2);
+  return x->rank > LEADING && x->rank <= LEADING + GCAP_VOLUME_AXES && has_small_pads(node, x->rank - LEADING);
 }
 
 static gcap_status_t set_window(const gcap_node_planning_t* planning, gcap_pool2d_options_t* options) {
@@ -64,20 +66,34 @@ static gcap_status_t set_window(const gcap_node_planning_t* planning, gcap_pool2
 
 static bool is_global(const gcap_node_t* node) { return strncmp(node->op_type, "Global", 6) == 0; }
 
+static bool is_max(const gcap_node_t* node) { return strstr(node->op_type, "MaxPool") != NULL; }
+
+static bool is_volume(const gcap_node_t* node, const gcap_tensor_t* x) { return !is_global(node) && x->rank == 5; }
+
+// The axes as batch, channels, rows and columns: those before the last are the rows.
+static gcap_status_t set_shape(const gcap_node_t* node, const gcap_tensor_t* x, gcap_pool2d_options_t* options) {
+  int64_t rows = 1;
+  for (int i = LEADING; i < x->rank - 1; ++i) {
+    if (__builtin_mul_overflow(rows, x->shape[i], &rows)) rows = INT64_MAX;
+  }
+  const int64_t sizes[] = {x->shape[0], x->shape[1], rows, x->shape[x->rank - 1]};
+  int* const to[] = {&options->n, &options->c, &options->h, &options->w};
+  for (int i = 0; i < 4; ++i) {
+    GCAP_RETURN_IF_ERROR(gcap_node_int_size(node, "an axis of input 0", sizes[i], to[i]));
+  }
+  return NULL;
+}
+
 gcap_status_t gcap_node_pool_plan(const gcap_node_planning_t* planning, void** out_plan) {
   const gcap_node_t* node = planning->node;
   const gcap_tensor_t* x = &planning->inputs[0];
+  if (is_volume(node, x)) return NULL;
   gcap_pool2d_options_t options;
   gcap_pool2d_options_init(&options);
-  options.h = 1;
-  int* const sizes[] = {&options.n, &options.c, &options.h, &options.w};
-  for (int i = 0; i < x->rank; ++i) {
-    const int to = i < 2 ? i : i + 4 - x->rank;
-    GCAP_RETURN_IF_ERROR(gcap_node_int_size(node, "an axis of input 0", x->shape[i], sizes[to]));
-  }
+  GCAP_RETURN_IF_ERROR(set_shape(node, x, &options));
   options.global = is_global(node);
   if (!options.global) GCAP_RETURN_IF_ERROR(set_window(planning, &options));
-  options.mode = strcmp(node->op_type, "MaxPool") == 0 ? GCAP_POOL2D_MAX : GCAP_POOL2D_AVERAGE;
+  options.mode = is_max(node) ? GCAP_POOL2D_MAX : GCAP_POOL2D_AVERAGE;
   options.count_include_pad = gcap_node_int(node, "count_include_pad", 0) != 0;
   options.dtype = x->dtype;
   gcap_pool2d_t* pool = NULL;
@@ -88,6 +104,23 @@ gcap_status_t gcap_node_pool_plan(const gcap_node_planning_t* planning, void** o
 
 void gcap_node_pool_end(void* plan) { gcap_pool2d_destroy(plan); }
 
+static gcap_status_t pool_volume(const gcap_node_t* node, const gcap_kernel_context_t* context) {
+  const gcap_tensor_t* x = &context->inputs[0];
+  gcap_window_t window;
+  int ignored = 0;
+  GCAP_RETURN_IF_ERROR(gcap_infer_window(node, x, &window));
+  gcap_volume_pool_params_t way = {.is_max = is_max(node),
+                                   .counts_pad = gcap_node_int(node, "count_include_pad", 0) != 0};
+  GCAP_RETURN_IF_ERROR(gcap_node_int_size(node, "the number of channels", x->shape[1], &ignored));
+  for (int i = 0; i < window.rank; ++i) {
+    gcap_window_side_t* side = &way.volume.side[i];
+    GCAP_RETURN_IF_ERROR(gcap_node_window_side(node, &window, x->shape[LEADING + i], i, side));
+    GCAP_RETURN_IF_ERROR(gcap_node_int_size(node, "a pad", window.pad_end[i], &way.pad_end[i]));
+  }
+  return gcap_volume_pool(context->resources.stream, &way, x, &context->outputs[0]);
+}
+
 gcap_status_t gcap_node_pool(const gcap_node_kernel_t* kernel, const gcap_kernel_context_t* context) {
+  if (is_volume(kernel->node, &context->inputs[0])) return pool_volume(kernel->node, context);
   return gcap_pool2d_run(kernel->plan, context->resources.stream, context->inputs[0].data, context->outputs[0].data);
 }

@@ -8,6 +8,8 @@
 #include "gcap/scratch.h"
 #include "ops/nodes/op.h"
 
+bool gcap_node_is_left_out(const gcap_tensor_t* tensor) { return tensor->rank == 1 && tensor->shape[0] == 0; }
+
 const gcap_value_t* gcap_node_input(const gcap_model_t* model, const gcap_node_t* node, int input) {
   return &model->values[node->inputs[input]];
 }
@@ -26,6 +28,26 @@ gcap_status_t gcap_node_int_size(const gcap_node_t* node, const char* what, int6
     return GCAP_NODE_REFUSE(node, "%s is %lld, allowed is up to %d", what, (long long)size, INT_MAX);
   }
   *out_size = (int)size;
+  return NULL;
+}
+
+gcap_status_t gcap_node_window_side(const gcap_node_t* node, const gcap_window_t* window, int64_t size, int i,
+                                    gcap_window_side_t* out_side) {
+  gcap_window_side_t side;
+  const struct {
+    const char* what;
+    int64_t size;
+    int32_t* out_size;
+  } sizes[] = {{"an axis of input 0", size, &side.input},
+               {"an axis of output 0", window->count[i], &side.output},
+               {"an axis of the window", window->size[i], &side.kernel},
+               {"a stride", window->stride[i], &side.stride},
+               {"a dilation", window->dilation[i], &side.dilation},
+               {"a pad", window->pad_begin[i], &side.pad}};
+  for (size_t k = 0; k < sizeof(sizes) / sizeof(sizes[0]); ++k) {
+    GCAP_RETURN_IF_ERROR(gcap_node_int_size(node, sizes[k].what, sizes[k].size, sizes[k].out_size));
+  }
+  *out_side = side;
   return NULL;
 }
 

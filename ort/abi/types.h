@@ -66,6 +66,8 @@ typedef enum gcap_ort_logging_level {  // OrtLoggingLevel
 typedef enum gcap_ort_element_type {  // ONNXTensorElementDataType
   GCAP_ORT_UNDEFINED = 0,
   GCAP_ORT_FLOAT = 1,
+  GCAP_ORT_UINT8 = 2,
+  GCAP_ORT_INT8 = 3,
   GCAP_ORT_INT32 = 6,
   GCAP_ORT_INT64 = 7,
   GCAP_ORT_STRING = 8,
@@ -81,6 +83,7 @@ typedef enum gcap_ort_attr_type {  // OrtOpAttrType
   GCAP_ORT_ATTR_FLOAT,
   GCAP_ORT_ATTR_FLOATS,
   GCAP_ORT_ATTR_STRING,
+  GCAP_ORT_ATTR_STRINGS,
   GCAP_ORT_ATTR_TENSOR = 8,
 } gcap_ort_attr_type_t;
 

@@ -16,9 +16,14 @@ TEST(Dtype, HasItsNameAndItsSizeInBytes) {
     const char* name;
     size_t bytes;
   } rows[] = {
-      {GCAP_DTYPE_F32, "f32", sizeof(float)},      {GCAP_DTYPE_F16, "f16", sizeof(uint16_t)},
-      {GCAP_DTYPE_BF16, "bf16", sizeof(uint16_t)}, {GCAP_DTYPE_I64, "i64", sizeof(int64_t)},
-      {GCAP_DTYPE_I32, "i32", sizeof(int32_t)},    {GCAP_DTYPE_BOOL, "bool", 1},
+      {GCAP_DTYPE_F32, "f32", sizeof(float)},
+      {GCAP_DTYPE_F16, "f16", sizeof(uint16_t)},
+      {GCAP_DTYPE_BF16, "bf16", sizeof(uint16_t)},
+      {GCAP_DTYPE_I64, "i64", sizeof(int64_t)},
+      {GCAP_DTYPE_I32, "i32", sizeof(int32_t)},
+      {GCAP_DTYPE_BOOL, "bool", 1},
+      {GCAP_DTYPE_I8, "i8", 1},
+      {GCAP_DTYPE_U8, "u8", 1},
   };
   for (const auto& row : rows) {
     EXPECT_STREQ(gcap_dtype_name(row.dtype), row.name);
@@ -27,7 +32,7 @@ TEST(Dtype, HasItsNameAndItsSizeInBytes) {
 }
 
 TEST(Dtype, UnknownOneHasNoSize) {
-  for (int value : {-1, GCAP_DTYPE_BOOL + 1}) {
+  for (int value : {-1, GCAP_DTYPE_U8 + 1}) {
     EXPECT_EQ(gcap_dtype_bytes(static_cast<gcap_dtype_t>(value)), 0u) << value;
     EXPECT_STREQ(gcap_dtype_name(static_cast<gcap_dtype_t>(value)), "unknown type") << value;
   }

@@ -427,6 +427,21 @@ TEST_F(Capture, EndedBehindItsBackFailsAndIsGone) {
   ExpectUsable(stream);
 }
 
+// Was: the end succeeded with the second capture's graph, which lacks the first one's work.
+TEST_F(Capture, ReplacedBehindItsBackFailsAndIsGone) {
+  const RawStream stream;
+  const CopyJob job;
+  gcap_capture_t* capture = Begin(stream);
+  GCAP_EXPECT_CUDA(job.Issue(stream.get()));
+  cudaGraph_t graph = nullptr;
+  ASSERT_EQ(cudaStreamEndCapture(stream.get(), &graph), cudaSuccess);
+  GCAP_EXPECT_CUDA(cudaGraphDestroy(graph));
+  ASSERT_EQ(cudaStreamBeginCapture(stream.get(), cudaStreamCaptureModeThreadLocal), cudaSuccess);
+  GCAP_EXPECT_CUDA(job.Issue(stream.get()));
+  EXPECT_TRUE(EndBadly(capture).Names("in another capture than the one that gcap began"));
+  ExpectUsable(stream);
+}
+
 TEST_F(Capture, EndedOnAnotherThreadGoesOn) {
   const RawStream stream;
   CopyJob job;

@@ -257,11 +257,13 @@ TEST_F(CheckTest, DrawnValuesAreOfTheirType) {
   float* bfloats = operation_->Input("bf16", kCount * 2, GCAP_DTYPE_BF16);
   float* longs = operation_->Input("i64", kCount * 8, GCAP_DTYPE_I64);
   float* ints = operation_->Input("i32", kCount * 4, GCAP_DTYPE_I32);
+  float* bytes = operation_->Input("i8", kCount, GCAP_DTYPE_I8);
   float* bools = operation_->Input("bool", kCount, GCAP_DTYPE_BOOL);
   std::vector<float> f32(kElements);
   std::vector<uint16_t> f16(kCount), bf16(kCount);
   std::vector<int64_t> i64(kCount);
   std::vector<int32_t> i32(kCount);
+  std::vector<int8_t> i8(kCount);
   std::vector<uint8_t> flags(kCount);
   operation_->work = [&](const gcap_run_resources_t* r) -> gcap_status_t {
     if (!gcap_thread_is_capturing()) {
@@ -270,6 +272,7 @@ TEST_F(CheckTest, DrawnValuesAreOfTheirType) {
       EXPECT_EQ(cudaMemcpy(bf16.data(), bfloats, kCount * 2, cudaMemcpyDeviceToHost), cudaSuccess);
       EXPECT_EQ(cudaMemcpy(i64.data(), longs, kCount * 8, cudaMemcpyDeviceToHost), cudaSuccess);
       EXPECT_EQ(cudaMemcpy(i32.data(), ints, kCount * 4, cudaMemcpyDeviceToHost), cudaSuccess);
+      EXPECT_EQ(cudaMemcpy(i8.data(), bytes, kCount, cudaMemcpyDeviceToHost), cudaSuccess);
       EXPECT_EQ(cudaMemcpy(flags.data(), bools, kCount, cudaMemcpyDeviceToHost), cudaSuccess);
     }
     return Relu(x_, y_, r->cuda_stream);
@@ -290,9 +293,11 @@ TEST_F(CheckTest, DrawnValuesAreOfTheirType) {
   }
   for (const int64_t value : i64) EXPECT_TRUE(value >= 0 && value < 4) << value;
   for (const int32_t value : i32) EXPECT_TRUE(value >= 0 && value < 4) << value;
+  for (const int8_t value : i8) EXPECT_TRUE(value >= 0 && value < 4) << int{value};
   for (const uint8_t value : flags) EXPECT_LE(value, 1);
   EXPECT_GT(std::set<float>(f32.begin(), f32.end()).size(), 16u) << "of 32 values";
   EXPECT_EQ(std::set<int32_t>(i32.begin(), i32.end()).size(), 4u);
+  EXPECT_EQ(std::set<int8_t>(i8.begin(), i8.end()).size(), 4u);
 }
 
 // An output within its tolerance is no difference.

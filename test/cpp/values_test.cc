@@ -93,6 +93,8 @@ TEST(Tensor, HasTheTypeOfItsElements) {
   MyHalf mine = {};
   EXPECT_EQ(tensor(&f32).dtype, GCAP_DTYPE_F32);
   EXPECT_EQ(tensor(&truth).dtype, GCAP_DTYPE_BOOL);
+  EXPECT_EQ(tensor(static_cast<int8_t*>(nullptr)).dtype, GCAP_DTYPE_I8);
+  EXPECT_EQ(tensor(static_cast<uint8_t*>(nullptr)).dtype, GCAP_DTYPE_U8);
   EXPECT_EQ(tensor(&l).dtype, GCAP_DTYPE_I64);
   EXPECT_EQ(tensor(&ll).dtype, GCAP_DTYPE_I64);
   EXPECT_EQ(tensor(&i32).dtype, GCAP_DTYPE_I32);

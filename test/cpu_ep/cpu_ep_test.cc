@@ -53,7 +53,7 @@ TEST_F(CpuEp, TypesMustAgree) {
   EXPECT_FALSE(Supports(OnnxNode("Less"), {Of(kI64), Of(kI64)}, kI64));
   EXPECT_FALSE(Supports(OnnxNode("Where"), {Of(kI64), Of(kI64), Of(kI64)}, kI64));
   EXPECT_FALSE(Supports(OnnxNode("Shape"), {Of(kI64)}, kI32));
-  EXPECT_FALSE(Supports(OnnxNode("Add"), {Of(kI64), Of(kI64)}, static_cast<gcap_dtype_t>(6)));
+  EXPECT_FALSE(Supports(OnnxNode("Add"), {Of(kI64), Of(kI64)}, static_cast<gcap_dtype_t>(8)));
 }
 
 TEST_F(CpuEp, InputsAreCounted) {

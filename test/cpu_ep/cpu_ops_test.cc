@@ -120,6 +120,7 @@ TEST_F(CpuEp, ComparisonsAndLogic) {
   Expect<uint8_t>(OnnxNode("And"), {p, q}, {4}, {0, 0, 0, 1});
   Expect<uint8_t>(OnnxNode("Or"), {p, q}, {4}, {0, 1, 1, 1});
   Expect<uint8_t>(OnnxNode("Equal"), {p, q}, {4}, {1, 0, 0, 1});
+  Expect<uint8_t>(OnnxNode("Equal"), {Vector<int8_t>({-1, 2}), Vector<int8_t>({-1, -2})}, {2}, {1, 0});
   Expect<uint8_t>(OnnxNode("Not"), {p}, {4}, {1, 1, 0, 0});
 }
 
@@ -150,6 +151,9 @@ TEST_F(CpuEp, CastIsTheSameEverywhere) {
   Expect<int64_t>(OnnxNode("Cast"), {Vector<uint8_t>({0, 1})}, {2}, {0, 1});
   Expect<uint8_t>(OnnxNode("Cast"), {N({INT64_C(1) << 40, 0})}, {2}, {1, 0});
   Expect<int64_t>(OnnxNode("Cast"), {Vector<int32_t>({-5})}, {1}, {-5});
+  Expect<int8_t>(OnnxNode("Cast"), {Vector<float>({-200, 200, -1.5f})}, {3}, {-128, 127, -1});
+  Expect<int8_t>(std::move(OnnxNode("Cast").Int("to", 3)), {N({200, 257})}, {2}, {-56, 1});
+  Expect<float>(OnnxNode("Cast"), {Vector<int8_t>({-5, 127})}, {2}, {-5, 127});
 }
 
 // --- Layout -------------------------------------------------------------------------------------------------------------

@@ -139,7 +139,7 @@ static void create_session(fuzz_runtime_t* slot) {
     case 0: values[1].shape[0] = (int64_t)fuzz_draw(4) - 2; break;
     case 1: values[fuzz_draw(3)].rank = (int)fuzz_draw(16) - 3; break;
     case 2: values[fuzz_draw(3)].name = NULL; break;
-    case 3: values[fuzz_draw(3)].dtype = (gcap_dtype_t)7; break;
+    case 3: values[fuzz_draw(3)].dtype = (gcap_dtype_t)8; break;
     case 4: values[1].shape[0] = INT64_MAX; break;
     default: break;
   }

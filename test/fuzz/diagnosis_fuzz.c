@@ -21,6 +21,8 @@ static void check_recording(const gcap_doctor_recording_t* recording) {
     check_index(call->range, recording->num_ranges, "range");
     check_index(call->raised_at, recording->num_calls, "call of an exception");
     FUZZ_CHECK(i == 0 || recording->calls[i - 1].number <= call->number, "call %zu is out of order", i);
+    FUZZ_CHECK(call->count != 0 && call->count <= UINT32_MAX, "call %zu is %llu calls", i,
+               (unsigned long long)call->count);
   }
   for (size_t i = 0; i < recording->num_logs; ++i) check_index(recording->logs[i].call, recording->num_calls, "log");
   for (size_t i = 0; i < recording->num_ranges; ++i) {

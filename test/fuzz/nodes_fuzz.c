@@ -88,46 +88,87 @@ static bool ok(gcap_status_t status) {
 
 static const char* draw_op(fuzz_input_t* in) {
   static const char* const ops[] = {"Abs",
+                                    "Acos",
+                                    "Acosh",
                                     "Add",
                                     "And",
+                                    "Asin",
+                                    "Asinh",
+                                    "Atan",
+                                    "Atanh",
+                                    "ArgMax",
+                                    "ArgMin",
                                     "AveragePool",
                                     "BatchNormalization",
+                                    "com.microsoft.BiasGelu",
+                                    "BitwiseAnd",
+                                    "BitwiseNot",
+                                    "BitwiseOr",
+                                    "BitwiseXor",
                                     "Cast",
+                                    "Ceil",
+                                    "Celu",
                                     "Clip",
                                     "Concat",
                                     "Conv",
                                     "ConstantOfShape",
+                                    "Cos",
+                                    "Cosh",
                                     "CumSum",
                                     "DepthToSpace",
+                                    "ConvTranspose",
                                     "Div",
                                     "Dropout",
+                                    "Elu",
                                     "Equal",
                                     "Expand",
+                                    "com.microsoft.FastGelu",
                                     "EyeLike",
                                     "Flatten",
+                                    "Floor",
+                                    "GRU",
                                     "Gather",
+                                    "GatherElements",
+                                    "GatherND",
                                     "Gelu",
                                     "Gemm",
                                     "Greater",
+                                    "GreaterOrEqual",
+                                    "HardSigmoid",
+                                    "HardSwish",
                                     "Identity",
+                                    "IsInf",
+                                    "IsNaN",
                                     "LRN",
+                                    "LSTM",
                                     "GlobalAveragePool",
+                                    "GlobalMaxPool",
+                                    "GroupNormalization",
+                                    "InstanceNormalization",
                                     "LayerNormalization",
                                     "LeakyRelu",
                                     "Less",
+                                    "LessOrEqual",
                                     "LogSoftmax",
+                                    "LpNormalization",
                                     "MatMul",
                                     "Max",
                                     "MaxPool",
+                                    "Mean",
+                                    "MeanVarianceNormalization",
                                     "Min",
+                                    "Mish",
                                     "Mod",
                                     "Mul",
                                     "Neg",
                                     "Not",
                                     "OneHot",
                                     "Or",
+                                    "PRelu",
                                     "Pad",
                                     "Pow",
+                                    "com.microsoft.QuickGelu",
+                                    "RMSNormalization",
                                     "Range",
                                     "ReduceL1",
                                     "ReduceL2",
@@ -140,22 +181,47 @@ static const char* draw_op(fuzz_input_t* in) {
                                     "ReduceSumSquare",
                                     "Relu",
                                     "Reshape",
+                                    "Round",
+                                    "Selu",
+                                    "Resize",
+                                    "ScatterElements",
+                                    "ScatterND",
                                     "ReverseSequence",
                                     "Shape",
+                                    "Shrink",
                                     "Sigmoid",
+                                    "Sign",
+                                    "Sin",
+                                    "Sinh",
                                     "Size",
                                     "Slice",
                                     "Softmax",
+                                    "Softplus",
+                                    "Softsign",
                                     "SpaceToDepth",
                                     "Split",
                                     "Squeeze",
                                     "Sub",
                                     "Sum",
+                                    "Swish",
+                                    "Tan",
+                                    "ThresholdedRelu",
+                                    "TensorScatter",
+                                    "TopK",
                                     "Tile",
                                     "Transpose",
                                     "Trilu",
                                     "Unsqueeze",
-                                    "Where"};
+                                    "Where",
+                                    "com.microsoft.FusedMatMul",
+                                    "QuantizeLinear",
+                                    "DequantizeLinear",
+                                    "DynamicQuantizeLinear",
+                                    "MatMulInteger",
+                                    "Xor",
+                                    "Attention",
+                                    "RotaryEmbedding",
+                                    "com.microsoft.RotaryEmbedding"};
   return ops[fuzz_below(in, sizeof(ops) / sizeof(ops[0]))];
 }
 
@@ -182,11 +248,23 @@ static void draw_attribute(trial_t* trial, int index) {
                                       "to",
                                       "start",
                                       "end",
+                                      "detect_negative",
+                                      "detect_positive",
                                       "fmod",
+                                      "gamma",
+                                      "lambd",
                                       "alpha",
                                       "beta",
                                       "transA",
                                       "transB",
+                                      "transBatchA",
+                                      "block_size",
+                                      "q_num_heads",
+                                      "kv_num_heads",
+                                      "num_heads",
+                                      "is_causal",
+                                      "softcap",
+                                      "output_dtype",
                                       "value",
                                       "pads",
                                       "kernel_shape",
@@ -200,23 +278,32 @@ static void draw_attribute(trial_t* trial, int index) {
                                       "ceil_mode",
                                       "count_include_pad",
                                       "num_outputs",
+                                      "num_groups",
+                                      "output_padding",
+                                      "output_shape",
                                       "split",
                                       "activation",
                                       "approximate",
+                                      "batch_dims",
+                                      "k",
+                                      "largest",
+                                      "reduction",
+                                      "select_last_index",
+                                      "sorted",
                                       "min",
                                       "max",
                                       "mode",
+                                      "p",
                                       "blocksize",
                                       "starts",
                                       "ends",
                                       "upper",
-                                      "k",
                                       "exclusive",
                                       "reverse",
                                       "time_axis",
                                       "batch_axis"};
-  static const char* const texts[] = {"SAME_UPPER", "SAME_LOWER", "VALID", "NOTSET", "Relu", "tanh", "none",
-                                      "",           "reflect",    "edge",  "wrap",   "DCR",  "CRD"};
+  static const char* const texts[] = {"",    "CRD",   "DCR",  "NOTSET", "Relu", "SAME_LOWER", "SAME_UPPER", "VALID",
+                                      "add", "cubic", "edge", "linear", "none", "reflect",    "tanh",       "wrap"};
   gcap_attribute_t* attribute = &trial->attributes[index];
   attribute->name = names[fuzz_below(&trial->in, sizeof(names) / sizeof(names[0]))];
   attribute->kind = (gcap_attribute_kind_t)fuzz_below(&trial->in, 4);
@@ -235,17 +322,9 @@ static void draw_attribute(trial_t* trial, int index) {
 
 // Whether elements of an input are added.
 static bool adds(const char* op) {
-  static const char* const ops[] = {"AveragePool",
-                                    "BatchNormalization",
-                                    "Conv",
-                                    "Gemm",
-                                    "GlobalAveragePool",
-                                    "LRN",
-                                    "LogSoftmax",
-                                    "LayerNormalization",
-                                    "MatMul",
-                                    "Softmax",
-                                    "Sum"};
+  static const char* const ops[] = {
+      "AveragePool", "BatchNormalization", "Conv",   "ConvTranspose", "Gemm", "GlobalAveragePool",         "LRN",
+      "LogSoftmax",  "LayerNormalization", "MatMul", "Softmax",       "Sum",  "com.microsoft.FusedMatMul", "Mean"};
   bool found = strncmp(op, "Reduce", 6) == 0;
   for (size_t i = 0; i < sizeof(ops) / sizeof(ops[0]); ++i) found |= strcmp(op, ops[i]) == 0;
   return found;
@@ -266,6 +345,8 @@ static void fill(trial_t* trial, gcap_tensor_t* tensor) {
       case GCAP_DTYPE_BF16: ((uint16_t*)tensor->data)[i] = (uint16_t)(bits >> 16); break;
       case GCAP_DTYPE_I64: ((int64_t*)tensor->data)[i] = number; break;
       case GCAP_DTYPE_I32: ((int32_t*)tensor->data)[i] = (int32_t)number; break;
+      case GCAP_DTYPE_I8:
+      case GCAP_DTYPE_U8: ((uint8_t*)tensor->data)[i] = (uint8_t)number; break;
       default: ((uint8_t*)tensor->data)[i] = number & 1;
     }
   }
@@ -287,7 +368,7 @@ static void draw_input(trial_t* trial, int index) {
   gcap_tensor_t* tensor = &trial->inputs[index];
   const unsigned how = fuzz_byte(in);
   // Mostly the type of the first input, or numbers for the host.
-  tensor->dtype = (gcap_dtype_t)(how / 4 % 7);
+  tensor->dtype = (gcap_dtype_t)(how / 4 % 9);
   if (index > 0 && how % 4 == 1) tensor->dtype = trial->inputs[0].dtype;
   if (index > 0 && how % 4 == 2) tensor->dtype = GCAP_DTYPE_I64;
   tensor->rank = (int)fuzz_below(in, how % 4 == 2 ? 2 : GCAP_MAX_RANK - 3);
@@ -314,7 +395,7 @@ static void draw(trial_t* trial) {
   const unsigned type = fuzz_byte(&trial->in);
   for (int i = 0; i < node->num_outputs; ++i) {
     trial->outputs[i].dtype =
-        type < 192 ? trial->inputs[type % 2 * (node->num_inputs > 1)].dtype : (gcap_dtype_t)(type % 6);
+        type < 192 ? trial->inputs[type % 2 * (node->num_inputs > 1)].dtype : (gcap_dtype_t)(type % 8);
   }
   for (int i = 0; i < MAX_VALUES; ++i) trial->indices[i] = i;
   node->inputs = trial->indices;
@@ -458,7 +539,7 @@ static void compare(const trial_t* trial) {
 
 // Whether the CPU EP reads an element that it may refuse.
 static bool refuses_elements(const gcap_node_t* node) {
-  return strcmp(node->op_type, "Gather") == 0 || strcmp(node->op_type, "Div") == 0;
+  return strcmp(node->op_type, "Gather") == 0 || strcmp(node->op_type, "Div") == 0 || strcmp(node->op_type, "Mod") == 0;
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t* data, size_t bytes) {

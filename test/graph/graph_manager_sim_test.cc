@@ -52,7 +52,8 @@ TEST_F(GraphManagerSim, FaultsOfBeginRunMakeItAnEagerRun) {
     ExpectNextRunsAreRight(0, &job);
     DestroyManager();
   });
-  EXPECT_EQ(walked.functions, (Functions{"cudaStreamIsCapturing", "cudaStreamGetDevice", "cudaStreamBeginCapture"}));
+  EXPECT_EQ(walked.functions, (Functions{"cudaStreamIsCapturing", "cudaStreamGetDevice", "cudaStreamBeginCapture",
+                                         "cudaStreamGetCaptureInfo"}));
 }
 
 TEST_F(GraphManagerSim, FaultsOfAnAbandonedRunsAbortDoNotStopTheNext) {
@@ -73,7 +74,7 @@ TEST_F(GraphManagerSim, FaultsOfAnAbandonedRunsAbortDoNotStopTheNext) {
     ExpectNextRunsAreRight(0, &job);
     DestroyManager();
   });
-  EXPECT_EQ(walked.functions, (Functions{"cudaStreamEndCapture", "cudaGraphDestroy"}));
+  EXPECT_EQ(walked.functions, (Functions{"cudaStreamGetCaptureInfo", "cudaStreamEndCapture", "cudaGraphDestroy"}));
 }
 
 TEST_F(GraphManagerSim, FaultsOfEndRunGiveAStatusOrTheResults) {
@@ -101,10 +102,11 @@ TEST_F(GraphManagerSim, FaultsOfEndRunGiveAStatusOrTheResults) {
     DestroyManager();
     EXPECT_EQ(released, 1);
   });
-  EXPECT_EQ(walked.functions,
-            (Functions{"cudaStreamEndCapture", "cudaStreamGetDevice", "cudaGraphGetNodes", "cudaGraphNodeGetType",
-                       "cudaThreadExchangeStreamCaptureMode", "cudaGraphInstantiateWithParams", "cudaGraphLaunch",
-                       "cudaGraphDestroy", "cudaStreamSynchronize", "cudaGetDevice", "cudaMemGetInfo"}));
+  EXPECT_EQ(
+      walked.functions,
+      (Functions{"cudaStreamGetCaptureInfo", "cudaStreamEndCapture", "cudaStreamGetDevice", "cudaGraphGetNodes",
+                 "cudaGraphNodeGetType", "cudaThreadExchangeStreamCaptureMode", "cudaGraphInstantiateWithParams",
+                 "cudaGraphLaunch", "cudaGraphDestroy", "cudaStreamSynchronize", "cudaGetDevice", "cudaMemGetInfo"}));
 }
 
 TEST_F(GraphManagerSim, FaultsOfAFailedRunsEndNameTheFirstFailure) {
@@ -121,7 +123,7 @@ TEST_F(GraphManagerSim, FaultsOfAFailedRunsEndNameTheFirstFailure) {
     ExpectNextRunsAreRight(0, &job);
     DestroyManager();
   });
-  EXPECT_EQ(walked.functions, (Functions{"cudaStreamEndCapture", "cudaGraphDestroy"}));
+  EXPECT_EQ(walked.functions, (Functions{"cudaStreamGetCaptureInfo", "cudaStreamEndCapture", "cudaGraphDestroy"}));
 }
 
 TEST_F(GraphManagerSim, FaultsOfReplayLeaveTheGraphCaptured) {

@@ -116,10 +116,10 @@ TEST_F(GraphPlanSim, ThatFailsIsAStatusAndLeavesNothing) {
     GCAP_EXPECT_OK(gcap_graph_manager_destroy(manager_));
     manager_ = nullptr;
   });
-  EXPECT_EQ(walked.functions,
-            (Functions{"cudaStreamGetDevice", "cudaStreamIsCapturing", "cudaStreamBeginCapture", "cudaLaunchKernel",
-                       "cudaStreamEndCapture", "cudaGraphGetNodes", "cudaGraphNodeGetType",
-                       "cuGraphKernelNodeGetParams", "cudaGraphKernelNodeGetAttribute", "cudaGraphDestroy"}));
+  EXPECT_EQ(walked.functions, (Functions{"cudaStreamGetDevice", "cudaStreamIsCapturing", "cudaStreamBeginCapture",
+                                         "cudaStreamGetCaptureInfo", "cudaLaunchKernel", "cudaStreamEndCapture",
+                                         "cudaGraphGetNodes", "cudaGraphNodeGetType", "cuGraphKernelNodeGetParams",
+                                         "cudaGraphKernelNodeGetAttribute", "cudaGraphDestroy"}));
 }
 
 // Of a child graph that the driver does not show, nothing is counted: only the estimate suffers.

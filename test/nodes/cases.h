@@ -13,15 +13,24 @@
 namespace gcap {
 namespace testing {
 
+std::vector<NodeCase> AttentionCases();
 std::vector<NodeCase> ElementwiseCases();
-std::vector<NodeCase> ReduceCases();
+std::vector<NodeCase> IndexCases();
 std::vector<NodeCase> LayoutCases();
+std::vector<NodeCase> NormalizeCases();
 std::vector<NodeCase> ProductCases();
+std::vector<NodeCase> QuantizeCases();
+std::vector<NodeCase> RecurrentCases();
+std::vector<NodeCase> ReduceCases();
+std::vector<NodeCase> ResizeCases();
+std::vector<NodeCase> TransposedCases();
 std::vector<NodeCase> WindowCases();
 
 inline std::vector<NodeCase> AllCases() {
   std::vector<NodeCase> all;
-  for (const auto& family : {ElementwiseCases(), ReduceCases(), LayoutCases(), ProductCases(), WindowCases()}) {
+  for (const auto& family :
+       {AttentionCases(), ElementwiseCases(), IndexCases(), LayoutCases(), NormalizeCases(), ProductCases(),
+        QuantizeCases(), RecurrentCases(), ReduceCases(), ResizeCases(), TransposedCases(), WindowCases()}) {
     all.insert(all.end(), family.begin(), family.end());
   }
   return all;

@@ -128,8 +128,12 @@ struct Input {
   gcap_dtype_t type;
   Shape shape;
   double low = -1, high = 1;  // where its elements are drawn from
-  Values constant = {};       // not empty: a constant with these elements
+  Values constant = {};       // not empty: a constant with these elements; with shape [0], with none
 };
+
+// The shape of an input or output that the node leaves out before others, and that no tensor has. The reference says
+// nothing of the output.
+const Shape kLeftOut = {-2};
 
 // One operator with attributes and shapes. `type` of inputs and outputs: that of the test's parameter, where kTyped.
 constexpr gcap_dtype_t kTyped = static_cast<gcap_dtype_t>(-1);
@@ -177,17 +181,28 @@ class NodeRig {
  private:
   gcap_dtype_t Resolved(gcap_dtype_t type) const { return type == kTyped ? type_ : type; }
 
+  // What has no elements is a constant, or made by the node.
+  int AddLeftOut(const void* content) {
+    const int value = model_.Value("", {0}, GCAP_DTYPE_F32);
+    model_.values[static_cast<size_t>(value)].host_data = content;
+    return value;
+  }
   int AddInput(const Input& input, bool open) {
     const gcap_dtype_t type = Resolved(input.type);
     Shape shape = input.shape;
     const bool is_constant = !input.constant.empty();
+    if (shape == kLeftOut) {
+      elements_.push_back({{0}, {}});
+      return AddLeftOut(&nothing_);
+    }
     for (size_t i = 0; open && !is_constant && i < shape.size(); ++i) {
       names_.push_back("s" + std::to_string(names_.size()));
       shape[i] = model_.Symbol(names_.back().c_str());
     }
     names_.push_back("v" + std::to_string(names_.size()));
     const int value = model_.Value(names_.back().c_str(), shape, type);
-    elements_.push_back({input.shape, Values(static_cast<size_t>(Count(input.shape)))});
+    elements_.push_back(
+        {input.shape, Values(is_constant ? input.constant.size() : static_cast<size_t>(Count(input.shape)))});
     if (is_constant) {
       contents_.emplace_back(input.constant.size() * gcap_dtype_bytes(type));
       for (size_t i = 0; i < input.constant.size(); ++i) {
@@ -202,6 +217,7 @@ class NodeRig {
     return value;
   }
   int AddOutput(gcap_dtype_t type, Shape shape, bool open) {
+    if (shape == kLeftOut && case_.outputs.size() > 1) return AddLeftOut(nullptr);  // one alone is empty
     made_.push_back(std::make_unique<DeviceTensor>(Resolved(type), shape));
     for (int64_t& size : shape) size = open ? GCAP_DIM_INFERRED : size;
     names_.push_back("v" + std::to_string(names_.size()));
@@ -213,7 +229,7 @@ class NodeRig {
     size_t next = 0;
     for (size_t i = 0; i < case_.inputs.size(); ++i) {
       const Input& input = case_.inputs[i];
-      if (!input.constant.empty()) continue;
+      if (!input.constant.empty() || input.shape == kLeftOut) continue;
       DeviceTensor* bound = bound_[next++].get();
       elements_[i].at = draws_.Elements(bound->type(), Count(input.shape), input.low, input.high);
       bound->Set(elements_[i].at);
@@ -237,6 +253,7 @@ class NodeRig {
   std::deque<std::string> names_;
   std::deque<std::vector<unsigned char>> contents_;
   ModelBuilder model_;
+  const int64_t nothing_ = 0;
   std::vector<Elements> elements_;
   std::vector<std::unique_ptr<DeviceTensor>> bound_, made_;
   NodeSession run_;  // ends before what its graphs point to

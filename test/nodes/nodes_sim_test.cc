@@ -26,11 +26,11 @@ std::vector<NodeCase> Planned() {
   std::vector<NodeCase> planned;
   for (const NodeCase& c : AllCases()) {
     for (const char* name : {"ConvWithUnevenPads", "MatMul", "GemmWithARow", "AveragePool", "BatchNormalizationOfRank4",
-                             "SliceBackwards"}) {
+                             "LSTMWithAll", "GRUBothWays", "SliceBackwards"}) {
       if (c.name == name) planned.push_back(c);
     }
   }
-  EXPECT_EQ(planned.size(), 6u);
+  EXPECT_EQ(planned.size(), 8u);
   return planned;
 }
 
@@ -137,28 +137,38 @@ TEST(NodesOnSim, KernelsReportEachFailingCallOfTheirPlans) {
   }
 }
 
-TEST(NodesOnSim, AnExtremumOfManyGivesItsWorkspaceBackWhateverFails) {
-  std::vector<NodeCase> cases = ElementwiseCases();
-  const auto at = std::find_if(cases.begin(), cases.end(), [](const NodeCase& c) { return c.name == "MinOf5"; });
+// Of the end of what a plan made, the log tells.
+void ExpectItsWorkspaceBackWhateverFails(const std::string& name) {
+  SCOPED_TRACE(name);
+  std::vector<NodeCase> cases = AllCases();
+  const auto at = std::find_if(cases.begin(), cases.end(), [&](const NodeCase& c) { return c.name == name; });
   ASSERT_NE(at, cases.end());
   std::vector<std::unique_ptr<DeviceTensor>> memory;
-  std::vector<gcap_tensor_t> inputs;
-  for (const Input& input : at->inputs) {
-    memory.push_back(std::make_unique<DeviceTensor>(GCAP_DTYPE_F32, input.shape));
-    inputs.push_back(memory.back()->view());
-  }
-  const DeviceTensor y(GCAP_DTYPE_F32, at->outputs[0].second);
+  const auto view = [&](gcap_dtype_t type, const Shape& shape) {
+    memory.push_back(std::make_unique<DeviceTensor>(type == kTyped ? GCAP_DTYPE_F32 : type, shape));
+    return memory.back()->view();
+  };
+  std::vector<gcap_tensor_t> inputs, outputs;
+  for (const Input& input : at->inputs) inputs.push_back(view(input.type, input.shape));
+  for (const auto& output : at->outputs) outputs.push_back(view(output.first, output.second));
   const Walked walked = WalkFaults([&](Fault& fault) {
+    LogCatcher log;
     Node node(*at);
-    const Outcome outcome = fault.During([&] { return node.Compute(inputs, {y.view()}); });
-    EXPECT_EQ(outcome.ok(), !fault.hit()) << fault.function();
-    EXPECT_TRUE(outcome.ok() || outcome.Names(fault.function())) << outcome.message;
+    const Outcome outcome = fault.During([&] { return node.Compute(inputs, outputs); });
+    const bool is_told = outcome.Names(fault.function()) || log.text().find(fault.function()) != std::string::npos;
+    EXPECT_TRUE(fault.hit() ? is_told : outcome.ok()) << fault.function() << ": " << outcome.message;
     gcap_allocator_stats_t stats;
     gcap_scratch_get_stats(node.scratch(), &stats);
     EXPECT_EQ(stats.in_use_bytes, 0u);
     node.Synchronize();
   });
-  EXPECT_GT(walked.calls, 4u);  // a launch for each input but the first
+  EXPECT_GT(walked.calls, 4u);  // a launch for each input but the first; a product and a launch for each step
+}
+
+TEST(NodesOnSim, WhatIsDoneInStepsGivesItsWorkspaceBackWhateverFails) {
+  ExpectItsWorkspaceBackWhateverFails("MinOf5");
+  ExpectItsWorkspaceBackWhateverFails("LSTMWithAll");
+  ExpectItsWorkspaceBackWhateverFails("GRUBothWays");
 }
 
 TEST(NodesOnSim, EverythingSaysThatThereIsNoHostMemory) {
@@ -169,7 +179,8 @@ TEST(NodesOnSim, EverythingSaysThatThereIsNoHostMemory) {
     const size_t live = gcap_sim_live(nullptr);
     // The kernel, its node, its shapes; of products and convolutions also what holds the plan. The plans themselves are
     // the matter of //test/ops:heap_sim_test.
-    const bool has_more = node_case.op_type == "Conv" || node_case.op_type == "MatMul" || node_case.op_type == "Gemm";
+    const bool has_more = node_case.op_type == "Conv" || node_case.op_type == "MatMul" || node_case.op_type == "Gemm" ||
+                          node_case.op_type == "LSTM" || node_case.op_type == "GRU";
     for (int skip = 0; skip < (has_more ? 4 : 3); ++skip) {
       gcap_status_t status = nullptr;
       {

@@ -3,6 +3,9 @@
 // Each operator as a model of one node: run eagerly, captured, and replayed with other inputs, with fixed and with open
 // shapes, in f32, f16 and bf16.
 
+#include <algorithm>
+#include <string>
+
 #include "gtest/gtest.h"
 #include "test/nodes/cases.h"
 #include "test/nodes/node_rig.h"
@@ -34,7 +37,9 @@ TEST_P(NodeKernels, RunEagerlyAndInGraphs) {
 INSTANTIATE_TEST_SUITE_P(Cases, NodeKernels,
                          ::testing::Combine(::testing::ValuesIn(AllCases()), ::testing::ValuesIn(kFloatTypes)),
                          [](const ::testing::TestParamInfo<Parameter>& info) {
-                           return std::get<0>(info.param).name + "_" + gcap_dtype_name(std::get<1>(info.param));
+                           std::string name = std::get<0>(info.param).name;
+                           std::replace(name.begin(), name.end(), '.', '_');  // of a domain
+                           return name + "_" + gcap_dtype_name(std::get<1>(info.param));
                          });
 
 }  // namespace

@@ -45,6 +45,36 @@ NodeCase MatMul(const std::string& name, const Shape& a, const Shape& b, const S
   return c;
 }
 
+// The last two axes, swapped; a vector stays.
+Elements Transposed(const Elements& matrices) {
+  if (matrices.shape.size() < 2) return matrices;
+  Elements swapped = matrices;
+  std::swap(swapped.shape.back(), swapped.shape[swapped.shape.size() - 2]);
+  swapped.at = Make(swapped.shape, [&](Shape index) {
+    std::swap(index.back(), index[index.size() - 2]);
+    return At(matrices, index);
+  });
+  return swapped;
+}
+
+NodeCase FusedMatMul(const std::string& name, bool trans_a, bool trans_b, const Shape& a, const Shape& b,
+                     const Shape& shape) {
+  const Shape of_a = trans_a ? Transposed({a, Values(static_cast<size_t>(Count(a)))}).shape : a;
+  const Shape of_b = trans_b ? Transposed({b, Values(static_cast<size_t>(Count(b)))}).shape : b;
+  NodeCase c = MatMul(name, of_a, of_b, shape);
+  const auto product = c.reference;
+  c.name = "Fused" + c.name;
+  c.op_type = "com.microsoft.FusedMatMul";
+  c.attributes = [=](Attributes* at) { at->Int("transA", trans_a).Int("transB", trans_b).Float("alpha", 0.5f); };
+  c.inputs = {{kTyped, a}, {kTyped, b}};
+  c.reference = [=](const Ins& in) -> std::vector<Values> {
+    std::vector<Values> made = product({trans_a ? Transposed(in[0]) : in[0], trans_b ? Transposed(in[1]) : in[1]});
+    for (double& value : made[0]) value *= 0.5;
+    return made;
+  };
+  return c;
+}
+
 struct GemmSetup {
   bool trans_a = false, trans_b = false, relu = false, has_c = true;
   float alpha = 1, beta = 1;
@@ -111,6 +141,12 @@ std::vector<NodeCase> ProductCases() {
       MatMul("OfAVectorAndAMatrix", {4}, {2, 4, 5}, {2, 5}),
       MatMul("OfAMatrixAndAVector", {2, 3, 4}, {4}, {2, 3}),
       MatMul("OfNothing", {3, 0}, {0, 5}, {3, 5}),
+      FusedMatMul("", false, false, {2, 3, 4}, {4, 5}, {2, 3, 5}),
+      FusedMatMul("Transposed", true, true, {2, 4, 3}, {2, 5, 4}, {2, 3, 5}),
+      FusedMatMul("WithOneRight", true, false, {2, 4, 3}, {4, 5}, {2, 3, 5}),
+      FusedMatMul("WithOneLeft", false, true, {3, 4}, {2, 5, 4}, {2, 3, 5}),
+      FusedMatMul("OfEachWithEach", true, true, {2, 1, 4, 2}, {3, 5, 4}, {2, 3, 2, 5}),
+      FusedMatMul("OfAVector", true, true, {4}, {5, 4}, {5}),
       Gemm("", GemmSetup()),
       Gemm("Transposed", transposed),
       Gemm("WithoutC", no_c),

@@ -17,9 +17,10 @@ namespace testing {
 namespace {
 
 constexpr int64_t kOpen = -1;  // as the size of a dimension: a symbol of its own
-const gcap_dtype_t f32 = GCAP_DTYPE_F32, f16 = GCAP_DTYPE_F16, i64 = GCAP_DTYPE_I64, boolean = GCAP_DTYPE_BOOL;
+const gcap_dtype_t f32 = GCAP_DTYPE_F32, f16 = GCAP_DTYPE_F16, i64 = GCAP_DTYPE_I64, boolean = GCAP_DTYPE_BOOL,
+                   i8 = GCAP_DTYPE_I8, u8 = GCAP_DTYPE_U8;
 
-// A node without memory: types and shapes alone.
+// A node without memory: types and shapes alone. A value of the shape kLeftOut is one that the node leaves out.
 struct Question {
   std::string op_type;
   std::vector<std::pair<gcap_dtype_t, Shape>> inputs, outputs;
@@ -55,7 +56,7 @@ class NodeRefusals : public DeviceTest {
         names.push_back("s" + std::to_string(names.size()));
         if (size == kOpen) size = m.Symbol(names.back().c_str());
       }
-      return m.Value("v", shape, value.first);
+      return value.second == kLeftOut ? m.Value("", {0}, value.first) : m.Value("v", shape, value.first);
     };
     for (const auto& value : question.inputs) inputs.push_back(add(value));
     for (const auto& value : question.outputs) outputs.push_back(add(value));
@@ -102,23 +103,102 @@ TEST_F(NodeRefusals, NodesThatAreNotInTheTableAreNotSupported) {
       {"Exp", {{i64, {2}}}, {{i64, {2}}}},                                                   // integers
       {"Gemm", {{f32, {2, 2, 2}}, {f32, {2, 2}}}, {{f32, {2, 2}}}},                          // not a matrix
       {"Conv", {{f32, {1, 1, 4, 4, 4}}, {f32, {1, 1, 1, 1, 1}}}, {{f32, {1, 1, 4, 4, 4}}}},  // three axes
+      {"ConvTranspose", {{f32, {1, 1}}, {f32, {1, 1}}}, {{f32, {1, 1}}}},                    // no axis
+      {"ConvTranspose", {{f32, {1, 1, 4}}, {f32, {1, 1, 4, 1}}}, {{f32, {1, 1, 4}}}},        // weights of more axes
       {"LayerNormalization", {{f32, {2, 3}}, {f32, {3}}}, {{f32, {2, 3}}, {i64, {2, 1}}}},   // Mean is f32
       {"LayerNormalization", {{f32, {2, 3}}, {f32, {2, 3}}}, {{f32, {2, 3}}}},               // scale of more axes
       {"LRN", {{f32, {2, 3}}}, {{f32, {2, 3}}}},                                             // no size
       {"LRN", {{f32, {2, 3}}}, {{f32, {2, 3}}}, [](Attributes* a) { a->Int("size", 0); }},
-      {"LRN", {{f32, {3}}}, {{f32, {3}}}, [](Attributes* a) { a->Int("size", 3); }},  // no channels
+      {"LRN", {{f32, {3}}}, {{f32, {3}}}, [](Attributes* a) { a->Int("size", 3); }},           // no channels
+      {"InstanceNormalization", {{f32, {2, 3}}, {f32, {3, 1}}, {f32, {3}}}, {{f32, {2, 3}}}},  // scale of two axes
+      {"GroupNormalization",
+       {{f32, {2, 4}}, {f32, {4}}, {f32, {4}}},
+       {{f32, {2, 4}}},
+       [](Attributes* a) { a->Int("num_groups", 0); }},
+      {"RMSNormalization", {{f32, {2, 3}}, {f32, {2}}}, {{f32, {2, 3}}}},  // scale of another size
+      {"RMSNormalization", {{f32, {2, 3}}, {f32, {3}}}, {{f32, {2, 3}}}, [](Attributes* a) { a->Int("axis", 2); }},
+      {"LpNormalization", {{f32, {2, 3}}}, {{f32, {2, 3}}}, [](Attributes* a) { a->Int("p", 3); }},
+      {"LpNormalization", {{f32, {2, 3}}}, {{f32, {2, 3}}}, [](Attributes* a) { a->Int("axis", -3); }},
+      {"MeanVarianceNormalization", {{f32, {2, 3}}}, {{f32, {2, 3}}}},  // no axis 2
+      {"MeanVarianceNormalization",
+       {{f32, {2, 3, 4}}},
+       {{f32, {2, 3, 4}}},
+       [](Attributes* a) {
+         a->Ints("axes", {1});  // neither first nor last
+       }},
+      {"ScatterND",
+       {{f32, {2}}, {i64, {1, 1}}, {f32, {1}}},
+       {{f32, {2}}},
+       [](Attributes* a) { a->String("reduction", "xor"); }},
+      {"TensorScatter",
+       {{f32, {1, 4, 1}}, {f32, {1, 1, 1}}},
+       {{f32, {1, 4, 1}}},
+       [](Attributes* a) { a->String("mode", "reflect"); }},
+      {"ScatterElements",
+       {{boolean, {2}}, {i64, {1}}, {boolean, {1}}},
+       {{boolean, {2}}},
+       [](Attributes* a) { a->String("reduction", "add"); }},
       {"BatchNormalization", {{f16, {2, 3}}, {f16, {3}}, {f16, {3}}, {f16, {3}}, {f16, {3}}}, {{f16, {2, 3}}}},
       {"Dropout", {{f32, {2}}, {f32, {}}, {boolean, {}}}, {{f32, {2}}}},  // training_mode is no constant
       {"Cast", {{f32, {2}}}, {{i64, {2}}}, [](Attributes* a) { a->Int("to", 1); }},
+      {"com.microsoft.FusedMatMul",
+       {{f32, {2, 2, 2}}, {f32, {2, 2, 2}}},
+       {{f32, {2, 2, 2}}},
+       [](Attributes* a) { a->Int("transBatchA", 1); }},
+      {"FusedMatMul", {{f32, {2, 2}}, {f32, {2, 2}}}, {{f32, {2, 2}}}},    // of another domain
+      {"QuantizeLinear", {{f32, {2}}, {f32, {}}}, {{boolean, {2}}}},       // no integers
+      {"QuantizeLinear", {{i8, {2}}, {f32, {}}}, {{i8, {2}}}},             // no numbers
+      {"QuantizeLinear", {{f32, {2}}, {f32, {}}, {u8, {}}}, {{i8, {2}}}},  // two types of integers
+      {"QuantizeLinear", {{f32, {2}}, {f32, {}}}, {{i8, {2}}}, [](Attributes* a) { a->Int("output_dtype", 2); }},
+      {"QuantizeLinear", {{f32, {2}}, {f32, {}}}, {{i8, {2}}}, [](Attributes* a) { a->Int("precision", 10); }},
+      {"QuantizeLinear", {{f32, {2}}, {f32, {}}}, {{i8, {2}}}, [](Attributes* a) { a->Int("block_size", -1); }},
+      {"DequantizeLinear", {{f32, {2}}, {f32, {}}}, {{f32, {2}}}},
+      {"DequantizeLinear", {{i8, {2}}, {f32, {}}, {u8, {}}}, {{f32, {2}}}},
+      {"DequantizeLinear", {{i8, {2}}, {f32, {}}}, {{i8, {2}}}},
+      {"Mod", {{f32, {2}}, {f32, {2}}}, {{f32, {2}}}},     // floats without fmod
+      {"Mean", {{i64, {2}}, {i64, {2}}}, {{i64, {2}}}},    // integers
+      {"IsNaN", {{f32, {2}}}, {{f32, {2}}}},               // gives bool
+      {"Resize", {{f32, {2}}, {i64, {1}}}, {{f32, {4}}}},  // scales are f32
+      {"Resize", {{f32, {2}}, {f32, {2}}, {f32, {1}}}, {{f32, {4}}}, [](Attributes* a) { a->String("mode", "area"); }},
+      {"Resize", {{i64, {2}}, {f32, {1}}}, {{i64, {4}}}, [](Attributes* a) { a->String("mode", "linear"); }},
+      {"Resize", {{f32, {2}}, {f32, {2}}, {f32, {1}}}, {{f32, {4}}}, [](Attributes* a) { a->Int("antialias", 1); }},
+      {"Resize",
+       {{f32, {2}}, {f32, {2}}, {f32, {1}}},
+       {{f32, {4}}},
+       [](Attributes* a) { a->String("coordinate_transformation_mode", "tf_crop_and_resize"); }},
+      {"Resize",
+       {{f32, {2}}, {f32, {2}}, {f32, {1}}},
+       {{f32, {4}}},
+       [](Attributes* a) { a->String("nearest_mode", "simple"); }},
+      {"Attention", {{f32, {2, 3}}, {f32, {2, 3}}, {f32, {2, 3}}}, {{f32, {2, 3}}}},  // no heads
+      {"Attention",
+       {{boolean, {1, 1, 1, 1}}, {boolean, {1, 1, 1, 1}}, {boolean, {1, 1, 1, 1}}},
+       {{boolean, {1, 1, 1, 1}}}},
+      {"Attention",
+       {{f32, {1, 1, 1, 1}}, {f32, {1, 1, 1, 1}}, {f32, {1, 1, 1, 1}}, {f16, {1, 1}}},
+       {{f32, {1, 1, 1, 1}}}},
+      {"Attention", {{f32, {1, 1, 1, 1}}, {f32, {1, 1, 1, 1}}, {f32, {1, 1, 1, 1}}, {f32, {1}}}, {{f32, {1, 1, 1, 1}}}},
+      {"Attention",
+       {{f32, {1, 1, 1, 1}}, {f32, {1, 1, 1, 1}}, {f32, {1, 1, 1, 1}}},
+       {{f32, {1, 1, 1, 1}}},
+       [](Attributes* a) { a->Int("qk_matmul_output_mode", 1); }},
+      {"Attention",
+       {{f32, {1, 1, 1, 1}}, {f32, {1, 1, 1, 1}}, {f32, {1, 1, 1, 1}}},
+       {{f32, {1, 1, 1, 1}}},
+       [](Attributes* a) { a->Int("softmax_precision", 11); }},
+      {"RotaryEmbedding", {{f32, {4, 4}}, {f32, {4, 2}}, {f32, {4, 2}}, {i64, {1, 4}}}, {{f32, {4, 4}}}},
+      {"com.microsoft.RotaryEmbedding",
+       {{f32, {1, 4, 4}}, {i64, {1}}, {f32, {4, 2}}, {f32, {4, 2}}},
+       {{f32, {1, 4, 4}}},
+       [](Attributes* a) { a->Float("scale", 0.5f); }},
+      {"DynamicQuantizeLinear", {{f16, {2}}}, {{u8, {2}}, {f32, {}}, {u8, {}}}},
+      {"MatMulInteger", {{i8, {2, 2}}, {i8, {2, 2}}}, {{i64, {2, 2}}}},
+      {"MatMulInteger", {{i8, {2, 2}}, {u8, {2, 2}}, {u8, {}}}, {{GCAP_DTYPE_I32, {2, 2}}}},
+      {"MatMulInteger", {{i8, {2, 2}}, {u8, {2, 2}}, {i8, {2, 1}}}, {{GCAP_DTYPE_I32, {2, 2}}}},
       {"Gelu", {{f32, {2}}}, {{f32, {2}}}, [](Attributes* a) { a->String("approximate", "cubic"); }},
       {"Gemm", {{f32, {2, 2}}, {f32, {2, 2}}}, {{f32, {2, 2}}}, [](Attributes* a) { a->String("activation", "Elu"); }},
       {"Slice", {{f32, {2}}, {i64, {1}}}, {{f32, {2}}}},  // starts without ends
-      {"Pad",
-       {{i64, {2}}},
-       {{i64, {2}}},
-       [](Attributes* a) {
-         a->Ints("pads", {0, 0}).Float("value", 1);
-       }},
+      {"Pad", {{i64, {2}}}, {{i64, {2}}}, [](Attributes* a) { a->Ints("pads", {0, 0}).Float("value", 1); }},
       {"Pad", {{f32, {2}}, {i64, {2}}, {i64, {}}}, {{f32, {2}}}},                                       // two types
       {"OneHot", {{boolean, {2}}, {i64, {}}, {f32, {2}}}, {{f32, {2, 3}}}},                             // no index
       {"OneHot", {{i64, {2}}, {f16, {}}, {f32, {2}}}, {{f32, {2, 3}}}},                                 // no depth
@@ -127,12 +207,44 @@ TEST_F(NodeRefusals, NodesThatAreNotInTheTableAreNotSupported) {
       {"ReverseSequence", {{f32, {2, 2}}, {f32, {2}}}, {{f32, {2, 2}}}},                                // no lengths
       {"Range", {{f16, {}}, {f16, {}}, {f16, {}}}, {{f16, {2}}}},                                       // no f16
       {"ConstantOfShape", {{i64, {1}}}, {{i64, {2}}}, [](Attributes* a) { a->Float("value", 1.5f); }},  // a float
+      {"Clip", {{f32, kLeftOut}}, {{f32, kLeftOut}}},  // what is required
+      {"Resize", {{f32, kLeftOut}, {f32, kLeftOut}, {f32, {1}}}, {{f32, {kOpen}}}},
+      {"Dropout", {{f32, {2}}, {f32, kLeftOut}}, {{f32, {2}}}},  // not with this operator
   };
   for (const Question& question : questions) {
     SCOPED_TRACE(question.op_type);
     EXPECT_FALSE(Supports(question));
     ExpectRefused(question, GCAP_INVALID_ARGUMENT, "node 'n' (" + question.op_type + ") is not supported");
   }
+}
+
+// Where a network keeps to the defaults, whatever ranks ONNX Runtime knows.
+TEST_F(NodeRefusals, RecurrentNetworksAreSupportedWithDefaultActivationsAlone) {
+  const auto supports = [&](const std::function<void(Attributes*)>& more, gcap_dtype_t lengths = GCAP_DTYPE_I32) {
+    return Supports({"LSTM",
+                     {{f32, {4, kOpen, 5}}, {f32, {1, 12, 5}}, {f32, {1, 12, 3}}, {f32, kLeftOut}, {lengths, {kOpen}}},
+                     {{f32, kLeftOut}, {f32, {1, kOpen, 3}}},
+                     more});
+  };
+  EXPECT_TRUE(supports([](Attributes*) {}));
+  EXPECT_TRUE(supports([](Attributes* a) { a->String("activations", "Sigmoid,Tanh,Tanh"); }));
+  EXPECT_TRUE(supports([](Attributes* a) { a->String("activations", "sigmoid,tanh,tanh,Sigmoid,Tanh,Tanh"); }));
+  EXPECT_TRUE(supports([](Attributes* a) { a->Int("input_forget", 0); }));
+  EXPECT_FALSE(supports([](Attributes* a) { a->String("activations", "Sigmoid,Tanh,Relu"); }));
+  EXPECT_FALSE(supports([](Attributes* a) { a->String("activations", "Sigmoid,Tanh,TanhSigmoid"); }));
+  EXPECT_FALSE(supports([](Attributes* a) { a->Int("input_forget", 1); }));
+  EXPECT_FALSE(supports([](Attributes* a) { a->Float("clip", 1.0f); }));
+  EXPECT_FALSE(supports([](Attributes*) {}, i64)) << "lengths are i32";
+  EXPECT_TRUE(Supports({"LSTM", {{f32, {4}}, {f32, {1}}, {f32, {1, 12, 3}}}, {{f32, {4}}}})) << "sizes are for the run";
+  const auto supports_gru = [&](const char* activations) {
+    return Supports(
+        {"GRU", {{f32, {4, 2, 5}}, {f32, {1, 9, 5}}, {f32, {1, 9, 3}}}, {{f32, {4, 1, 2, 3}}}, [=](Attributes* a) {
+           a->String("activations", activations);
+         }});
+  };
+  EXPECT_TRUE(supports_gru("Sigmoid,Tanh"));
+  EXPECT_FALSE(supports_gru("Sigmoid,Tanh,Tanh"));
+  EXPECT_FALSE(supports_gru("Tanh"));
 }
 
 TEST_F(NodeRefusals, PoolsAreSupportedIfTheirPadsAreSmallerThanTheWindowReaches) {
@@ -160,6 +272,8 @@ TEST_F(NodeRefusals, PoolsAreSupportedIfTheirPadsAreSmallerThanTheWindowReaches)
 }
 
 TEST_F(NodeRefusals, ShapesThatDoNotFitAreNamedWhereTheKernelIsMade) {
+  ExpectRefused({"PRelu", {{f32, {3, 1}}, {f32, {4}}}, {{f32, {3, 4}}}}, GCAP_INVALID_ARGUMENT,
+                "node 'n' (PRelu): dimension 0 of input 1 is 4, allowed is 1, as input 0 has");
   ExpectRefused({"MatMul", {{f32, {2, 3}}, {f32, {4, 5}}}, {{f32, {2, 5}}}}, GCAP_INVALID_ARGUMENT,
                 "node 'n' (MatMul): ");
   ExpectRefused({"Conv", {{f32, {1, 3, 4, 4}}, {f32, {2, 4, 3, 3}}}, {{f32, {1, 2, 2, 2}}}}, GCAP_INVALID_ARGUMENT,
@@ -170,9 +284,21 @@ TEST_F(NodeRefusals, ShapesThatDoNotFitAreNamedWhereTheKernelIsMade) {
   ExpectRefused(
       {"BatchNormalization", {{f32, {2, 3}}, {f32, {3}}, {f32, {3}}, {f32, {4}}, {f32, {3}}}, {{f32, {2, 3}}}},
       GCAP_INVALID_ARGUMENT, "node 'n' (BatchNormalization): input 3 has 4 elements, input 0 has 3 channels");
+  ExpectRefused({"QuantizeLinear", {{f32, {2, 3}}, {f32, {2}}}, {{u8, {2, 3}}}}, GCAP_INVALID_ARGUMENT,
+                "node 'n' (QuantizeLinear): dimension 0 of input 1 is 2, allowed is 3");
   ExpectRefused({"GlobalAveragePool", {{f32, {int64_t{1} << 31, 1, 1, 1}}}, {{f32, {int64_t{1} << 31, 1, 1, 1}}}},
                 GCAP_INVALID_ARGUMENT,
                 "node 'n' (GlobalAveragePool): an axis of input 0 is 2147483648, allowed is up to 2147483647");
+  ExpectRefused({"GlobalMaxPool", {{f32, {1, 1, 1 << 16, 1 << 16, 1}}}, {{f32, {1, 1, 1, 1, 1}}}},
+                GCAP_INVALID_ARGUMENT,
+                "node 'n' (GlobalMaxPool): an axis of input 0 is 4294967296, allowed is up to 2147483647");
+  const int64_t many = int64_t{1} << 30;
+  ExpectRefused(
+      {"LSTM",
+       {{f32, {many, many, 0}}, {f32, {1, 4, 0}}, {f32, {1, 4, 1}}},
+       {{f32, kLeftOut}, {f32, {1, many, 1}}, {f32, {1, many, 1}}}},
+      GCAP_INVALID_ARGUMENT,
+      "node 'n' (LSTM): the number of steps times the batch is 1152921504606846976, allowed is up to 2147483647");
 }
 
 TEST_F(NodeRefusals, KernelsRefuseTensorsThatTheyWereNotMadeFor) {
@@ -196,6 +322,32 @@ TEST_F(NodeRefusals, KernelsRefuseTensorsThatTheyWereNotMadeFor) {
   kernel.destroy(kernel.self);
 }
 
+// Sizes that only a run knows are compared when the work is issued.
+TEST_F(NodeRefusals, SizesOfScalesThatDoNotFitAreNamed) {
+  const DeviceTensor x(f32, {2, 4}), y(f32, {2, 4}), scale(f32, {4}), three(f32, {3});
+  const auto compute = [&](const Question& question, const std::vector<gcap_tensor_t>& inputs) {
+    gcap_kernel_t kernel = {};
+    GCAP_EXPECT_OK(Create(question, &kernel));
+    gcap_tensor_t output = y.view();
+    gcap_kernel_context_t context = {};
+    context.resources = resources_;
+    context.inputs = inputs.data();
+    context.outputs = &output;
+    gcap_status_t status = kernel.compute(kernel.self, &context);
+    GCAP_EXPECT_OK(gcap_stream_synchronize(resources_.stream));
+    kernel.destroy(kernel.self);
+    return status;
+  };
+  const auto groups = [](Attributes* a) { a->Int("num_groups", 3); };
+  GCAP_EXPECT_FAILS(compute({"InstanceNormalization", {{f32, {2, 4}}, {f32, {4}}, {f32, {3}}}, {{f32, {2, 4}}}},
+                            {x.view(), scale.view(), three.view()}),
+                    GCAP_INVALID_ARGUMENT,
+                    "node 'n' (InstanceNormalization): input 2 has 3 elements, input 0 has 4 channels");
+  GCAP_EXPECT_FAILS(compute({"GroupNormalization", {{f32, {2, 4}}, {f32, {4}}, {f32, {4}}}, {{f32, {2, 4}}}, groups},
+                            {x.view(), scale.view(), scale.view()}),
+                    GCAP_INVALID_ARGUMENT, "num_groups is 3, input 0 has 4 channels");
+}
+
 // What a run brings in host memory must give the shapes that the kernel was made for, as it must on the CPU EP.
 TEST_F(NodeRefusals, ContentsOfARunThatDoNotFitAreNamed) {
   DeviceTensor x(f32, {2, 1, 3}), y(f32, {2, 3});
@@ -209,7 +361,7 @@ TEST_F(NodeRefusals, ContentsOfARunThatDoNotFitAreNamed) {
     gcap_kernel_context_t context = {};
     context.resources = resources_;
     context.inputs = inputs;
-    gcap_tensor_t outputs[] = {output};
+    gcap_tensor_t outputs[] = {output, View(i64, question.outputs.back().second, y.view().data)};
     context.outputs = outputs;
     gcap_status_t status = kernel.compute(kernel.self, &context);
     GCAP_EXPECT_OK(gcap_stream_synchronize(resources_.stream));
@@ -228,6 +380,11 @@ TEST_F(NodeRefusals, ContentsOfARunThatDoNotFitAreNamed) {
   GCAP_EXPECT_OK(compute(reshape));
   numbers = {3, -1};
   GCAP_EXPECT_FAILS(compute(reshape), GCAP_INVALID_ARGUMENT, "dimension 0 of output 0 is 2, its inputs give 3");
+  const Question top = {"TopK", {{f32, {2, 1, 3}}, {i64, {1}}}, {{f32, {2, 1, 2}}, {i64, {2, 1, 2}}}};
+  numbers = {4};
+  GCAP_EXPECT_FAILS(compute(top), GCAP_INVALID_ARGUMENT, "node 'n' (TopK): k is 4, allowed is 0..3");
+  numbers = {1};
+  GCAP_EXPECT_FAILS(compute(top), GCAP_INVALID_ARGUMENT, "dimension 2 of output 0 is 2, its inputs give 1");
   const Question sum = {"ReduceSum", {{f32, {2, 1, 3}}, {i64, {1}}}, {{f32, {2, 1, 1}}}};
   numbers = {2};
   GCAP_EXPECT_OK(compute(sum));

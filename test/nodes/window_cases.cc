@@ -195,18 +195,66 @@ std::vector<NodeCase> Pools() {
   return all;
 }
 
-NodeCase GlobalAverage(const Shape& x) {
+// Of three axes: a window of 2 x 3 x 2 over [2,2,4,5,6], with strides of 2, 1, 3 and pads of 1, 2, 0 and 0, 1, 1.
+struct VolumeSetup {
+  std::string name, op;
+  Shape y, dilations = {1, 1, 1};
+  bool counts_pads = false, ceil = false;
+};
+
+double VolumePoolAt(const VolumeSetup& s, const Elements& x, const Shape& i) {
+  const Shape window = {2, 3, 2}, strides = {2, 1, 3}, begin = {1, 2, 0}, end = {0, 1, 1};
+  double sum = 0, most = -1e9, count = 0;
+  for (int64_t tap = 0; tap < Count(window); ++tap) {
+    const Shape of_tap = Unravel(tap, window);
+    Shape at = i;
+    bool inside = true, padded = true;
+    for (size_t k = 0; k < 3; ++k) {
+      at[2 + k] = i[2 + k] * strides[k] - begin[k] + of_tap[k] * s.dilations[k];
+      inside = inside && at[2 + k] >= 0 && at[2 + k] < x.shape[2 + k];
+      padded = padded && at[2 + k] < x.shape[2 + k] + end[k];
+    }
+    if (inside) sum += At(x, at);
+    if (inside) most = std::max(most, At(x, at));
+    count += inside || (s.counts_pads && padded);
+  }
+  return s.op == "MaxPool" ? most : sum / count;
+}
+
+NodeCase VolumePool(const VolumeSetup& s) {
+  NodeCase c;
+  c.name = s.op + "OfThreeAxes" + s.name;
+  c.op_type = s.op;
+  c.attributes = [=](Attributes* a) {
+    a->Ints("kernel_shape", {2, 3, 2}).Ints("strides", {2, 1, 3}).Ints("pads", {1, 2, 0, 0, 1, 1});
+    a->Ints("dilations", s.dilations).Int("ceil_mode", s.ceil);
+    if (s.counts_pads) a->Int("count_include_pad", 1);
+  };
+  c.inputs = {{kTyped, {2, 2, 4, 5, 6}}};
+  c.outputs = {{kTyped, s.y}};
+  c.reference = [=](const Ins& in) -> std::vector<Values> {
+    return {Make(s.y, [&](const Shape& i) { return VolumePoolAt(s, in[0], i); })};
+  };
+  c.error = 2e-6;
+  return c;
+}
+
+NodeCase GlobalPool(const std::string& op, const Shape& x) {
   Shape y = x;
   for (size_t i = 2; i < y.size(); ++i) y[i] = 1;
   NodeCase c;
-  c.name = "GlobalAveragePoolOfRank" + std::to_string(x.size());
-  c.op_type = "GlobalAveragePool";
+  c.name = op + "OfRank" + std::to_string(x.size());
+  c.op_type = op;
   c.inputs = {{kTyped, x}};
   c.outputs = {{kTyped, y}};
   const size_t count = static_cast<size_t>(Count(x) / Count(y));
+  const bool is_max = op == "GlobalMaxPool";
   c.reference = [=](const Ins& in) -> std::vector<Values> {
-    Values made(static_cast<size_t>(Count(y)));
-    for (size_t i = 0; i < in[0].at.size(); ++i) made[i / count] += in[0].at[i] / static_cast<double>(count);
+    Values made(static_cast<size_t>(Count(y)), is_max ? -1e9 : 0);
+    for (size_t i = 0; i < in[0].at.size(); ++i) {
+      double& to = made[i / count];
+      to = is_max ? std::max(to, in[0].at[i]) : to + in[0].at[i] / static_cast<double>(count);
+    }
     return {made};
   };
   c.error = 4e-6;
@@ -237,8 +285,16 @@ std::vector<NodeCase> WindowCases() {
   std::vector<NodeCase> all = Convolutions();
   const std::vector<NodeCase> pools = Pools();
   all.insert(all.end(), pools.begin(), pools.end());
-  all.push_back(GlobalAverage({2, 3, 4, 5}));
-  all.push_back(GlobalAverage({2, 3, 7}));
+  all.push_back(VolumePool({"", "MaxPool", {2, 2, 2, 6, 2}}));
+  all.push_back(VolumePool({"WithDilations", "MaxPool", {2, 2, 2, 4, 2}, {2, 2, 3}}));
+  all.push_back(VolumePool({"", "AveragePool", {2, 2, 2, 6, 2}}));
+  all.push_back(VolumePool({"WithPadsCounted", "AveragePool", {2, 2, 2, 6, 2}, {1, 1, 1}, true}));
+  all.push_back(VolumePool({"WithCeilModeAndPadsCounted", "AveragePool", {2, 2, 3, 6, 2}, {1, 1, 1}, true, true}));
+  for (const char* op : {"GlobalAveragePool", "GlobalMaxPool"}) {
+    all.push_back(GlobalPool(op, {2, 3, 4, 5}));
+    all.push_back(GlobalPool(op, {2, 3, 7}));
+    all.push_back(GlobalPool(op, {2, 2, 3, 2, 4}));
+  }
   all.push_back(BatchNorm({2, 3, 4, 5}));
   all.push_back(BatchNorm({2, 3}));
   return all;

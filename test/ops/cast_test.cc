@@ -23,9 +23,13 @@ class Cast : public OpTest {
   }
 };
 
-double Expected(gcap_dtype_t to, double value) {
+double Expected(gcap_dtype_t from, gcap_dtype_t to, double value) {
   if (to == GCAP_DTYPE_BOOL) return value != 0.0;
-  return IsFloat(to) ? Round(to, value) : std::trunc(value);
+  if (IsFloat(to)) return Round(to, value);
+  const double whole = std::trunc(value), least = to == GCAP_DTYPE_I8 ? -128 : 0, most = least + 255;
+  if (to != GCAP_DTYPE_I8 && to != GCAP_DTYPE_U8) return whole;
+  if (IsFloat(from)) return std::min(std::max(whole, least), most);
+  return whole - 256 * std::floor((whole - least) / 256);  // the low bits
 }
 
 TEST_F(Cast, EqualsTheLoopForAllPairsOfTypes) {
@@ -36,7 +40,7 @@ TEST_F(Cast, EqualsTheLoopForAllPairsOfTypes) {
       for (size_t offset : {0, 1}) {
         const DeviceTensor x(from, {3, 347}, draws.Elements(from, 3 * 347, -1000, 1000), offset);
         Values expected = x.Get();
-        for (double& value : expected) value = Expected(to, value);
+        for (double& value : expected) value = Expected(from, to, value);
         EXPECT_EQ(Run(x, to, 2 * offset), expected);
       }
     }
@@ -49,6 +53,9 @@ TEST_F(Cast, FloatsOutOfRangeSaturateAndNaNIsZero) {
     EXPECT_EQ(Run(from, GCAP_DTYPE_I32, {kNan, kInf, -kInf, -2.75}), (Values{0, most32, -most32 - 1, -2}));
     EXPECT_EQ(Run(from, GCAP_DTYPE_I64, {kNan, kInf, -kInf, 2.75}), (Values{0, most64, -most64 - 1, 2}));
     EXPECT_EQ(Run(from, GCAP_DTYPE_BOOL, {kNan, 0.0, -0.0, 0.001}), (Values{1, 0, 0, 1}));
+    EXPECT_EQ(Run(from, GCAP_DTYPE_I8, {kNan, kInf, -kInf, 127.5, 128, -128.5, -129}),
+              (Values{0, 127, -128, 127, 127, -128, -128}));
+    EXPECT_EQ(Run(from, GCAP_DTYPE_U8, {kNan, kInf, -kInf, -0.5, -1, 255, 256}), (Values{0, 255, 0, 0, 0, 255, 255}));
   }
   EXPECT_EQ(Run(GCAP_DTYPE_F32, GCAP_DTYPE_I32, {2147483520.0, 2147483648.0, -2147483648.0, -2147483904.0}),
             (Values{2147483520.0, most32, -2147483648.0, -2147483648.0}));

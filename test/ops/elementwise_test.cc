@@ -188,6 +188,10 @@ TEST_F(Binary, BooleansAreAnythingThatIsNotZero) {
   EXPECT_EQ(Run(GCAP_BINARY_AND, a, b, GCAP_DTYPE_BOOL, {4}), (Values{0, 0, 0, 1}));
   EXPECT_EQ(Run(GCAP_BINARY_OR, a, b, GCAP_DTYPE_BOOL, {4}), (Values{0, 1, 1, 1}));
   EXPECT_EQ(Run(GCAP_BINARY_EQUAL, a, b, GCAP_DTYPE_BOOL, {4}), (Values{1, 0, 0, 1}));
+  for (gcap_dtype_t type : {GCAP_DTYPE_I8, GCAP_DTYPE_U8}) {
+    const DeviceTensor p(type, {3}, {0, 1, 100}), q(type, {3}, {0, 2, 100});
+    EXPECT_EQ(Run(GCAP_BINARY_EQUAL, p, q, GCAP_DTYPE_BOOL, {3}), (Values{1, 0, 1}));
+  }
 }
 
 TEST_F(Binary, TheOutputMayBeAnInput) {

@@ -15,9 +15,15 @@
 #include "gcap/kit/ops/reduce.h"
 #include "gcap_sim.h"
 #include "ops/kernels/arrange.h"
+#include "ops/kernels/attention.h"
 #include "ops/kernels/cum_sum.h"
+#include "ops/kernels/indexed.h"
+#include "ops/kernels/matmul_integer.h"
 #include "ops/kernels/pad.h"
+#include "ops/kernels/quantize.h"
 #include "ops/kernels/range.h"
+#include "ops/kernels/rotary.h"
+#include "ops/kernels/select.h"
 #include "test/ops/fail_each_call.h"
 #include "test/ops/tensors.h"
 
@@ -64,6 +70,12 @@ class KernelsOnSim : public OpTest {
         [this] { return gcap_log_softmax(stream_, &x_, 0, &y_); },
         [this] { return gcap_layer_norm(stream_, &x_, 1, 0.1f, &row_, nullptr, &y_, nullptr, nullptr); },
         [this] { return gcap_lrn(stream_, &x_, 3, 1.0f, 0.5f, 1.0f, &y_); },
+        [this] { return gcap_quantize(stream_, &quantization_, &x_, &bytes_); },
+        [this] { return gcap_dequantize(stream_, &quantization_, &other_bytes_, &y_); },
+        [this] { return gcap_quantization_of(stream_, &two_, &one_, &one_byte_); },
+        [this] { return gcap_matmul_integer(stream_, &other_bytes_, &column_of_bytes_, nullptr, nullptr, &sums_); },
+        [this] { return gcap_attention_weights(stream_, &scores_, nullptr, 0.0f, 1, &weights_); },
+        [this] { return gcap_rotate(stream_, &rotary_, &scores_, &weights_); },
         [this] { return gcap_transpose(stream_, &x_, kSwap, &transposed_); },
         [this] { return gcap_concat(stream_, &x_, 1, 0, &y_); },
         [this] { return gcap_split(stream_, &x_, 1, &y_, 1); },
@@ -72,6 +84,13 @@ class KernelsOnSim : public OpTest {
         [this] { return gcap_pad(stream_, &x_, kZeros, GCAP_PAD_EDGE, nullptr, &y_); },
         [this] { return gcap_fill(stream_, kZeros, &y_); },
         [this] { return gcap_range(stream_, kZeros, kZeros, &column_); },
+        [this] { return gcap_gather_elements(stream_, &x_, &indices_2d_, 1, &element_); },
+        [this] { return gcap_gather_nd(stream_, &x_, &indices_2d_, 0, &row_of_y_); },
+        [this] { return gcap_scatter_elements(stream_, GCAP_SCATTER_ADD, &indices_2d_, &x_element_, 1, &y_); },
+        [this] { return gcap_scatter_nd(stream_, GCAP_SCATTER_NONE, &indices_2d_, &x_row_, &y_); },
+        [this] { return gcap_write_cache(stream_, &indices_, &x_row_, 1, true, &row_of_y_); },
+        [this] { return gcap_arg(stream_, &x_, 1, false, false, &arg_); },
+        [this] { return gcap_top_k(stream_, &x_, 1, false, true, &column_slice_, &arg_); },
         [this] { return gcap_triangle(stream_, GCAP_TRIANGLE_UPPER, 0, &x_, nullptr, &y_); },
         [this] { return gcap_one_hot(stream_, &indices_, &pair_, 1, &hot_); },
         [this] { return gcap_reverse_sequence(stream_, &column_view_, &indices_, 0, &column_slice_); },
@@ -90,7 +109,22 @@ class KernelsOnSim : public OpTest {
   const gcap_tensor_t pair_ = View(GCAP_DTYPE_F32, {2}, x_.data), hot_ = View(GCAP_DTYPE_F32, {1, 6}, y_.data);
   const gcap_tensor_t column_view_ = View(GCAP_DTYPE_F32, {2, 1}, x_.data);
   const DeviceTensor index_{GCAP_DTYPE_I64, {1}, Values{2}};
-  const gcap_tensor_t indices_ = index_.view();
+  const gcap_tensor_t indices_ = index_.view(), indices_2d_ = View(GCAP_DTYPE_I64, {1, 1}, indices_.data);
+  const gcap_tensor_t element_ = View(GCAP_DTYPE_F32, {1, 1}, y_.data),
+                      x_element_ = View(GCAP_DTYPE_F32, {1, 1}, x_.data);
+  const gcap_tensor_t x_row_ = View(GCAP_DTYPE_F32, {1, 3}, x_.data), row_of_y_ = View(GCAP_DTYPE_F32, {1, 3}, y_.data);
+  const DeviceTensor arg_output_{GCAP_DTYPE_I64, {2, 1}};
+  const gcap_tensor_t arg_ = arg_output_.view();
+  const gcap_tensor_t scores_ = View(GCAP_DTYPE_F32, {1, 1, 2, 3}, x_.data);
+  const gcap_tensor_t weights_ = View(GCAP_DTYPE_F32, {1, 1, 2, 3}, y_.data);
+  const gcap_tensor_t scale_ = View(GCAP_DTYPE_F32, {1}, x_.data), bytes_ = View(GCAP_DTYPE_U8, {2, 3}, y_.data);
+  const gcap_tensor_t other_bytes_ = View(GCAP_DTYPE_U8, {2, 3}, x_.data);
+  const gcap_tensor_t column_of_bytes_ = View(GCAP_DTYPE_I8, {3}, x_.data), sums_ = View(GCAP_DTYPE_I32, {2}, y_.data);
+  const gcap_tensor_t two_ = View(GCAP_DTYPE_F32, {2}, x_.data), one_ = View(GCAP_DTYPE_F32, {1}, y_.data);
+  const gcap_tensor_t one_byte_ = View(GCAP_DTYPE_U8, {1}, static_cast<char*>(y_.data) + 8);
+  const gcap_quantization_t quantization_ = {&scale_, nullptr, 0, 0};
+  const gcap_tensor_t cosines_ = View(GCAP_DTYPE_F32, {2, 1}, x_.data);
+  const gcap_rotary_t rotary_ = {&cosines_, &cosines_, &indices_, 0, false};
   gcap_conv2d_t* conv_ = nullptr;
   gcap_pool2d_t* pool_ = nullptr;
 };

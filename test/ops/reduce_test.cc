@@ -18,6 +18,7 @@ constexpr gcap_reduce_op_t kOps[] = {GCAP_REDUCE_SUM, GCAP_REDUCE_MEAN,       GC
                                      GCAP_REDUCE_L2,  GCAP_REDUCE_SUM_SQUARE, GCAP_REDUCE_LOG_SUM};
 
 bool IsDefined(gcap_reduce_op_t op, gcap_dtype_t type) {
+  if (type == GCAP_DTYPE_I8 || type == GCAP_DTYPE_U8) return false;
   if (type == GCAP_DTYPE_BOOL) return op == GCAP_REDUCE_MAX || op == GCAP_REDUCE_MIN;
   return IsFloat(type) || (op != GCAP_REDUCE_L2 && op != GCAP_REDUCE_LOG_SUM);
 }

@@ -29,8 +29,8 @@ using Values = std::vector<double>;
 constexpr double kInf = std::numeric_limits<double>::infinity();
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
-constexpr gcap_dtype_t kAllTypes[] = {GCAP_DTYPE_F32, GCAP_DTYPE_F16, GCAP_DTYPE_BF16,
-                                      GCAP_DTYPE_I64, GCAP_DTYPE_I32, GCAP_DTYPE_BOOL};
+constexpr gcap_dtype_t kAllTypes[] = {GCAP_DTYPE_F32, GCAP_DTYPE_F16,  GCAP_DTYPE_BF16, GCAP_DTYPE_I64,
+                                      GCAP_DTYPE_I32, GCAP_DTYPE_BOOL, GCAP_DTYPE_I8,   GCAP_DTYPE_U8};
 constexpr gcap_dtype_t kFloatTypes[] = {GCAP_DTYPE_F32, GCAP_DTYPE_F16, GCAP_DTYPE_BF16};
 
 inline bool IsFloat(gcap_dtype_t type) {
@@ -79,7 +79,7 @@ inline double FromBits16(gcap_dtype_t type, uint16_t bits) {
   const Format format = FormatOf(type);
   const double sign = bits & 0x8000 ? -1.0 : 1.0;
   const int fraction = bits & ((1 << format.fraction_bits) - 1), exponent = (bits & 0x7fff) >> format.fraction_bits;
-  if (exponent == 0x7fff >> format.fraction_bits) return fraction != 0 ? kNan : sign * kInf;
+  if (exponent == 0x7fff >> format.fraction_bits) return std::copysign(fraction != 0 ? kNan : kInf, sign);
   const int whole = exponent == 0 ? fraction : fraction + (1 << format.fraction_bits);
   return sign * std::ldexp(whole, std::max(exponent, 1) - 1 + format.least_exponent - format.fraction_bits);
 }
@@ -106,6 +106,8 @@ inline void Put(gcap_dtype_t type, unsigned char* at, double value) {
     case GCAP_DTYPE_I64: return PutAs(at, static_cast<int64_t>(value));
     case GCAP_DTYPE_I32: return PutAs(at, static_cast<int32_t>(value));
     case GCAP_DTYPE_BOOL: return PutAs(at, static_cast<uint8_t>(value != 0.0));
+    case GCAP_DTYPE_I8: return PutAs(at, static_cast<int8_t>(value));
+    case GCAP_DTYPE_U8: return PutAs(at, static_cast<uint8_t>(value));
   }
 }
 
@@ -116,7 +118,9 @@ inline double Take(gcap_dtype_t type, const unsigned char* at) {
     case GCAP_DTYPE_BF16: return FromBits16(type, TakeAs<uint16_t>(at));
     case GCAP_DTYPE_I64: return static_cast<double>(TakeAs<int64_t>(at));
     case GCAP_DTYPE_I32: return TakeAs<int32_t>(at);
-    case GCAP_DTYPE_BOOL: return TakeAs<uint8_t>(at);
+    case GCAP_DTYPE_BOOL:
+    case GCAP_DTYPE_U8: return TakeAs<uint8_t>(at);
+    case GCAP_DTYPE_I8: return TakeAs<int8_t>(at);
   }
   return kNan;
 }
@@ -208,12 +212,16 @@ class Draws {
 
   int Int(int low, int high) { return std::uniform_int_distribution<int>(low, high)(generator_); }
   double Real(double low, double high) { return std::uniform_real_distribution<double>(low, high)(generator_); }
-  // What a tensor of the type can hold: reals, or integers, in low..high; booleans.
+  // What a tensor of the type can hold: reals, or integers, in low..high, as far as the type has
+  // them; booleans.
   Values Elements(gcap_dtype_t type, int64_t count, double low, double high) {
     Values values(count);
     for (double& value : values) {
       if (type == GCAP_DTYPE_BOOL) value = Int(0, 1);
       if (type == GCAP_DTYPE_I64 || type == GCAP_DTYPE_I32) value = Int(static_cast<int>(low), static_cast<int>(high));
+      if (type == GCAP_DTYPE_I8)
+        value = Int(std::max(-128, static_cast<int>(low)), std::min(127, static_cast<int>(high)));
+      if (type == GCAP_DTYPE_U8) value = Int(std::max(0, static_cast<int>(low)), std::min(255, static_cast<int>(high)));
       if (IsFloat(type)) value = Round(type, Real(low, high));
     }
     return values;

@@ -93,6 +93,23 @@ TEST_F(GraphTest, EagerRun) {
   EXPECT_EQ(plugin().computes, 1);
 }
 
+// Another domain has operators of the same names, so the EP is told which it is.
+TEST_F(GraphTest, AnOperatorOfAnotherDomain) {
+  const std::string model = OnnxModel()
+                                .Int("transB", 1)
+                                .Node("FusedMatMul", "product", {"a", "b"}, {"c"}, "com.microsoft")
+                                .Input("a", {2, 2})
+                                .Input("b", {2, 2})
+                                .Output("c", {2, 2})
+                                .Bytes();
+  OrtSession session(ort_, env(), device(), model, {});
+  ASSERT_EQ(session.error(), "");
+  Floats c;
+  EXPECT_EQ(session.RunOnHost({"a", "b"}, {{2, 2}, {2, 2}}, {{1, 2, 3, 4}, {5, 6, 7, 8}}, "c", &c), "");
+  EXPECT_EQ(c, (Floats{17, 23, 39, 53}));
+  EXPECT_EQ(plugin().computes, 1);
+}
+
 TEST_F(GraphTest, CaptureAndReplayWithUpdatedInput) {
   OrtSession session(ort_, env(), device(), MatMul({2, 2}, {2, 2}, {2, 2}), kGraphs);
   ASSERT_EQ(session.error(), "");

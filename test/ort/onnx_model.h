@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <cstring>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -43,7 +44,7 @@ class Message {
   std::string bytes_;
 };
 
-enum OnnxType { kOnnxFloat = 1, kOnnxInt64 = 7 };
+enum OnnxType { kOnnxFloat = 1, kOnnxInt64 = 7, kOnnxDouble = 11 };
 constexpr int64_t kAnySize = -1;
 
 // A model of one graph. Each function adds to the graph.
@@ -69,11 +70,13 @@ class OnnxModel {
   OnnxModel& Tensor(const std::string& name, const std::vector<int64_t>& values) {
     return Tensor(name, kOnnxInt64, values.size(), values.data(), values.size() * sizeof(int64_t));
   }
-  OnnxModel& Node(const std::string& op_type, const std::string& name, const Names& inputs, const Names& outputs) {
+  OnnxModel& Node(const std::string& op_type, const std::string& name, const Names& inputs, const Names& outputs,
+                  const std::string& domain = "") {
     Message node;
     for (const std::string& input : inputs) node.Text(1, input);
     for (const std::string& output : outputs) node.Text(2, output);
-    node.Text(3, name).Text(4, op_type);
+    node.Text(3, name).Text(4, op_type).Text(7, domain);
+    if (!domain.empty() && domains_.insert(domain).second) imports_.push_back(Message().Text(1, domain).Number(2, 1));
     for (const Message& attribute : attributes_) node.Sub(5, attribute);
     attributes_.clear();
     graph_.Sub(1, node);
@@ -111,7 +114,9 @@ class OnnxModel {
     Message graph = graph_;
     graph.Text(2, "graph");
     const Message import = Message().Text(1, "").Number(2, static_cast<uint64_t>(opset));
-    return Message().Number(1, 9).Sub(7, graph).Sub(8, import).bytes();
+    Message model = Message().Number(1, 9).Sub(7, graph).Sub(8, import);
+    for (const Message& other : imports_) model.Sub(8, other);
+    return model.bytes();
   }
 
  private:
@@ -141,7 +146,8 @@ class OnnxModel {
   }
 
   Message graph_;
-  std::vector<Message> attributes_;
+  std::vector<Message> attributes_, imports_;  // of domains but ONNX's own
+  std::set<std::string> domains_;
 };
 
 }  // namespace testing

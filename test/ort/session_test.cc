@@ -2,6 +2,7 @@
 //
 // Sessions: options, what is refused, which nodes the EP takes, memory, streams, versions.
 
+#include <cmath>
 #include <cstring>
 #include <string>
 #include <thread>
@@ -90,7 +91,7 @@ TEST_F(SessionTest, LongWarmUpIsSpreadOverCalls) {
 TEST_F(SessionTest, NodesThatWeLackRunOnTheCpu) {
   const std::string model = OnnxModel()
                                 .Node("Add", "add", {"a", "b"}, {"s"})
-                                .Node("Sinh", "sinh", {"s"}, {"h"})
+                                .Node("Hardmax", "hardmax", {"s"}, {"h"})
                                 .Node("Mul", "mul", {"h", "b"}, {"c"})
                                 .Input("a", {2})
                                 .Input("b", {2})
@@ -99,10 +100,41 @@ TEST_F(SessionTest, NodesThatWeLackRunOnTheCpu) {
   OrtSession session(ort_, env(), device(), model, {});
   ASSERT_EQ(session.error(), "");
   Floats c;
-  EXPECT_EQ(session.RunOnHost({"a", "b"}, {{2}, {2}}, {{1, -2}, {-1, 2}}, "c", &c), "");
-  EXPECT_EQ(c, (Floats{0, 0}));
+  EXPECT_EQ(session.RunOnHost({"a", "b"}, {{2}, {2}}, {{1, -2}, {-1, 3}}, "c", &c), "");
+  EXPECT_EQ(c, (Floats{0, 3}));  // the sum is largest at its second element
   EXPECT_EQ(plugin().computes, 2);
   EXPECT_TRUE(Has(Create(model, {{"enable_cuda_graph", "1"}}), "GcapTest")) << "a capture wants all nodes";
+}
+
+// Those of com.microsoft that exporters write.
+TEST_F(SessionTest, GelusOfAnotherDomainAreCaptured) {
+  const std::string model = OnnxModel()
+                                .Node("BiasGelu", "bias_gelu", {"a", "b"}, {"s"}, "com.microsoft")
+                                .Node("FastGelu", "fast_gelu", {"s", "b"}, {"f"}, "com.microsoft")
+                                .Node("QuickGelu", "quick_gelu", {"f"}, {"c"}, "com.microsoft")
+                                .Input("a", {2, 2})
+                                .Input("b", {2})
+                                .Output("c", {2, 2})
+                                .Bytes();
+  OrtSession session(ort_, env(), device(), model, {{"enable_cuda_graph", "1"}});
+  ASSERT_EQ(session.error(), "");
+  const Floats bias = {0.5f, -1};
+  DeviceTensor a(ort_, env(), device(), {2, 2}, {1, 2, -1, 0}), b(ort_, env(), device(), {2}, bias),
+      c(ort_, env(), device(), {2, 2}, {});
+  session.BindInput("a", a);
+  session.BindInput("b", b);
+  session.BindOutput("c", c);
+  EXPECT_EQ(session.Run(), "");
+  const Floats in = {-0.5f, 3, 0.25f, 1};
+  a.Set(in);
+  EXPECT_EQ(session.Run(), "");
+  EXPECT_EQ(plugin().captured_computes, 3);
+  const Floats made = c.Get();
+  for (size_t i = 0; i < in.size(); ++i) {
+    const double x = in[i] + bias[i % 2], gelu = x / 2 * (1 + std::erf(x / std::sqrt(2.0))), z = gelu + bias[i % 2];
+    const double fast = z / 2 * (1 + std::tanh(0.7978845608 * (z + 0.044715 * z * z * z)));
+    EXPECT_NEAR(made[i], fast / (1 + std::exp(-1.702 * fast)), 1e-6) << i;
+  }
 }
 
 TEST_F(SessionTest, ConstantsAreOnTheDevice) {
@@ -202,7 +234,7 @@ TEST_F(SessionTest, ShapesAreComputedOnTheCpuAndTheRestIsCaptured) {
 }
 
 TEST_F(SessionTest, ControlFlowIsRefusedByTheRuntimeWithoutHarm) {
-  EXPECT_TRUE(Has(Create(OnnxModel().Node("Sinh", "sinh", {"a"}, {"c"}).Input("a", {2}).Output("c", {2}).Bytes(),
+  EXPECT_TRUE(Has(Create(OnnxModel().Node("Hardmax", "hardmax", {"a"}, {"c"}).Input("a", {2}).Output("c", {2}).Bytes(),
                          {{"enable_cuda_graph", "1"}}),
                   "graph capture"));
 }
@@ -231,13 +263,13 @@ class PluginLog {
 // ONNX Runtime refuses a session for graphs if nodes are left to other EPs, and names none of them. Was: nobody did.
 TEST_F(SessionTest, NodesThatAreLeftAreNamedWithTheReasonIfGraphsAreOn) {
   const std::string model = OnnxModel()
-                                .Node("Sinh", "sinh1", {"a"}, {"s1"})
-                                .Node("Sinh", "sinh2", {"s1"}, {"s2"})
-                                .Int("to", 11)
+                                .Node("Hardmax", "hardmax1", {"a"}, {"s1"})
+                                .Node("Hardmax", "hardmax2", {"s1"}, {"s2"})
+                                .Int("to", kOnnxDouble)
                                 .Node("Cast", "to_double", {"s2"}, {"d"})
                                 .Int("to", kOnnxFloat)
                                 .Node("Cast", "to_float", {"d"}, {"f"})
-                                .Node("Gemm", "gemm", {"any", "any"}, {"r"})
+                                .Node("Conv", "conv", {"any", "any"}, {"r"})
                                 .Node("MatMul", "product", {"i", "i"}, {"p"})
                                 .Node("Neg", "neg", {"f"}, {"c"})
                                 .Input("a", {2})
@@ -259,8 +291,8 @@ TEST_F(SessionTest, NodesThatAreLeftAreNamedWithTheReasonIfGraphsAreOn) {
     EXPECT_TRUE(Has(error, "GcapTest"));
     EXPECT_EQ(log.count(), 1u) << log.text();
     for (const char* part :
-         {"'GcapTest' leaves 6 of 7 nodes", ": 2 Sinh (no kernel)", ", 2 Cast (a value of type double)",
-          ", 1 Gemm (a value of unknown rank, and no kernel for rank 0)", ", 1 MatMul (none of the kernels",
+         {"'GcapTest' leaves 6 of 7 nodes", ": 2 Hardmax (no kernel)", ", 2 Cast (a value of type double)",
+          ", 1 Conv (a value of unknown rank, and no kernel for rank 5)", ", 1 MatMul (none of the kernels",
           "inputs of i64 i64)"}) {
       EXPECT_TRUE(Has(log.text(), part)) << part << "\n" << log.text();
     }
@@ -272,7 +304,7 @@ TEST_F(SessionTest, NodesThatAreLeftAreNamedWithTheReasonIfGraphsAreOn) {
 TEST_F(SessionTest, NodesThatShareNoTensorWithTheEpAreRefusedForGraphsToo) {
   const std::string model = OnnxModel()
                                 .Node("Neg", "neg", {"a"}, {"c"})
-                                .Node("Sinh", "sinh", {"u"}, {"v"})
+                                .Node("Hardmax", "hardmax", {"u"}, {"v"})
                                 .Input("a", {2})
                                 .Input("u", {2})
                                 .Output("c", {2})
@@ -283,18 +315,20 @@ TEST_F(SessionTest, NodesThatShareNoTensorWithTheEpAreRefusedForGraphsToo) {
   EXPECT_EQ(log.text(), "");
   EXPECT_TRUE(Has(Create(model, {{"enable_cuda_graph", "1"}}), "GcapTest"));
   EXPECT_EQ(log.count(), 1u);
-  EXPECT_TRUE(Has(log.text(), "1 of 2 nodes") && Has(log.text(), ": 1 Sinh (no kernel)")) << log.text();
+  EXPECT_TRUE(Has(log.text(), "1 of 2 nodes") && Has(log.text(), ": 1 Hardmax (no kernel)")) << log.text();
 }
 
 TEST_F(SessionTest, NodesThatComputeShapesForTheApplicationAreNoObstacle) {
   const std::string model = OnnxModel()
                                 .Node("Neg", "neg", {"a"}, {"c"})
                                 .Node("Shape", "shape", {"a"}, {"sizes"})
-                                .Node("Mod", "mod", {"sizes", "two"}, {"odd"})
-                                .Constant("two", {1}, std::vector<int64_t>{2})
+                                .Int("to", kOnnxDouble)
+                                .Node("Cast", "to_double", {"sizes"}, {"reals"})
+                                .Int("to", kOnnxInt64)
+                                .Node("Cast", "to_int", {"reals"}, {"same"})
                                 .Input("a", {kAnySize})
                                 .Output("c", {kAnySize})
-                                .Output("odd", {1}, kOnnxInt64)
+                                .Output("same", {1}, kOnnxInt64)
                                 .Bytes();
   PluginLog log(Find<test_plugin_set_sink_t>("test_plugin_set_sink"));
   EXPECT_EQ(Create(model, {{"enable_cuda_graph", "1"}}), "");
@@ -319,20 +353,19 @@ TEST_F(SessionTest, OperatorOfAnOlderOpsetIsLeftForItsOpset) {
 TEST_F(SessionTest, NodesThatComputeShapesAreNamedIfTheDeviceReadsTheirValues) {
   const auto model = [](bool reads) {
     OnnxModel model;
-    model.Node("Shape", "shape", {"a"}, {"sizes"}).Node("Mod", "mod", {"sizes", "many"}, {"same"});
+    model.Node("Shape", "shape", {"a"}, {"sizes"});
+    model.Int("to", kOnnxDouble).Node("Cast", "to_double", {"sizes"}, {"reals"});
+    model.Int("to", kOnnxInt64).Node("Cast", "to_int", {"reals"}, {"same"});
     if (reads) model.Int("to", kOnnxFloat).Node("Cast", "cast", {"same"}, {"f"}).Node("Add", "add", {"a", "f"}, {"c"});
     if (!reads) model.Node("Reshape", "reshape", {"a", "same"}, {"c"});
-    return model.Constant("many", {1}, std::vector<int64_t>{1000})
-        .Input("a", {kAnySize})
-        .Output("c", {kAnySize})
-        .Bytes();
+    return model.Input("a", {kAnySize}).Output("c", {kAnySize}).Bytes();
   };
   PluginLog log(Find<test_plugin_set_sink_t>("test_plugin_set_sink"));
   EXPECT_EQ(Create(model(false), {{"enable_cuda_graph", "1"}}), "");
   EXPECT_EQ(log.text(), "");
   EXPECT_TRUE(Has(Create(model(true), {{"enable_cuda_graph", "1"}}), "GcapTest"));
   EXPECT_EQ(log.count(), 1u);
-  EXPECT_TRUE(Has(log.text(), "1 Mod (on the CPU, of shapes, and Cast reads it on the device)")) << log.text();
+  EXPECT_TRUE(Has(log.text(), "1 Cast (on the CPU, of shapes, and Cast reads it on the device)")) << log.text();
 }
 
 // The number of a ConstantOfShape is a tensor of one element. Its shape is computed of that of `a`, on the host.
@@ -455,6 +488,52 @@ TEST_F(SessionTest, NodesOfUnknownRankAreCaptured) {
   EXPECT_EQ(session.Run(), "");
   EXPECT_EQ(c.Get(), (Floats{1, 10, 100, 1000}));
   EXPECT_EQ(plugin().captured_computes, 3) << "a replay";
+}
+
+// Was: a Gemm was left to the CPU EP, since it has no kernel for rank 0, which a Gemm cannot have.
+TEST_F(SessionTest, NodesOfUnknownRankAreTheEpsIfItHasKernelsForTheRanksThatTheyCanHave) {
+  const std::string model = OnnxModel()
+                                .Node("Squeeze", "squeeze", {"a"}, {"s"})
+                                .Node("Gemm", "gemm", {"s", "w"}, {"c"})
+                                .Constant("w", {2, 2}, std::vector<float>{1, 10, 100, 1000})
+                                .Input("a", {kAnySize, kAnySize, 2})
+                                .OutputOfAnyRank("c")
+                                .Bytes();
+  OrtSession session(ort_, env(), device(), model, {{"enable_cuda_graph", "1"}});
+  ASSERT_EQ(session.error(), "");
+  DeviceTensor a(ort_, env(), device(), {1, 2, 2}, {1, 2, -1, 3}), c(ort_, env(), device(), {2, 2}, {});
+  session.BindInput("a", a);
+  session.BindOutput("c", c);
+  EXPECT_EQ(session.Run(), "");
+  a.Set({1, 0, 0, 1});
+  EXPECT_EQ(session.Run(), "");
+  EXPECT_EQ(c.Get(), (Floats{1, 10, 100, 1000}));
+  EXPECT_EQ(plugin().captured_computes, 2) << "a replay";
+
+  OrtSession eager(ort_, env(), device(), model, {});
+  Floats on_host;
+  const std::string error = eager.RunOnHost({"a"}, {{2, 2, 2}}, {Floats(8, 1)}, "c", &on_host);
+  EXPECT_TRUE(Has(error, "'gemm'") && Has(error, "rank 3")) << error;
+}
+
+// Before opset 13 a Softmax is of all axes from `axis` on, whatever the rank is. Was: it was left to the CPU EP unless
+// ONNX Runtime knew that these axes are one.
+TEST_F(SessionTest, SoftmaxBeforeOpset13IsOfAllAxesFromItsAxisOn) {
+  OrtSession session(ort_, env(), device(),
+                     OnnxModel()
+                         .Node("Squeeze", "squeeze", {"a"}, {"s"})
+                         .Node("Softmax", "softmax", {"s"}, {"c"})
+                         .Input("a", {kAnySize, kAnySize, kAnySize, 2})
+                         .OutputOfAnyRank("c")
+                         .Bytes(12),
+                     {});
+  ASSERT_EQ(session.error(), "");
+  Floats c;
+  EXPECT_EQ(session.RunOnHost({"a"}, {{1, 2, 2, 2}}, {Floats(8, 1)}, "c", &c), "");
+  EXPECT_EQ(c, Floats(8, 0.25f));
+  EXPECT_EQ(session.RunOnHost({"a"}, {{2, 2, 2, 2}}, {Floats(16, 1)}, "c", &c), "");
+  EXPECT_EQ(c, Floats(16, 0.125f));
+  EXPECT_EQ(plugin().computes, 4);
 }
 
 // A guess would give the output less memory than the kernel writes.

@@ -303,8 +303,8 @@ TEST_F(SessionCreate, MalformedValueIsNamed) {
   ExpectRefused(
       {
           {"value 1 has no name", [](ModelBuilder* m, gcap_model_t*) { m->values[1].name = nullptr; }},
-          {"value 'a': dtype is 7, allowed is f32 (0) to bool (5)",
-           [](ModelBuilder* m, gcap_model_t*) { m->values[1].dtype = static_cast<gcap_dtype_t>(7); }},
+          {"value 'a': dtype is 8, allowed is f32 (0) to u8 (7)",
+           [](ModelBuilder* m, gcap_model_t*) { m->values[1].dtype = static_cast<gcap_dtype_t>(8); }},
           {"value 'a': rank is -1", [](ModelBuilder* m, gcap_model_t*) { m->values[1].rank = -1; }},
           {"value 'a': rank is 9, allowed is 0..8", [](ModelBuilder* m, gcap_model_t*) { m->values[1].rank = 9; }},
           {"value 'a': dimension 0 is -4", [](ModelBuilder* m, gcap_model_t*) { m->values[1].shape[0] = -4; }},

@@ -177,8 +177,8 @@ TEST_F(Session, EveryTypeRuns) {
   const struct {
     gcap_dtype_t dtype;
     int64_t count;  // of 24 bytes
-  } rows[] = {{GCAP_DTYPE_F32, 6}, {GCAP_DTYPE_F16, 12}, {GCAP_DTYPE_BF16, 12},
-              {GCAP_DTYPE_I64, 3}, {GCAP_DTYPE_I32, 6},  {GCAP_DTYPE_BOOL, 24}};
+  } rows[] = {{GCAP_DTYPE_F32, 6}, {GCAP_DTYPE_F16, 12},  {GCAP_DTYPE_BF16, 12}, {GCAP_DTYPE_I64, 3},
+              {GCAP_DTYPE_I32, 6}, {GCAP_DTYPE_BOOL, 24}, {GCAP_DTYPE_I8, 24},   {GCAP_DTYPE_U8, 24}};
   for (const auto& row : rows) {
     SCOPED_TRACE(gcap_dtype_name(row.dtype));
     ExpectBytesPass(row.dtype, {row.count});

@@ -37,6 +37,10 @@ constexpr gcap_dtype_t DtypeOf<uint8_t>() {
   return GCAP_DTYPE_BOOL;
 }
 template <>
+constexpr gcap_dtype_t DtypeOf<int8_t>() {
+  return GCAP_DTYPE_I8;
+}
+template <>
 constexpr gcap_dtype_t DtypeOf<uint16_t>() {
   return GCAP_DTYPE_F16;
 }

@@ -6,6 +6,7 @@
 #include "gcap/kit/shape_inference.h"
 
 #include <cmath>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -139,6 +140,31 @@ TEST(ShapeInference, Broadcasts) {
                 "dimension 0 of input 1 is 2, allowed is 1 or 0, as the inputs before have");
 }
 
+// The examples of onnx's PRelu: a slope of the shape, and one that is broadcast to it. A bias is as a slope.
+TEST(ShapeInference, TheSlopeOfAPReluIsBroadcastToTheOtherInputAlone) {
+  ExpectShape(OnnxNode("com.microsoft.BiasGelu"), {F({3, 4}), F({4})}, {3, 4});
+  ExpectShape(OnnxNode("com.microsoft.FastGelu"), {F({3, 4}), F({4})}, {3, 4});
+  ExpectShape(OnnxNode("com.microsoft.FastGelu"), {F({3, 4})}, {3, 4});
+  ExpectShape(OnnxNode("PRelu"), {F({3, 4, 5}), F({3, 4, 5})}, {3, 4, 5});
+  ExpectShape(OnnxNode("PRelu"), {F({3, 4, 5}), F({5})}, {3, 4, 5});
+  ExpectShape(OnnxNode("PRelu"), {F({3, 4, 5}), F({4, 1})}, {3, 4, 5});
+  ExpectShape(OnnxNode("PRelu"), {F({0, 5}), F({})}, {0, 5});
+  ExpectRefused(OnnxNode("PRelu"), {F({3, 1}), F({4})}, 2, "dimension 0 of input 1 is 4, allowed is 1, as input 0 has");
+  ExpectRefused(OnnxNode("PRelu"), {F({3, 1}), F({0})}, 2, "dimension 0 of input 1 is 0, allowed is 1, as input 0 has");
+  ExpectRefused(OnnxNode("PRelu"), {F({5}), F({1, 5})}, 1, "input 1 has rank 2, allowed is 0..1, the rank of input 0");
+  ExpectRefused(OnnxNode("PRelu"), {F({5}), F({3})}, 1,
+                "dimension 0 of input 1 is 3, allowed is 1 or 5, as the inputs before have");
+}
+
+TEST(ShapeInference, FunctionsOfOneInputKeepItsShape) {
+  for (const char* op :
+       {"Acos", "Acosh", "Asin", "Asinh", "Atan", "Atanh", "Celu", "Cosh", "IsInf", "Mish", "Selu", "Shrink", "Sinh",
+        "Softsign", "Swish", "Tan", "ThresholdedRelu", "BitwiseNot", "com.microsoft.QuickGelu"}) {
+    ExpectShape(OnnxNode(op), {F({2, 0, 3})}, {2, 0, 3});
+    ExpectRefused(OnnxNode(op), {F({2}), F({2})}, 1, "it has 2 inputs, allowed is 1..1");
+  }
+}
+
 TEST(ShapeInference, ABroadcastThatOverflowsIsRefused) {
   ExpectRefused(OnnxNode("Add"), {F({INT64_C(1) << 40, 1}), F({INT64_C(1) << 40})}, 2,
                 "output 0 would have more than PTRDIFF_MAX (9223372036854775807) bytes");
@@ -160,6 +186,73 @@ TEST(ShapeInference, TheStatisticsOfALayerNormalizationAreOfItsRows) {
   EXPECT_EQ(ShapeOf(outputs[2]), (Sizes{2, 1, 1}));
   ExpectRefused(std::move(OnnxNode("LayerNormalization").Int("axis", 2)), {F({2, 3}), F({3})}, 2,
                 "axis is 2, allowed is -2..1");
+}
+
+// --- Recurrent networks -----------------------------------------------------------------------------------------------
+
+// Of 5 steps, 2 sequences, 4 features and 3 units.
+std::vector<Host> RecurrentInputs(int64_t gates, int64_t directions) {
+  return {F({5, 2, 4}), F({directions, gates * 3, 4}), F({directions, gates * 3, 3})};
+}
+
+// The outputs have the shapes of ONNX's documentation; {0} is one that the node leaves out.
+void ExpectRecurrent(OnnxNode& op, const std::vector<Host>& inputs, const std::vector<Sizes>& expected) {
+  std::vector<gcap_tensor_t> outputs;
+  for (const Sizes& shape : expected) outputs.push_back(F(Sizes(shape.size(), kOpen)).Tensor());
+  GCAP_ASSERT_OK(Infer(op, inputs, &outputs));
+  for (size_t i = 0; i < expected.size(); ++i) EXPECT_EQ(ShapeOf(outputs[i]), expected[i]) << i;
+}
+
+TEST(ShapeInference, OfAnLstm) {
+  OnnxNode one("LSTM"), both("LSTM");
+  both.String("direction", "bidirectional");
+  const Host none = F({0}), lengths(GCAP_DTYPE_I32, Sizes{2});
+  std::vector<Host> all = RecurrentInputs(4, 2);
+  all.insert(all.end(), {F({2, 24}), lengths, F({2, 2, 3}), F({2, 2, 3}), F({2, 9})});
+  ExpectRecurrent(one, RecurrentInputs(4, 1), {{5, 1, 2, 3}, {1, 2, 3}, {1, 2, 3}});
+  ExpectRecurrent(both, all, {{5, 2, 2, 3}, {2, 2, 3}, {2, 2, 3}});
+  ExpectRecurrent(both, all, {{0}, {2, 2, 3}});
+  ExpectRecurrent(both, all, {{5, 2, 2, 3}, {0}, {2, 2, 3}});
+  ExpectRefused(std::move(both), all, 1, "output 0 has rank 1, its inputs give 4");
+  std::vector<Host> batch_first = all;
+  batch_first[3] = none;
+  batch_first[0] = F({2, 5, 4});
+  ExpectRecurrent(both.Int("layout", 1), batch_first, {{2, 5, 2, 3}, {2, 2, 3}});
+}
+
+TEST(ShapeInference, OfAGruAndAnRnn) {
+  OnnxNode gru("GRU"), rnn("RNN");
+  ExpectRecurrent(gru, RecurrentInputs(3, 1), {{5, 1, 2, 3}, {1, 2, 3}});
+  ExpectRecurrent(rnn.String("direction", "bidirectional"), RecurrentInputs(1, 2), {{5, 2, 2, 3}, {2, 2, 3}});
+  std::vector<gcap_tensor_t> outputs(3, F({kOpen, kOpen, kOpen}).Tensor());
+  const Outcome outcome(Infer(gru, RecurrentInputs(3, 1), &outputs));
+  EXPECT_EQ(outcome.message, "node 'n' (GRU): it has 3 outputs, allowed is 1..2");
+}
+
+TEST(ShapeInference, RefusesAnLstmWhoseSizesDisagree) {
+  const auto refused = [](size_t input, const Host& with, const std::string& message) {
+    std::vector<Host> inputs = RecurrentInputs(4, 1);
+    inputs.insert(inputs.end(), {F({1, 24}), Host(GCAP_DTYPE_I32, Sizes{2}), F({1, 2, 3})});
+    inputs[input] = with;
+    ExpectRefused(OnnxNode("LSTM"), inputs, 4, message);
+  };
+  const std::string give = ", the other inputs and attributes give ";
+  refused(0, F({5, 2}), "input 0 has rank 2, allowed is 3");
+  refused(0, F({5, 2, 6}), "dimension 2 of input 1 is 4" + give + "6");
+  refused(1, F({2, 12, 4}), "dimension 0 of input 1 is 2" + give + "1");
+  refused(1, F({1, 9, 4}), "dimension 1 of input 1 is 9" + give + "12");
+  refused(2, F({1, 12}), "input 2 has rank 2, allowed is 3");
+  refused(2, F({0, 12, INT64_C(1) << 31}), "dimension 2 of input 2 is 2147483648, allowed is 0..2147483647");
+  refused(3, F({1, 12}), "dimension 1 of input 3 is 12" + give + "24");
+  refused(4, F({3}), "dimension 0 of input 4 is 3" + give + "2");
+  refused(4, F({2, 1}), "input 4 has rank 2, allowed is 1");
+  refused(5, F({2, 1, 3}), "dimension 0 of input 5 is 2" + give + "1");
+  const std::vector<Host> inputs = RecurrentInputs(4, 1);
+  ExpectRefused(std::move(OnnxNode("LSTM").String("direction", "backward")), inputs, 4,
+                "direction is backward, allowed is forward, reverse or bidirectional");
+  ExpectRefused(std::move(OnnxNode("LSTM").Int("layout", 2)), inputs, 4, "layout is 2, allowed is 0 or 1");
+  ExpectRefused(std::move(OnnxNode("LSTM").Int("hidden_size", 4)), inputs, 4,
+                "hidden_size is 4, dimension 2 of input 2 is 3");
 }
 
 // --- Shapes -----------------------------------------------------------------------------------------------------------
@@ -322,6 +415,84 @@ TEST(ShapeInference, OfConcatAndGather) {
   ExpectRefused(OnnxNode("Gather"), {F({}), N({0})}, 0, "axis is 0, but there is no dimension");
   ExpectRefused(OnnxNode("Gather"), {F(Sizes(5, 1)), Host(GCAP_DTYPE_I64, Sizes(5, 1))}, 8,
                 "its output would have more than 8 dimensions");
+}
+
+// The examples of the operators' documentation.
+TEST(ShapeInference, OfGathersAndScattersByIndices) {
+  const auto i64 = [](const Sizes& shape) { return Host(GCAP_DTYPE_I64, shape); };
+  ExpectShape(OnnxNode("GatherElements"), {F({3, 3}), i64({2, 3})}, {2, 3});
+  ExpectShape(std::move(OnnxNode("GatherElements").Int("axis", -1)), {F({2, 2}), i64({1, 7})}, {1, 7});
+  ExpectShape(OnnxNode("ScatterElements"), {F({3, 3}), i64({2, 3}), F({2, 3})}, {3, 3});
+  ExpectShape(std::move(OnnxNode("Scatter").Int("axis", 1)), {F({1, 5}), i64({1, 2}), F({1, 2})}, {1, 5});
+  ExpectShape(OnnxNode("GatherND"), {F({2, 2}), i64({2, 2})}, {2});
+  ExpectShape(OnnxNode("GatherND"), {F({2, 2, 2}), i64({2, 1, 2})}, {2, 1, 2});
+  ExpectShape(std::move(OnnxNode("GatherND").Int("batch_dims", 1)), {F({2, 2, 3}), i64({2, 1})}, {2, 3});
+  ExpectShape(OnnxNode("ScatterND"), {F({4, 4, 4}), i64({2, 1}), F({2, 4, 4})}, {4, 4, 4});
+  ExpectShape(OnnxNode("ScatterND"), {F({8}), i64({0, 1}), F({0})}, {8});
+}
+
+TEST(ShapeInference, RefusesGathersAndScattersByIndices) {
+  const auto i64 = [](const Sizes& shape) { return Host(GCAP_DTYPE_I64, shape); };
+  ExpectRefused(OnnxNode("GatherElements"), {F({}), i64({})}, 0, "axis is 0, but there is no dimension");
+  ExpectRefused(OnnxNode("GatherElements"), {F({2, 3}), i64({2})}, 1, "input 1 has rank 1, input 0 has 2");
+  ExpectRefused(OnnxNode("GatherElements"), {F({2, 3}), i64({5, 4})}, 2,
+                "dimension 1 of input 1 is 4, allowed is up to 3, that of input 0");
+  ExpectRefused(OnnxNode("ScatterElements"), {F({2, 3}), i64({2, 3}), F({6})}, 2,
+                "input 2 has rank 1, inputs 0 and 1 give 2");
+  ExpectRefused(OnnxNode("ScatterElements"), {F({2, 3}), i64({1, 3}), F({2, 3})}, 2,
+                "dimension 0 of input 2 is 2, inputs 0 and 1 give 1");
+  ExpectRefused(OnnxNode("GatherND"), {F({}), i64({1})}, 0, "input 0 has rank 0, allowed is 1..8");
+  ExpectRefused(OnnxNode("GatherND"), {F({2}), i64({})}, 0, "input 1 has rank 0, allowed is 1..8");
+  ExpectRefused(OnnxNode("GatherND"), {F({2, 2}), i64({3})}, 0, "the last dimension of input 1 is 3, allowed is 1..2");
+  ExpectRefused(OnnxNode("ScatterND"), {F({2, 2}), i64({3, 0}), F({3, 2, 2})}, 2,
+                "the last dimension of input 1 is 0, allowed is 1..2");
+  ExpectRefused(std::move(OnnxNode("GatherND").Int("batch_dims", 2)), {F({2, 2, 2}), i64({2, 1})}, 1,
+                "batch_dims is 2, allowed is 0..1");
+  ExpectRefused(std::move(OnnxNode("GatherND").Int("batch_dims", -1)), {F({2, 2, 2}), i64({2, 1})}, 1,
+                "batch_dims is -1, allowed is 0..1");
+  ExpectRefused(std::move(OnnxNode("GatherND").Int("batch_dims", 1)), {F({2, 2, 2}), i64({3, 1})}, 2,
+                "dimension 0 of input 1 is 3, of input 0 it is 2");
+  ExpectRefused(OnnxNode("GatherND"), {F({2, 1, 1, 1, 1}), i64({1, 1, 1, 1, 1, 1})}, 8,
+                "its output would have more than 8 dimensions");
+  ExpectRefused(OnnxNode("ScatterND"), {F({4, 4}), i64({2, 1}), F({2, 3})}, 2,
+                "dimension 1 of input 2 is 3, inputs 0 and 1 give 4");
+}
+
+TEST(ShapeInference, OfIndicesThatAreMade) {
+  ExpectShape(OnnxNode("ArgMax"), {F({2, 3})}, {1, 3});
+  ExpectShape(std::move(OnnxNode("ArgMin").Int("axis", -1).Int("keepdims", 0)), {F({2, 3})}, {2});
+  ExpectShape(std::move(OnnxNode("ArgMax").Int("axis", 1)), {F({0, 3})}, {0, 1});
+  ExpectShape(OnnxNode("TopK"), {F({3, 4}), N({3})}, {3, 3});
+  ExpectShape(std::move(OnnxNode("TopK").Int("axis", 0)), {F({3, 4}), N({0})}, {0, 4});
+  ExpectShape(std::move(OnnxNode("TopK").Int("k", 2)), {F({3, 4})}, {3, 2});
+  ExpectShape(OnnxNode("TopK"), {F({3, 4}), Host(GCAP_DTYPE_I64, Sizes{1})}, {3, GCAP_DIM_INFERRED});
+}
+
+TEST(ShapeInference, OfTensorScatter) {
+  const Host cache = F({2, 3, 8, 4});
+  ExpectShape(OnnxNode("TensorScatter"), {cache, F({2, 3, 1, 4})}, {2, 3, 8, 4});
+  ExpectShape(std::move(OnnxNode("TensorScatter").Int("axis", 1)), {cache, F({2, 1, 8, 4}), N({0, 1})}, {2, 3, 8, 4});
+  ExpectRefused(OnnxNode("TensorScatter"), {F({8, 4}), F({1, 4})}, 2, "axis is dimension 0 of 2, which is the batch's");
+  ExpectRefused(OnnxNode("TensorScatter"), {cache, F({3, 1, 4})}, 4, "input 1 has rank 3, input 0 has 4");
+  ExpectRefused(OnnxNode("TensorScatter"), {cache, F({2, 3, 9, 4})}, 4,
+                "dimension 2 of input 1 is 9, of input 0 it is 8");
+  ExpectRefused(OnnxNode("TensorScatter"), {cache, F({2, 1, 1, 4})}, 4,
+                "dimension 1 of input 1 is 1, of input 0 it is 3");
+  ExpectRefused(OnnxNode("TensorScatter"), {cache, F({2, 3, 1, 4}), N({1})}, 4,
+                "input 2 is no list of 2 numbers, one for each of the batch");
+}
+
+TEST(ShapeInference, RefusesIndicesThatAreMade) {
+  ExpectRefused(OnnxNode("ArgMax"), {F({})}, 0, "axis is 0, but there is no dimension");
+  ExpectRefused(std::move(OnnxNode("ArgMin").Int("axis", 2)), {F({2, 3})}, 2, "axis is 2, allowed is -2..1");
+  ExpectRefused(OnnxNode("ArgMax"), {F({0, 3})}, 2,
+                "dimension 0 of input 0 is 0, allowed is 1 or more: nothing has no extremum");
+  ExpectRefused(OnnxNode("TopK"), {F({3})}, 1, "it has neither an input 1 nor an attribute k");
+  ExpectRefused(OnnxNode("TopK"), {F({3}), N({1, 1})}, 1, "input 1 has 2 numbers, allowed is 1");
+  ExpectRefused(OnnxNode("TopK"), {F({3}), N({4})}, 1, "k is 4, allowed is 0..3, dimension 0 of input 0");
+  ExpectRefused(OnnxNode("TopK"), {F({3}), N({-1})}, 1, "k is -1, allowed is 0..3, dimension 0 of input 0");
+  ExpectRefused(std::move(OnnxNode("TopK").Int("k", INT64_MIN)), {F({3})}, 1,
+                "k is -9223372036854775808, allowed is 0..3, dimension 0 of input 0");
 }
 
 // The examples of Slice's documentation, for a tensor of 20 x 10 x 5, and its text on clamping.
@@ -520,6 +691,81 @@ TEST(ShapeInference, OfReductions) {
   ExpectRefused(std::move(OnnxNode("ReduceMax").Ints("axes", {3})), {x}, 3, "axes[0] is 3, allowed is -3..2");
 }
 
+OnnxNode& Transposing(OnnxNode&& node) { return node.Int("transA", 1).Int("transB", 1); }
+
+TEST(ShapeInference, OfFusedMatMul) {
+  const char* op = "com.microsoft.FusedMatMul";
+  ExpectShape(std::move(Transposing(OnnxNode(op))), {F({2, 4, 3}), F({5, 4})}, {2, 3, 5});
+  ExpectShape(std::move(Transposing(OnnxNode(op))), {F({4}), F({5, 4})}, {5});
+  ExpectRefused(std::move(Transposing(OnnxNode(op))), {F({2, 3, 4}), F({5, 4})}, 3,
+                "input 0 has 3 columns, input 1 has 4 rows");
+}
+
+TEST(ShapeInference, OfQuantizeLinear) {
+  const auto blocked = [](OnnxNode&& node) -> OnnxNode&& {
+    return std::move(node.Int("axis", 1).Int("block_size", 2));
+  };
+  for (const char* op : {"QuantizeLinear", "DequantizeLinear"}) {
+    ExpectShape(OnnxNode(op), {F({2, 3}), F({})}, {2, 3});
+    ExpectShape(OnnxNode(op), {F({3}), F({1}), F({1})}, {3});
+    ExpectShape(OnnxNode(op), {F({3}), F({1}), F({})}, {3});  // as ONNX Runtime's quantizer writes them
+    ExpectShape(OnnxNode(op), {F({3}), F({}), F({1})}, {3});
+    ExpectShape(OnnxNode(op), {F({2, 3}), F({3}), F({3})}, {2, 3});
+    ExpectShape(std::move(OnnxNode(op).Int("axis", -2)), {F({2, 3}), F({2})}, {2, 3});
+    ExpectShape(blocked(OnnxNode(op)), {F({2, 5, 4}), F({2, 3, 4})}, {2, 5, 4});
+    ExpectRefused(OnnxNode(op), {F({2, 3}), F({2})}, 2, "dimension 0 of input 1 is 2, allowed is 3");
+    ExpectRefused(OnnxNode(op), {F({2, 3}), F({2, 3})}, 2, "input 1 has rank 2, allowed is 1, or 1 element");
+    ExpectRefused(OnnxNode(op), {F({2, 3}), F({3}), F({1})}, 2,
+                  "input 2 has another shape than input 1, from dimension 0 on");
+    ExpectRefused(OnnxNode(op), {F({2, 3}), F({}), F({1, 1})}, 2,
+                  "input 2 has another shape than input 1, from dimension 0 on");
+    ExpectRefused(std::move(OnnxNode(op).Int("axis", 2)), {F({2, 3}), F({3})}, 2, "axis is 2, allowed is -2..1");
+    ExpectRefused(blocked(OnnxNode(op)), {F({2, 5, 4}), F({2, 2, 4})}, 3, "dimension 1 of input 1 is 2, allowed is 3");
+    ExpectRefused(blocked(OnnxNode(op)), {F({2, 5, 4}), F({5})}, 3, "input 1 has rank 1, allowed is 3");
+    ExpectRefused(std::move(OnnxNode(op).Int("block_size", -1)), {F({2, 3}), F({3})}, 2,
+                  "block_size is -1, allowed is 0 or more");
+  }
+}
+
+TEST(ShapeInference, OfMatMulInteger) {
+  ExpectShape(OnnxNode("MatMulInteger"), {F({2, 3, 4}), F({4, 5})}, {2, 3, 5});
+  ExpectShape(OnnxNode("MatMulInteger"), {F({3, 4}), F({4, 5}), F({3}), F({5})}, {3, 5});
+  ExpectShape(OnnxNode("MatMulInteger"), {F({4}), F({4}), F({}), F({1})}, {});
+  ExpectRefused(OnnxNode("MatMulInteger"), {F({3, 4}), F({4, 5}), F({4})}, 2,
+                "input 2 has rank 1, allowed is 1 element, or rank 1 with 3");
+  ExpectRefused(OnnxNode("MatMulInteger"), {F({3, 4}), F({4, 5}), F({}), F({5, 1})}, 2,
+                "input 3 has rank 2, allowed is 1 element, or rank 1 with 5");
+}
+
+TEST(ShapeInference, OfAttention) {
+  const auto with = [](OnnxNode&& node, int64_t q, int64_t kv) -> OnnxNode&& {
+    return std::move(node.Int("q_num_heads", q).Int("kv_num_heads", kv));
+  };
+  const Host q = F({2, 4, 3, 8}), k = F({2, 2, 5, 8}), v = F({2, 2, 5, 6});
+  ExpectShape(OnnxNode("Attention"), {q, k, v}, {2, 4, 3, 6});
+  ExpectShape(OnnxNode("Attention"), {q, k, v, F({3, 5})}, {2, 4, 3, 6});
+  ExpectShape(OnnxNode("Attention"), {q, k, v, F({1, 1, 3, 7}), F({2, 2, 2, 8}), F({2, 2, 2, 6})}, {2, 4, 3, 6});
+  ExpectShape(with(OnnxNode("Attention"), 4, 2), {F({2, 3, 32}), F({2, 5, 16}), F({2, 5, 12})}, {2, 3, 24});
+  ExpectRefused(with(OnnxNode("Attention"), 4, 0), {F({2, 3, 32}), F({2, 5, 16}), F({2, 5, 12})}, 3,
+                "kv_num_heads is 0, allowed is a divisor of 16, dimension 2 of input 1");
+  ExpectRefused(with(OnnxNode("Attention"), 5, 2), {F({2, 3, 32}), F({2, 5, 16}), F({2, 5, 12})}, 3,
+                "q_num_heads is 5, allowed is a divisor of 32, dimension 2 of input 0");
+  ExpectRefused(with(OnnxNode("Attention"), 3, 2), {q, k, v}, 4, "input 0 has 4 heads, q_num_heads is 3");
+  ExpectRefused(OnnxNode("Attention"), {F({2, 3, 3, 8}), k, v}, 4, "inputs 0, 1 and 2 have 3, 2 and 2 heads");
+  ExpectRefused(OnnxNode("Attention"), {F({1, 4, 3, 8}), k, v}, 4, "inputs 0, 1 and 2 have batches of 1, 2 and 2");
+  ExpectRefused(OnnxNode("Attention"), {q, F({2, 0, 5, 8}), v}, 4, "input 1 has 0 heads, kv_num_heads is 0");
+  ExpectRefused(OnnxNode("Attention"), {q, F({2, 2, 5, 9}), v}, 4,
+                "heads of inputs 0 and 1 have sizes 8 and 9, inputs 1 and 2 lengths 5 and 5");
+  ExpectRefused(OnnxNode("Attention"), {q, F({2, 5}), v}, 4, "input 1 has rank 2, allowed is 3 or 4");
+  ExpectRefused(with(OnnxNode("Attention"), 4, 2), {q, F({2, 5, 16}), v}, 4, "inputs 0, 1 and 2 have ranks 4, 3 and 4");
+  ExpectRefused(OnnxNode("Attention"), {q, k, v, F({3, 4})}, 4, "dimension 1 of input 3 is 4, allowed is 5");
+  ExpectRefused(OnnxNode("Attention"), {q, k, v, F({5})}, 4, "input 3 has rank 1, allowed is 2 to 4");
+  ExpectRefused(OnnxNode("Attention"), {q, k, v, F({3, 5}), F({2, 2, 2, 8})}, 4,
+                "it has input 4 without the other past");
+  ExpectRefused(OnnxNode("Attention"), {q, k, v, F({3, 7}), F({2, 2, 2, 8}), F({2, 2, 1, 6})}, 4,
+                "dimension 2 of input 5 is 1, allowed is 2");
+}
+
 TEST(ShapeInference, OfMatMul) {
   ExpectShape(OnnxNode("MatMul"), {F({3, 4}), F({4, 3})}, {3, 3});
   ExpectShape(OnnxNode("MatMul"), {F({1, 2, 3, 4}), F({5, 1, 4, 3})}, {5, 2, 3, 3});
@@ -582,6 +828,38 @@ TEST(ShapeInference, RefusesConvs) {
                 "auto_pad is MOST, allowed is NOTSET, SAME_UPPER, SAME_LOWER or VALID");
 }
 
+// The examples of ConvTranspose's documentation, and what it says of pads.
+TEST(ShapeInference, OfConvTranspose) {
+  const Host x = F({1, 1, 3, 3}), w = F({1, 2, 3, 3});
+  const auto node = [] { return std::make_unique<OnnxNode>("ConvTranspose"); };
+  ExpectShape(OnnxNode("ConvTranspose"), {x, w}, {1, 2, 5, 5});
+  ExpectShape(std::move(node()->Ints("strides", {3, 2})), {x, w}, {1, 2, 9, 7});
+  ExpectShape(std::move(node()->Ints("strides", {3, 2}).Ints("output_padding", {1, 1})), {x, w}, {1, 2, 10, 8});
+  ExpectShape(std::move(node()->Ints("strides", {3, 2}).Ints("output_shape", {10, 8})), {x, w}, {1, 2, 10, 8});
+  ExpectShape(std::move(node()->Ints("output_shape", {1, 2, 4, 8})), {x, w}, {1, 2, 4, 8});
+  ExpectShape(std::move(node()->Ints("strides", {3, 2}).Ints("pads", {1, 2, 1, 2})), {x, w}, {1, 2, 7, 3});
+  ExpectShape(std::move(node()->Ints("strides", {2, 2}).String("auto_pad", "SAME_LOWER")), {x, w}, {1, 2, 6, 6});
+  ExpectShape(std::move(node()->Ints("pads", {1, 1, 1, 1}).String("auto_pad", "VALID")), {x, w}, {1, 2, 5, 5});
+  ExpectShape(std::move(node()->Int("group", 2).Ints("dilations", {2, 2})), {F({1, 4, 3, 3}), F({4, 3, 2, 2})},
+              {1, 6, 5, 5});
+  ExpectRefused(OnnxNode("ConvTranspose"), {x, F({2, 2, 3, 3})}, 4,
+                "input 0 has 1 channels, input 1 has 2 in 1 groups");
+  ExpectRefused(std::move(node()->Int("group", 0)), {x, w}, 4, "group is 0, allowed is 1 or more");
+  ExpectRefused(OnnxNode("ConvTranspose"), {x, w, F({1})}, 4, "input 2 has 1 elements, input 1 makes 2 channels");
+  ExpectRefused(std::move(node()->Ints("pads", {3, 0, 2, 0})), {x, w}, 4,
+                "the pads of axis 2, 3 and 2, leave nothing of 5 elements");
+  ExpectRefused(std::move(node()->Ints("output_shape", {3})), {x, w}, 4,
+                "output_shape has 1 numbers, allowed is 2 or 4, for input 0 of rank 4");
+  ExpectRefused(std::move(node()->Ints("output_shape", {3, 0})), {x, w}, 4,
+                "output_shape[1] is 0, allowed is 1 or more");
+  ExpectRefused(std::move(node()->Ints("output_padding", {-1, 0})), {x, w}, 4,
+                "output_padding[0] is -1, allowed is 0 or more");
+  ExpectRefused(std::move(node()->Ints("strides", {INT64_MAX, 1})), {x, w}, 4,
+                "the window or the padded input is larger than 9223372036854775807 on axis 2");
+  ExpectRefused(OnnxNode("ConvTranspose"), {F({1, 1, 0, 3}), w}, 4,
+                "dimension 2 of input 0 is 0, allowed is 1 or more");
+}
+
 // The examples of MaxPool's and AveragePool's documentation.
 TEST(ShapeInference, OfPools) {
   ExpectShape(std::move(OnnxNode("MaxPool").Ints("kernel_shape", {2})), {F({1, 3, 32})}, {1, 3, 31});
@@ -598,6 +876,46 @@ TEST(ShapeInference, OfPools) {
   ExpectShape(std::move(OnnxNode("MaxPool").Ints("kernel_shape", {3}).Int("ceil_mode", 1)), {F({1, 1, 4})}, {1, 1, 2});
   ExpectShape(OnnxNode("GlobalAveragePool"), {F({1, 3, 5, 5})}, {1, 3, 1, 1});
   ExpectRefused(OnnxNode("MaxPool"), {F({1, 3, 32})}, 3, "it has no attribute kernel_shape");
+}
+
+// Sizes are cut to whole elements; in f32, in which 3 * 0.333... is 1.
+TEST(ShapeInference, OfResizes) {
+  const auto scales = [](const std::vector<float>& s) { return Host({static_cast<int64_t>(s.size())}, s); };
+  const Host x = F({1, 2, 3, 4}), none = scales({}), roi = F({8});
+  ExpectShape(OnnxNode("Resize"), {x, scales({1, 1, 2.5f, 0.6f})}, {1, 2, 7, 2});
+  ExpectShape(OnnxNode("Upsample"), {x, scales({1, 1, 2, 3})}, {1, 2, 6, 12});
+  ExpectShape(OnnxNode("Resize"), {x, roi, scales({1, 1, 1.0f / 3, 2})}, {1, 2, 1, 8});
+  ExpectShape(OnnxNode("Resize"), {x, none, none, N({1, 2, 7, 3})}, {1, 2, 7, 3});
+  ExpectShape(std::move(OnnxNode("Resize").Ints("axes", {3, -2})), {x, roi, scales({2, 3})}, {1, 2, 9, 8});
+  const auto keeps = [](const char* policy) {
+    auto op = std::make_unique<OnnxNode>("Resize");
+    op->Ints("axes", {2, 3}).String("keep_aspect_ratio_policy", policy);
+    return op;
+  };
+  ExpectShape(std::move(*keeps("not_larger")), {x, roi, none, N({7, 7})}, {1, 2, 5, 7});  // 3 * 7 / 4 is 5.25
+  ExpectShape(std::move(*keeps("not_smaller")), {x, roi, none, N({7, 7})}, {1, 2, 7, 9});
+  ExpectShape(OnnxNode("Resize"), {F({0, 2}), roi, scales({2, 2})}, {0, 4});
+  ExpectShape(OnnxNode("Resize"), {F({0, 2}), roi, none, N({0, 3})}, {0, 3});
+  ExpectRefused(std::move(*keeps("wide")), {x, roi, none, N({7, 7})}, 4,
+                "keep_aspect_ratio_policy is wide, allowed is stretch, not_larger or not_smaller");
+  ExpectRefused(OnnxNode("Resize"), {x, roi, scales({1, 2})}, 4,
+                "input 2 (scales) has 2 numbers, allowed is 4, one for each axis");
+  ExpectRefused(OnnxNode("Resize"), {x, roi, scales({1, 1, 0, 2})}, 4,
+                "scales[2] is 0, allowed is a finite number above 0");
+  ExpectRefused(OnnxNode("Resize"), {x, roi, scales({1, 1, INFINITY, 2})}, 4,
+                "scales[2] is inf, allowed is a finite number above 0");
+  ExpectRefused(OnnxNode("Resize"), {x, roi, scales({1, 1, 1e30f, 2})}, 4, "dimension 2 of output 0 would be 3e+30");
+  ExpectRefused(OnnxNode("Resize"), {x, roi, N({1, 1, 2, 2})}, 4, "input 2 (scales) is of type i64, allowed is f32");
+  ExpectRefused(OnnxNode("Resize"), {x, roi, none, N({1, 2, 0, 3})}, 4,
+                "sizes[2] is 0, allowed is 1 or more, or 0 where input 0 has 0; it has 3");
+  ExpectRefused(OnnxNode("Resize"), {F({0, 2}), roi, none, N({1, 2})}, 2,
+                "sizes[0] is 1, allowed is 1 or more, or 0 where input 0 has 0; it has 0");
+  ExpectRefused(OnnxNode("Resize"), {x, roi, scales({1, 1, 2, 2}), N({1, 2, 6, 8})}, 4, "it has both scales and sizes");
+  ExpectRefused(OnnxNode("Resize"), {x, roi, none}, 4, "it has neither scales nor sizes");
+  ExpectRefused(std::move(OnnxNode("Resize").Ints("axes", {4})), {x, roi, scales({2})}, 4,
+                "axes[0] is 4, allowed is -4..3");
+  ExpectRefused(std::move(OnnxNode("Resize").Ints("axes", {0, 1, 2, 3, 0})), {x, roi, scales({2})}, 4,
+                "axes has 5 numbers, input 0 has rank 4");
 }
 
 TEST(ShapeInference, ResolvesPaddingForKernels) {

@@ -52,6 +52,8 @@ TEST(VerifyElements, OfOtherTypesTheNumberIsTheValue) {
   EXPECT_EQ(Element(GCAP_DTYPE_I32, int32_t{-7}).number, -7);
   EXPECT_EQ(Element(GCAP_DTYPE_I64, int64_t{-7}).number, -7);
   EXPECT_EQ(Element(GCAP_DTYPE_BOOL, uint8_t{200}).number, 200) << "a byte";
+  EXPECT_EQ(Element(GCAP_DTYPE_U8, uint8_t{200}).number, 200);
+  EXPECT_EQ(Element(GCAP_DTYPE_I8, int8_t{-56}).number, -56);
 }
 
 TEST(VerifyElements, ADistanceOfLargeIntegersIsExact) {
@@ -116,6 +118,8 @@ TEST(VerifyElements, ATextTellsAnyTwoApart) {
   EXPECT_EQ(Text(GCAP_DTYPE_I64, (int64_t{1} << 60) + 1), "1152921504606846977");
   EXPECT_EQ(Text(GCAP_DTYPE_I32, int32_t{-3}), "-3");
   EXPECT_EQ(Text(GCAP_DTYPE_BOOL, uint8_t{255}), "255");
+  EXPECT_EQ(Text(GCAP_DTYPE_U8, uint8_t{255}), "255");
+  EXPECT_EQ(Text(GCAP_DTYPE_I8, int8_t{-1}), "-1");
 }
 
 }  // namespace

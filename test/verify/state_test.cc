@@ -160,11 +160,12 @@ TEST_F(VerifyState, BlocksOfSeveralChunksAreComparedToTheLastElement) {
 }
 
 TEST_F(VerifyState, EachTypeIsComparedAsItsOwn) {
-  const gcap_dtype_t types[] = {GCAP_DTYPE_F32, GCAP_DTYPE_F16, GCAP_DTYPE_BF16,
-                                GCAP_DTYPE_I64, GCAP_DTYPE_I32, GCAP_DTYPE_BOOL};
+  const gcap_dtype_t types[] = {GCAP_DTYPE_F32, GCAP_DTYPE_F16,  GCAP_DTYPE_BF16, GCAP_DTYPE_I64,
+                                GCAP_DTYPE_I32, GCAP_DTYPE_BOOL, GCAP_DTYPE_I8,   GCAP_DTYPE_U8};
   // 1 and 2 of each type.
-  const uint64_t one[] = {0x3F800000, 0x3C00, 0x3F80, 1, 1, 1}, two[] = {0x40000000, 0x4000, 0x4000, 2, 2, 2};
-  for (size_t i = 0; i < 6; ++i) {
+  const uint64_t one[] = {0x3F800000, 0x3C00, 0x3F80, 1, 1, 1, 1, 1},
+                 two[] = {0x40000000, 0x4000, 0x4000, 2, 2, 2, 2, 2};
+  for (size_t i = 0; i < 8; ++i) {
     SCOPED_TRACE(gcap_dtype_name(types[i]));
     const size_t bytes = gcap_dtype_bytes(types[i]);
     char* x = static_cast<char*>(Device(64));

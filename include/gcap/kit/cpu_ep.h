@@ -25,19 +25,20 @@ extern "C" {
 //   Flatten, Identity, Transpose         any                          axis; perm
 //   Squeeze, Unsqueeze                   any; axes i64                axes, as input 1 or as attribute (opset 11)
 //   Where                                bool; any, any
-//   Cast                                 f32, i64, i32, bool          to, if given, is the output's type. From f32 to
+//   Cast                                 f32, i64, i32, bool, i8, u8  to, if given, is the output's type. From f32 to
 //                                                                     an integer: toward zero, the nearest that there
-//                                                                     is, NaN gives 0. i64 to i32 keeps the low bits
+//                                                                     is, NaN gives 0. An integer to a smaller one
+//                                                                     keeps the low bits
 //   Add, Sub, Mul, Neg, Abs              f32, i64, i32                integers wrap
 //   Div                                  f32, i64, i32                integers: toward zero
 //   Mod                                  f32, i64, i32                fmod; f32 needs fmod = 1
 //   Min, Max                             f32, i64, i32                any number of inputs; a NaN stays
 //   Relu                                 f32, i64, i32                (opset 14)
-//   Equal                                f32, i64, i32, bool
+//   Equal                                f32, i64, i32, bool, i8, u8
 //   Less, Greater                        f32, i64, i32
 //   Not, And, Or                         bool
 //   Range                                f32, i64, i32                element i is start + i * delta, rounded once
-//   ConstantOfShape                      any but f16, bf16            value: an int or a float attribute; 0 without it
+//   ConstantOfShape                      f32, i64, i32, bool          value: an int or a float attribute; 0 without it
 //   ReduceProd, ReduceSum, ReduceMax     f32, i64, i32                axes, as input 1 or as attribute; keepdims,
 //                                                                     noop_with_empty_axes. Of no elements: 1, 0, and
 //                                                                     the least number of the type

@@ -21,7 +21,7 @@ extern "C" {
 
 // A value of a model: an input, an output, an intermediate value, or a constant (with `host_data`).
 typedef struct gcap_value {
-  const char* name;  // required
+  const char* name;  // required; "": what a node leaves out before others, an input or an output of shape [0]
   gcap_dtype_t dtype;
   int rank;                      // 0..GCAP_MAX_RANK
   int64_t shape[GCAP_MAX_RANK];  // each >= 0; or GCAP_DIM_SYMBOL, GCAP_DIM_INFERRED, but not in a constant
@@ -32,7 +32,7 @@ typedef enum gcap_attribute_kind {
   GCAP_ATTRIBUTE_INT = 0,
   GCAP_ATTRIBUTE_FLOAT,
   GCAP_ATTRIBUTE_INTS,    // `count` of them
-  GCAP_ATTRIBUTE_STRING,  // zero-terminated
+  GCAP_ATTRIBUTE_STRING,  // zero-terminated; of a list of strings: one, with commas between
 } gcap_attribute_kind_t;
 
 typedef struct gcap_attribute {
@@ -55,7 +55,7 @@ typedef struct gcap_attributes {
 
 // A node. Inputs and outputs are indices into the model's values.
 typedef struct gcap_node {
-  const char* op_type;  // required; as in ONNX: "Conv", "Gemm", …
+  const char* op_type;  // required; as in ONNX: "Conv", "Gemm", …; of another domain "com.microsoft.FusedMatMul"
   const char* name;     // required
   const int* inputs;
   int num_inputs;

@@ -24,20 +24,29 @@ extern "C" {
 // later opsets added to them:
 //
 //   element by element   Add, Sub, Mul, Div, Mod, Pow, Min, Max, Sum, Mean, Equal, Less, LessOrEqual, Greater,
-//                        GreaterOrEqual, And, Or, Xor, Where: with broadcasting
-//   one input's shape    Abs, Cast, Ceil, Clip, Cos, Dropout, Elu, Erf, Exp, Floor, Gelu, HardSigmoid, HardSwish,
-//                        Identity, IsNaN, LeakyRelu, Log, Neg, Not, Reciprocal, Relu, Round, Sigmoid, Sign, Sin,
-//                        Softplus, Sqrt, Tanh, BatchNormalization, InstanceNormalization, LRN, and with a checked axis
-//                        LayerNormalization (and its Mean and InvStdDev), LogSoftmax, Softmax
+//                        GreaterOrEqual, And, Or, Xor, BitwiseAnd, BitwiseOr, BitwiseXor, Where: with broadcasting; of
+//                        input 1 to input 0: PRelu, com.microsoft.BiasGelu, com.microsoft.FastGelu
+//   one input's shape    Abs, Acos, Acosh, Asin, Asinh, Atan, Atanh, BitwiseNot, Cast, Ceil, Celu, Clip, Cos, Cosh,
+//                        Dropout, Elu, Erf, Exp, Floor, Gelu, com.microsoft.QuickGelu, HardSigmoid, HardSwish,
+//                        Identity, IsInf, IsNaN, LeakyRelu, Log, Mish, Neg, Not, Reciprocal, Relu, Round, Selu, Shrink,
+//                        Sigmoid, Sign, Sin, Sinh, Softplus, Softsign, Sqrt, Swish, Tan, Tanh, ThresholdedRelu,
+//                        BatchNormalization, GroupNormalization, InstanceNormalization, LRN, MeanVarianceNormalization,
+//                        with checked scales QuantizeLinear and DequantizeLinear (block_size), and with a checked axis
+//                        LayerNormalization (and its Mean and InvStdDev), LogSoftmax, LpNormalization,
+//                        RMSNormalization, SimplifiedLayerNormalization, Softmax
 //   shapes               Shape (start, end), Size, ConstantOfShape, Range, Expand, Reshape (allowzero), Flatten,
 //                        Squeeze, Unsqueeze
 //   parts                Concat, Gather, Pad (mode), Slice, Split (num_outputs), Transpose, SpaceToDepth, DepthToSpace
 //                        (blocksize, mode)
+//   indices              GatherElements, GatherND (batch_dims), Scatter, ScatterElements, ScatterND, TensorScatter,
+//                        ArgMax, ArgMin (keepdims), TopK (k as input 1, or as attribute)
 //   elements by place    Tile, Trilu, EyeLike, OneHot, CumSum, ReverseSequence (batch_axis, time_axis)
 //   reductions           ReduceL1, ReduceL2, ReduceLogSum, ReduceMax, ReduceMean, ReduceMin, ReduceProd, ReduceSum,
 //                        ReduceSumSquare (keepdims, noop_with_empty_axes)
-//   products             MatMul, Gemm (transA, transB)
-//   windows              Conv, MaxPool, AveragePool, GlobalAveragePool, GlobalMaxPool (auto_pad, ceil_mode)
+//   products             MatMul; com.microsoft.FusedMatMul and Gemm (transA, transB)
+//   resizes              Resize (axes, keep_aspect_ratio_policy; of opset 10 with two inputs), Upsample (opset 9)
+//   windows              Conv, ConvTranspose, MaxPool, AveragePool, GlobalAveragePool, GlobalMaxPool (auto_pad,
+//                        ceil_mode)
 //
 // Squeeze, Unsqueeze and the reductions take their axes as input 1, or as attribute `axes` where an earlier opset has
 // it there; Split takes `split` likewise, and so do Slice and Pad with all of their numbers.

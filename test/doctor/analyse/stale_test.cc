@@ -151,6 +151,16 @@ TEST(Growth, ManyExecutablesThatAreHardlyLaunchedAreAWarning) {
   EXPECT_EQ(d.Call(&d->findings[0]), 6u);
 }
 
+TEST(Growth, SaysWhatIsKnownOfThem) {
+  const char* const all[] = {"nodes=40000", "nodes=1600 memory=4096", "nodes=40000 bytes=64 memory=100",
+                             "bytes=64 memory=8"};
+  for (const char* counts : all) {
+    Script s = Program();
+    s.Run(std::string("! execs call=6 made=900 live=800 idle=790 ") + counts);
+    EXPECT_EQ(s.Diagnose()->num_findings, 1u) << counts;
+  }
+}
+
 // A graph for each shape, and what is replaced in time.
 TEST(Growth, FewOrLaunchedOnesAreNoFinding) {
   for (const char* counts : {"made=900 live=63 idle=63", "made=67 live=67 idle=50", "made=900 live=0 idle=0"}) {

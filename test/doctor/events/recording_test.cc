@@ -175,8 +175,10 @@ TEST(Recording, KindsAndKeysOfALaterWriterAreSkipped) {
 TEST(Recording, FileThatIsNoRecordingSaysSo) {
   EXPECT_EQ(Read("PK\x03\x04 something\n")->damage.first, 1u);
   EXPECT_STREQ(Read("\n")->damage.reason, "the first line is not that of a file of events");
-  Recording later = Read("gcap-events\tversion=3\n");
-  EXPECT_STREQ(later->damage.reason, "the version of the format is neither 1 nor 2");
+  for (const char* version : {"0", "4"}) {
+    Recording other = Read("gcap-events\tversion=" + std::string(version) + "\n");
+    EXPECT_STREQ(other->damage.reason, "the version of the format is none of 1, 2 and 3");
+  }
 }
 
 // --- Version 2 -------------------------------------------------------------------------------------------------------
@@ -343,6 +345,45 @@ TEST(RecordingOfVersion2, AnExceptionMayBeTheLastOneBeforeTheRing) {
   recording = Read(Ring(Call(2), {"segment\tn=2\n" + std::string("raise\tn=7\tthread=1\ttype=KeyError\n") + Call(9)}));
   EXPECT_EQ(recording->gap, 1u);
   EXPECT_EQ(recording->left_out, 4u);
+}
+
+// --- Version 3 -------------------------------------------------------------------------------------------------------
+
+TEST(RecordingOfVersion3, ALineIsForAsManyCallsAsItSays) {
+  Recording recording = Read(
+      "gcap-events\tversion=3\tpid=7\ttime=100\tprogram=a\nthread\tid=1\tos=70\n"
+      "like\tid=1\tthread=1\tfunction=f\tresult=0\n"
+      "call\tn=1\tt=5\tns=1\tlike=1\n"
+      "call\tn=90\tt=900\tns=7\tlike=1\tcount=40\tfirst=3\tsince=30\n");
+  EXPECT_EQ(recording->damage.lines, 0u);
+  ASSERT_EQ(recording->num_calls, 2u);
+  EXPECT_EQ(recording->calls[0].count, 1u);
+  EXPECT_EQ(recording->calls[0].since_ns, 5u);
+  const gcap_doctor_event_call_t& last = recording->calls[1];
+  EXPECT_EQ(last.number, 90u);
+  EXPECT_EQ(last.count, 40u);
+  EXPECT_EQ(last.since_ns, 30u);
+  EXPECT_EQ(last.start_ns, 900u);
+  EXPECT_EQ(last.end_ns, 907u);
+  EXPECT_EQ(gcap_doctor_recording_count_calls(recording.get()), 41u);
+}
+
+TEST(RecordingOfVersion3, MoreCallsThanNumbersAreDamage) {
+  const char* const damaged[] = {"count=0",  "count=2",          "count=9\tfirst=3",
+                                 "first=11", "count=x\tfirst=1", "count=18446744073709551615\tfirst=0"};
+  for (const char* fields : damaged) {
+    Recording recording = Read(std::string(kSecond) + "call\tn=10\tthread=1\tfunction=f\tresult=0\t" + fields +
+                               "\ncall\tn=12\tthread=1\tfunction=g\tresult=0\n");
+    EXPECT_EQ(recording->damage.lines, 1u) << fields;
+    EXPECT_EQ(gcap_doctor_recording_count_calls(recording.get()), 1u) << fields;
+  }
+}
+
+// Calls of a count that reaches back before the ring are not left out.
+TEST(RecordingOfVersion3, WhatIsCountedInTheRingIsNotLeftOut) {
+  const std::string counted = "call\tn=30\tthread=1\tfunction=f\tresult=0\tcount=20\tfirst=";
+  EXPECT_EQ(Read(Ring(Call(2), {"segment\tn=2\n" + counted + "6\n"}))->left_out, 3u);
+  EXPECT_EQ(Read(Ring(Call(2), {"segment\tn=2\n" + counted + "1\n"}))->left_out, 0u);
 }
 
 TEST(RecordingOfVersion2, WhatIsLeftOutOfTheRingIsNoDamage) {

@@ -65,6 +65,7 @@ const char kRun[] =
 
 TEST(SimLog, CapturesHaveTheirCallsModesAndGraphs) {
   Recording recording = Read(kRun);
+  EXPECT_EQ(gcap_doctor_recording_count_calls(recording.get()), recording->num_calls);
   EXPECT_STREQ(recording->source, "simulator log");
   EXPECT_EQ(recording->damage.lines, 0u);
   EXPECT_EQ(recording->num_calls, 12u);

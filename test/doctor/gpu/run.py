@@ -4,11 +4,12 @@
 
     run.py --doctor PREFIX/bin/gcap-doctor [--mistakes PROGRAM] [--stale PROGRAM] [--plugin libwaiting_plugin.so]
            [--keep FOLDER] [--record FOLDER]
-    run.py --doctor PREFIX/bin/gcap-doctor --mistakes PROGRAM --recorded FOLDER
+    run.py --doctor PREFIX/bin/gcap-doctor --mistakes PROGRAM --stale PROGRAM --recorded FOLDER
 
-The second reads what --record wrote on a GPU, so it needs none. Prints the tables of docs/doctor_runs.md; the last line is "N passed, N failed". A program says what is to be found in
-a line `doctor: KIND RULE FUNCTION`, and marks the line at fault with `# culprit`; `-` is "any". Programs for gcap-doctor audit
-mark the lines where memory is allocated and freed, too.
+The second reads what --record wrote on a GPU, so it needs none. FOLDER/awaited.txt has the names of the programs, one a
+line, that nobody recorded yet. Prints the tables of docs/doctor_runs.md; the last line is "N passed, N failed". A program
+says what is to be found in a line `doctor: KIND RULE FUNCTION`, and marks the line at fault with `# culprit`; `-` is "any".
+Programs for gcap-doctor audit mark the lines where memory is allocated and freed, too.
 """
 import argparse
 import concurrent.futures
@@ -120,34 +121,64 @@ def row(name, finding, problem, place):
             f" {call.get('result', '-')} | {place} | {'yes' if not problem else 'NO: ' + problem} |")
 
 
-def judge_recorded(arguments, name, words, script="", line=None):
+def listed(program):
+    """What a C program says is to be found, by the names of its mistakes."""
+    text = subprocess.run([program, "--list"], capture_output=True, text=True, check=True).stdout
+    return [(name, words) for name, *words in (entry.split() for entry in text.splitlines())]
+
+
+def judge_known(finding):
+    """Whether it is known where the memory was allocated and freed."""
+    known = {place["what"] for place in (finding or {}).get("places", []) if place["call"]}
+    missing = {"allocated", "freed"} - known
+    return f"not known where the memory was {' and '.join(sorted(missing))}" if missing else ""
+
+
+def judge_recorded(arguments, name, words, script, judge_more):
     """Of a recording the names of static functions are gone with the program, so the C stack is not compared."""
     events = os.path.join(arguments.recorded, f"{name}.events")
     ran = subprocess.run([arguments.doctor, "report", events, "--json", "-"], capture_output=True, text=True, check=False)
     if ran.returncode > 1:
         return ran.stderr
-    return judge(json.loads(ran.stdout), words[:3], script, line)[0]
+    line = expectation(script)[1] if script else None
+    problem, finding = judge(json.loads(ran.stdout), words[:3], script, line)
+    return problem or (judge_more(finding) if words[0] == "stale_memory" else "")
+
+
+# No call frees them that the driver sees.
+NOT_PINNED = ("pageable", "variable")
+
+
+def recorded_cases(arguments):
+    """Name, words, script and what else is judged of each program that may have a recording."""
+    cases = [(f"c_{name}", words, "", None) for name, words in listed(arguments.mistakes)]
+    for name, words in listed(arguments.stale):
+        cases.append((f"stale_{name}", words, "", judge_known if name not in NOT_PINNED else lambda finding: ""))
+    for script in glob.glob(os.path.join(HERE, "python", "*.py")) + [os.path.join(HERE, "ort", "waiting.py")]:
+        cases.append((os.path.basename(script)[:-3], expectation(script)[0], script, None))
+    for script in glob.glob(os.path.join(HERE, "audit", "*.py")):
+        cases.append((f"audit_{os.path.basename(script)[:-3]}", expectation(script)[0], script,
+                      lambda finding, script=script: judge_places(finding, script)))
+    return cases
 
 
 def run_recorded(arguments):
-    cases = [(f"c_{name}", words, "", None) for name, *words in
-             (entry.split() for entry in subprocess.run([arguments.mistakes, "--list"], capture_output=True, text=True,
-                                                        check=True).stdout.splitlines())]
-    scripts = glob.glob(os.path.join(HERE, "python", "*.py")) + [os.path.join(HERE, "ort", "waiting.py")]
-    for script in scripts:
-        words, line = expectation(script)
-        cases.append((os.path.basename(script)[:-3], words, script, line))
-    bad = 0
-    for name, words, script, line in cases:
-        problem = judge_recorded(arguments, name, words, script, line)
+    cases = recorded_cases(arguments)
+    with open(os.path.join(arguments.recorded, "awaited.txt"), encoding="utf-8") as file:
+        awaited = set(file.read().split())
+    there = {os.path.basename(path)[:-7] for path in glob.glob(os.path.join(arguments.recorded, "*.events"))}
+    names = {case[0] for case in cases}
+    problems = [f"{name}: no program has this name" for name in sorted((there | awaited) - names)]
+    problems += [f"{name}: has a recording: strike it out of awaited.txt" for name in sorted(there & awaited)]
+    judged, bad = [case for case in cases if case[0] not in awaited - there], 0
+    for name, words, script, judge_more in judged:
+        problem = judge_recorded(arguments, name, words, script, judge_more)
         bad += bool(problem)
+        problems += [f"{name}: {problem}"] if problem else []
         print(f"{name}: {problem or 'as expected'}")
-    left = {os.path.basename(path)[:-7] for path in glob.glob(os.path.join(arguments.recorded, "*.events"))}
-    unknown = left - {case[0] for case in cases}
-    bad += len(unknown)
-    print("".join(f"{name}: no program has this name\n" for name in sorted(unknown)), end="")
-    print(f"{len(cases) - bad} passed, {bad} failed")
-    return 1 if bad or not cases else 0
+    print(f"{len(awaited)} awaited\n" + "".join(f"FAILED {problem}\n" for problem in problems), end="")
+    print(f"{len(judged) - bad} passed, {len(problems)} failed")
+    return 1 if problems or not judged else 0
 
 
 HEAD = "| program | finding | rule | call | answered | place | as expected |\n|---|---|---|---|---|---|---|"
@@ -168,10 +199,8 @@ def run_scripts(arguments, outcomes):
 
 
 def run_mistakes(arguments, outcomes):
-    listed = subprocess.run([arguments.mistakes, "--list"], capture_output=True, text=True, check=True).stdout
     print("\n### CUDA C\n\n" + HEAD)
-    for entry in listed.splitlines():
-        name, *words = entry.split()
+    for name, words in listed(arguments.mistakes):
         report, _, _ = doctor(arguments, f"c_{name}", [arguments.mistakes, name])
         problem, finding = judge(report, words, "", None)
         place = next((f"{os.path.basename(frame['file'])}:{frame['line']}" for frame in frames(finding or {}, "c")
@@ -219,15 +248,16 @@ def run_audit(arguments, outcomes):
         if not problem and (words[0] == "none") == ("gcap-doctor: audit:" in text):
             problem = "the launch was told, or not told, on standard error"
         print(row(name, finding, problem, where(finding, script)))
+        record(arguments, f"audit_{name}")
         outcomes.append(not problem)
     if not arguments.stale:
         return
-    listed = subprocess.run([arguments.stale, "--list"], capture_output=True, text=True, check=True).stdout
-    for entry in listed.splitlines():
-        name, *words = entry.split()
+    for name, words in listed(arguments.stale):
         report, _, _ = doctor(arguments, f"stale_{name}", [arguments.stale, name], how="audit")
         problem, finding = judge(report, words, "", None)
-        print(row(f"c_{name}", finding, problem or judge_functions(finding, name), "-"))
+        problem = problem or judge_functions(finding, name)
+        print(row(f"c_{name}", finding, problem, "-"))
+        record(arguments, f"stale_{name}")
         outcomes.append(not problem)
 
 
@@ -248,7 +278,7 @@ def overhead(arguments, name, extra=(), environment=None, plain=False, how="run"
         text = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, check=True).stdout
     else:
         _, text, _ = doctor(arguments, f"overhead_{name}", command, extra, environment, how)
-    found = re.search(r"^overhead \S+ (\S+) (\S+) (\S+) (\S+)$", text, re.MULTILINE)
+    found = re.search(r"^overhead \S+ (\S+) (\S+) (\S+) (\S+) (\S+)$", text, re.MULTILINE)
     return [float(number) for number in found.groups()] if found else None
 
 
@@ -264,11 +294,11 @@ def run_overhead(arguments, outcomes):
             if figures:
                 found[name].append(figures)
     print("\n### Overhead\n\n| | replay, outside of captures | eager launch, outside of captures | capture of 200 nodes "
-          "| of 200 places |\n|---|---|---|---|---|")
+          "| of 200 places | instantiation of 1,000 nodes |\n|---|---|---|---|---|---|")
     for name, figures in found.items():
         if figures:
-            replay, eager, capture, apart = (sorted(column)[len(column) // 2] for column in zip(*figures))
-            print(f"| {name} | {replay:.2f} us | {eager:.2f} us | {capture / 1000:.1f} ms | {apart / 1000:.1f} ms |")
+            replay, eager, *long = (sorted(column)[len(column) // 2] for column in zip(*figures))
+            print(f"| {name} | {replay:.2f} us | {eager:.2f} us |" + "".join(f" {us / 1000:.1f} ms |" for us in long))
 
 
 def run_thousand(arguments, outcomes):

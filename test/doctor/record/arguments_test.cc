@@ -180,7 +180,8 @@ TEST(RecordedCopy, SaysWhatTheHostsMemoryIs) {
     fake.call(371, "cuMemAllocManaged", manage, 0);
     InCapture([] {
       char stack[64];
-      for (const char* from : {pageable, pinned, pinned + 63, registered, managed, stack}) CopyToDevice(from, 8);
+      size_t bytes = 8;  // different ones: calls that are the same are counted
+      for (const char* from : {pageable, pinned, pinned + 63, registered, managed, stack}) CopyToDevice(from, bytes++);
     });
     void* unpin = pinned;
     fake.call(38, "cuMemFreeHost", &unpin, 0);
@@ -200,7 +201,7 @@ TEST(RecordedCopy, SaysWhatTheHostsMemoryIs) {
   for (size_t i = 0; i < 9; ++i) {
     EXPECT_EQ(calls[i]->host, expected[i]) << i;
     EXPECT_STREQ(calls[i]->copy, "htod");
-    EXPECT_EQ(calls[i]->bytes, 8u);
+    EXPECT_EQ(calls[i]->bytes, i < 6 ? 8 + i : 8);
   }
 }
 
@@ -273,11 +274,11 @@ TEST(RecordedCopy, OfRowsIsReadFromItsDescription) {
 TEST(RecordedStack, IsWrittenOnceForEachPlace) {
   Recorded recorded = Record([] {
     InCapture([] {
-      for (int i = 0; i < 50; ++i) Synchronize(kStream);
-      Synchronize(kStream);
+      for (int i = 0; i < 50; ++i) Wait(kStream);
+      Wait(kStream);
     });
   });
-  const auto calls = recorded.Calls("cuStreamSynchronize");
+  const auto calls = recorded.Calls("cuStreamWaitEvent");
   ASSERT_EQ(calls.size(), 51u);
   std::set<uint32_t> stacks;
   for (const auto* call : calls) stacks.insert(call->stack);
@@ -301,7 +302,7 @@ template <int kFunction>
 __attribute__((noinline)) void Through(int path, int left, size_t bytes);
 
 void Deeper(int path, int left, size_t bytes) {
-  if (left == 0) return Synchronize(kStream);
+  if (left == 0) return Wait(kStream);
   switch (path % 3) {
     case 0: return Through<0>(path / 3, left - 1, bytes);
     case 1: return Through<1>(path / 3, left - 1, bytes);
@@ -328,7 +329,7 @@ TEST(RecordedStack, IsThatOfItsPathWhateverTheStackWasBefore) {
       for (const auto& [path, bytes] : calls) Deeper(path, kDepth, bytes);
     });
   });
-  const auto made = recorded.Calls("cuStreamSynchronize");
+  const auto made = recorded.Calls("cuStreamWaitEvent");
   ASSERT_EQ(made.size(), calls.size());
   std::map<int, uint32_t> stacks;
   std::set<uint32_t> different;
@@ -357,7 +358,7 @@ TEST(RecordedStack, OfManyThreadsIsDefinedBeforeItIsUsed) {
       for (std::thread& thread : threads) thread.join();
     });
   });
-  EXPECT_EQ(recorded.Calls("cuStreamSynchronize").size(), 8u * (25 + 17));
+  EXPECT_EQ(recorded.Count("cuStreamSynchronize"), 8u * (25 + 17));
   for (const auto* call : recorded.Calls("cuLaunchKernel")) EXPECT_NE(call->stack, GCAP_DOCTOR_NONE);
 }
 

@@ -1,6 +1,7 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
 // The audit: programs that launch graphs on memory that is there, and on memory that is not.
+#include <dlfcn.h>
 #include <gtest/gtest.h>
 #include <stdint.h>
 #include <string.h>
@@ -94,6 +95,16 @@ class Graph {
       params.push_back(&words_.back()[i]);
     }
     return AddKernel(&function, params.data(), nullptr);
+  }
+
+  // Another node of the same function.
+  fake_driver_node_t* KernelLike(const fake_driver_node_t* node, std::vector<uint64_t> arguments) {
+    void* function;
+    memcpy(&function, node->about, sizeof(function));
+    words_.push_back(arguments);
+    std::vector<void*>& params = params_.emplace_back();
+    for (uint64_t& word : words_.back()) params.push_back(&word);
+    return AddKernel(function, params.data(), nullptr);
   }
 
   // A kernel with one argument of several words.
@@ -765,6 +776,30 @@ TEST(Audit, ExecutablesOfOnePlaceAreCountedAtTheEnd) {
   EXPECT_STREQ(FunctionOf(recorded, group.call), "cuGraphInstantiateWithFlags");
 }
 
+// Each piece of memory once, whichever executables point into it; neither what is freed nor what was replaced.
+TEST(Audit, NodesAndMemoryOfOnePlaceAreCountedAtTheEnd) {
+  Recorded recorded = Audit([] {
+    std::deque<Graph> graphs(10);
+    Alloc(kMemory, 0x1000);
+    Alloc(kMemory + 0x1000, 0x200);
+    Alloc(kMemory + 0x2000, 0x30);
+    for (uint64_t i = 0; i < graphs.size(); ++i) {
+      graphs[i].Kernel({kMemory + 8 * i});
+      graphs[i].Kernel({kMemory + 0x1000});
+      graphs[i].Kernel({i < 9 ? kMemory : kMemory + 0x2000});
+      Instantiate(Handle(0x4000 + i), graphs[i].handle(), {});
+    }
+    Destroy(Handle(0x4000));
+    Free(kMemory + 0x1000);
+    Alloc(kMemory + 0x1000, 0x200);
+  });
+  ASSERT_EQ(recorded.events->num_groups, 1u) << recorded.text;
+  EXPECT_EQ(recorded.events->groups[0].live, 9u);
+  EXPECT_EQ(recorded.events->groups[0].nodes, 9u * 3);
+  EXPECT_EQ(recorded.events->groups[0].memory, 0x1000u + 0x30u);
+  EXPECT_EQ(recorded.events->groups[0].bytes, 0u);
+}
+
 // Once the file has no room for further stacks, no place is known.
 TEST(Audit, ExecutablesOfNoKnownPlaceAreOfNone) {
   struct rlimit before;
@@ -785,6 +820,36 @@ TEST(Audit, ExecutablesOfNoKnownPlaceAreOfNone) {
   });
   EXPECT_EQ(setrlimit(RLIMIT_FSIZE, &before), 0);
   EXPECT_EQ(recorded.events->num_groups, 0u) << recorded.text;
+}
+
+// --- What a read costs -----------------------------------------------------------------------------------------------
+
+// A call of the driver costs more than all that is done with its answer: two a node, which are the node's type and its
+// description, and for each function those for its parameters, the end of these and the name.
+TEST(Audit, AGraphOfAThousandNodesIsReadWithTwoCallsANode) {
+  constexpr size_t kNodes = 1000, kFunctions = 4, kParams = 3;
+  Recorded recorded = Audit([] {
+    Graph graph;
+    Alloc(kMemory, 0x10000);
+    std::vector<fake_driver_node_t*> first;
+    for (uint64_t i = 0; i < kNodes; ++i) {
+      const std::vector<uint64_t> arguments(kParams, kMemory + 8 * i);
+      if (i < kFunctions) {
+        first.push_back(graph.Kernel(arguments));
+      } else {
+        graph.KernelLike(first[i % kFunctions], arguments);
+      }
+    }
+    static const auto num_calls = reinterpret_cast<decltype(&fake_driver_num_calls)>(
+        dlsym(dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD), "fake_driver_num_calls"));
+    const size_t before = num_calls();
+    Instantiate(kExec, graph.handle(), {});
+    IN_PROGRAM(num_calls() - before >= 2 * kNodes);
+    IN_PROGRAM(num_calls() - before <= 2 * kNodes + kFunctions * (kParams + 2) + 2);
+    Free(kMemory);
+    Replay(kExec, kStream);
+  });
+  EXPECT_EQ(OnlyStale(recorded).pointers, kNodes * kParams);
 }
 
 // --- Many, and processes ---------------------------------------------------------------------------------------------

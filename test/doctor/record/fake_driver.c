@@ -9,8 +9,13 @@
 
 enum { kSuccess = 0, kInvalidValue = 1 };
 
+static _Atomic size_t num_calls;
+
+EXPORT size_t fake_driver_num_calls(void) { return num_calls; }
+
 EXPORT int cuGraphGetNodes(void* graph, void** nodes, size_t* count);
 EXPORT int cuGraphGetNodes(void* graph, void** nodes, size_t* count) {
+  ++num_calls;
   const fake_driver_graph_t* of = graph;
   if (nodes == NULL) {
     *count = of->count;
@@ -22,11 +27,13 @@ EXPORT int cuGraphGetNodes(void* graph, void** nodes, size_t* count) {
 
 EXPORT int cuGraphNodeGetType(void* node, int* type);
 EXPORT int cuGraphNodeGetType(void* node, int* type) {
+  ++num_calls;
   *type = ((const fake_driver_node_t*)node)->type;
   return kSuccess;
 }
 
 static int describe(const void* node, void* about, size_t bytes) {
+  ++num_calls;
   memcpy(about, ((const fake_driver_node_t*)node)->about, bytes);
   return kSuccess;
 }
@@ -45,12 +52,14 @@ EXPORT int cuGraphMemAllocNodeGetParams(void* node, void* about) { return descri
 
 EXPORT int cuGraphChildGraphNodeGetGraph(void* node, void** graph);
 EXPORT int cuGraphChildGraphNodeGetGraph(void* node, void** graph) {
+  ++num_calls;
   *graph = ((const fake_driver_node_t*)node)->child;
   return kSuccess;
 }
 
 EXPORT int cuFuncGetParamInfo(void* function, size_t index, size_t* offset, size_t* bytes);
 EXPORT int cuFuncGetParamInfo(void* function, size_t index, size_t* offset, size_t* bytes) {
+  ++num_calls;
   const fake_driver_function_t* of = function;
   if (index >= of->num_params) return kInvalidValue;
   *offset = of->offsets[index];
@@ -60,6 +69,7 @@ EXPORT int cuFuncGetParamInfo(void* function, size_t index, size_t* offset, size
 
 EXPORT int cuFuncGetName(const char** name, void* function);
 EXPORT int cuFuncGetName(const char** name, void* function) {
+  ++num_calls;
   *name = ((const fake_driver_function_t*)function)->name;
   return kSuccess;
 }

@@ -33,6 +33,8 @@ extern "C" {
 #endif
 // A message of the driver's log of errors, given to who listens, on the calling thread. 0 if nobody does.
 int fake_driver_log(int level, const char* message);
+// How many calls the functions that tell of graphs had so far.
+size_t fake_driver_num_calls(void);
 #ifdef __cplusplus
 }  // extern "C"
 #endif

@@ -159,7 +159,7 @@ TEST(RecordingLimit, LeavesOutTheMiddle) {
       [] {
         CaptureChain(kStream, 1, 10);
         Begin(kStream);
-        for (uint64_t i = 0; i < kSearch; ++i) Synchronize(kStream);
+        for (uint64_t i = 0; i < kSearch; ++i) Wait(kStream);
         End(kStream, kGraph);
         Begin(kOther, 1);
         Launch(kOther, kGraph, nullptr);
@@ -191,7 +191,7 @@ TEST(RecordingLimit, LeavesOutTheMiddle) {
 TEST(RecordingLimit, ThatIsNotPassedLeavesNothingOut) {
   Recorded recorded = RecordSmall([] {
     Begin(kStream);
-    for (int i = 0; i < 300; ++i) Synchronize(kStream);
+    for (int i = 0; i < 300; ++i) Wait(kStream);
     End(kStream, kGraph);
   });
   EXPECT_NE(recorded.text.find("\nring\t"), std::string::npos);
@@ -204,7 +204,7 @@ TEST(RecordingLimit, ProgramThatIsKilledHasItsLastCalls) {
   for (int calls : {100, 300, 500, 1000, 2000, 2010, 2020, 2030, 2040, 2050}) {
     Recorded recorded = RecordSmall([calls] {
       Begin(kStream);
-      for (int i = 0; i < calls; ++i) Synchronize(kStream);
+      for (int i = 0; i < calls; ++i) Wait(kStream);
       raise(SIGKILL);
     });
     EXPECT_TRUE(WIFSIGNALED(recorded.status));
@@ -231,7 +231,7 @@ TEST(RecordingLimit, ProgramMayBeKilledAtAnyTime) {
         usleep(static_cast<useconds_t>(50000 + 7000 * i));
         raise(SIGKILL);
       }).detach();
-      for (;;) Synchronize(kStream);
+      for (;;) Wait(kStream);
     });
     EXPECT_TRUE(WIFSIGNALED(recorded.status));
     EXPECT_GT(recorded.events->num_calls, 0u);
@@ -245,7 +245,7 @@ TEST(RecordingLimit, ThreadsShareIt) {
     std::vector<std::thread> threads;
     for (int i = 0; i < kThreads; ++i) {
       threads.emplace_back([] {
-        for (int j = 0; j < kCalls; ++j) Synchronize(kOther);
+        for (int j = 0; j < kCalls; ++j) Wait(kOther);
         fake.call(17, "cuCtxSynchronize", nullptr, 0);
       });
     }
@@ -282,10 +282,10 @@ TEST(RecordingLimit, DefinitionsHaveTheirPart) {
 TEST(RecordingLimit, ExecutablesOfTheMiddleAreKnown) {
   Recorded recorded = RecordSmall([] {
     Begin(kStream);
-    for (int i = 0; i < 1000; ++i) Synchronize(kStream);
+    for (int i = 0; i < 1000; ++i) Wait(kStream);
     Instantiate(kExec, kGraph, {});
     Replay(kExec, kStream);
-    for (int i = 0; i < 1000; ++i) Synchronize(kStream);
+    for (int i = 0; i < 1000; ++i) Wait(kStream);
     End(kStream, kGraph);
     for (int i = 0; i < 7; ++i) Replay(kExec, kOther);
   });

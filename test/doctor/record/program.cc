@@ -131,6 +131,12 @@ const gcap_doctor_event_call_t& Recorded::Call(const std::string& function) cons
   return calls.size() == 1 ? *calls[0] : kNone;
 }
 
+uint64_t Recorded::Count(const std::string& function) const {
+  uint64_t count = 0;
+  for (const auto* call : Calls(function)) count += call->count;
+  return count;
+}
+
 void InProgram(bool is_so, const char* condition, int line) {
   if (is_so) return;
   fprintf(stderr, "line %d: not so: %s\n", line, condition);
@@ -158,6 +164,11 @@ void End(void* stream, void* graph, int result) {
 }
 
 void Synchronize(void* stream, int result) { fake.call(126, "cuStreamSynchronize", &stream, result); }
+
+void Wait(void* stream) {
+  const void* arguments[] = {stream, Handle(0x9000), nullptr};
+  fake.call(295, "cuStreamWaitEvent", arguments, 0);
+}
 
 void Within(uint32_t callback, const char* function, const void* arguments, int result,
             const std::function<void()>& inner) {

@@ -29,6 +29,8 @@ struct Recorded {
   std::vector<const gcap_doctor_event_call_t*> Calls(const std::string& function) const;
   // The one call of a function; fails the test if there are none or more.
   const gcap_doctor_event_call_t& Call(const std::string& function) const;
+  // How many calls of a function there are, those that are counted with one another among them.
+  uint64_t Count(const std::string& function) const;
 };
 
 using Environment = std::map<std::string, std::string>;
@@ -75,6 +77,8 @@ void* Handle(uintptr_t value);
 void Begin(void* stream, int mode = 0, int result = 0);
 void End(void* stream, void* graph, int result = 0);
 void Synchronize(void* stream, int result = 0);
+// One that is never counted with others: a stream waits for an event.
+void Wait(void* stream);
 // A call with others inside of it, deeper on the stack, as in the driver.
 void Within(uint32_t callback, const char* function, const void* arguments, int result,
             const std::function<void()>& inner);

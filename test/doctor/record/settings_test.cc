@@ -159,7 +159,7 @@ TEST(RecorderSettings, ProcessThatMayHaveNoLargeFilesLives) {
   ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &low), 0);
   Recorded recorded = Record([] {
     Begin(kStream);
-    for (int i = 0; i < 10000; ++i) Synchronize(kStream);
+    for (int i = 0; i < 10000; ++i) Wait(kStream);
   });
   ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &before), 0);
   EXPECT_EQ(recorded.status, 0);
@@ -190,7 +190,7 @@ TEST(RecorderSettings, ProcessThatLowersWhatItMayHaveLives) {
     Begin(kStream);
     const struct rlimit none = {0, 0};
     IN_PROGRAM(setrlimit(RLIMIT_FSIZE, &none) == 0);
-    for (int i = 0; i < 10; ++i) Synchronize(kStream);
+    for (int i = 0; i < 10; ++i) Wait(kStream);
     // Nor does the signal wait for the program, or for another write of its own to end it.
     sigset_t pending;
     IN_PROGRAM(sigpending(&pending) == 0 && sigismember(&pending, SIGXFSZ) == 0);
@@ -211,12 +211,12 @@ TEST(RecorderSettings, WriteThatFailsIsSaidAndLeavesWholeLines) {
     Begin(kStream);
     const struct rlimit limit = {32 << 10, 32 << 10};
     IN_PROGRAM(setrlimit(RLIMIT_FSIZE, &limit) == 0);
-    for (int i = 0; i < 2000; ++i) Synchronize(kStream);
+    for (int i = 0; i < 2000; ++i) Wait(kStream);
     End(kStream, kGraph);
   });
   EXPECT_EQ(recorded.said, "");
   EXPECT_FALSE(recorded.events->ended);
-  EXPECT_GT(recorded.Calls("cuStreamSynchronize").size(), 20u);
+  EXPECT_GT(recorded.Calls("cuStreamWaitEvent").size(), 20u);
   EXPECT_EQ(recorded.text.back(), '\n');
 }
 

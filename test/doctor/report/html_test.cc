@@ -128,4 +128,31 @@ TEST(HtmlReport, RecordingWithoutTimesSaysSo) {
   EXPECT_NE(page.find("x=\"500.0\" y=\"4\" width=\"400.0\""), std::string::npos);
 }
 
+// In the table and on the tracks of the page, and in the other reports.
+TEST(HtmlReport, CallsThatAreCountedAreAsMany) {
+  Sample sample(
+      "gcap-events\tversion=3\tpid=7\ttime=1\tprogram=a\nthread\tid=1\tos=70\nstream\tid=2\n"
+      "like\tid=1\tthread=1\tfunction=cuLaunchKernel\tresult=0\tstream=2\n"
+      "call\tn=1\tt=1000\tns=10\tthread=1\tfunction=cuStreamBeginCapture\tresult=0\tstream=2\n"
+      "call\tn=40\tt=9000\tns=10\tlike=1\tcount=39\tfirst=2\tsince=2000\n"
+      "call\tn=41\tt=9100\tns=10\tthread=1\tfunction=cuStreamEndCapture\tresult=0\tstream=2\n");
+  gcap_doctor_captured_t& capture = sample.AddCapture();
+  capture.begin = 0;
+  capture.end = 2;
+  capture.stream = capture.thread = 0;
+  sample.AddFinding(GCAP_DOCTOR_FINDING_ESCAPED, GCAP_DOCTOR_SEVERITY_ERROR, "beside").call = 1;
+  const std::string page = Html(sample);
+  EXPECT_NE(page.find("<summary>41 calls"), std::string::npos);
+  EXPECT_NE(page.find("cudaLaunchKernel &times; 39"), std::string::npos);
+  EXPECT_NE(page.find(": 41 calls, 0 with an error"), std::string::npos);
+  EXPECT_NE(page.find("cudaLaunchKernel and 38 calls more</title>"), std::string::npos);
+  const std::string json = gcap_test::Written(gcap_doctor_report_json, sample);
+  EXPECT_NE(json.find("\"calls\": 41,"), std::string::npos);
+  EXPECT_NE(json.find("\"repeats\": 39,"), std::string::npos);
+  const std::string trace = gcap_test::Written(gcap_doctor_report_trace, sample);
+  // On the thread and on the stream: the last call, since slices of a loop's calls would overlap.
+  EXPECT_EQ(Count(trace, "\"ts\": 9.000, \"dur\": 0.010, \"args\": {\"call\": 40, \"repeats\": 39, \"since\": 2.000"),
+            2u);
+}
+
 }  // namespace

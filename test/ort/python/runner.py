@@ -29,12 +29,12 @@ TOLERANCES = {
 class Ep:
     """The library of an EP, in this process."""
 
-    def __init__(self, library, name):
+    def __init__(self, library, name, log_severity=4):
         if library is None:
             import gcap_onnxruntime_ep as wheel
 
             library, name = wheel.get_library_path(), wheel.get_ep_name()
-        ort.set_default_logger_severity(4)
+        ort.set_default_logger_severity(log_severity)  # a plugin takes the one that it finds
         # A relative path would be looked for beside ONNX Runtime.
         ort.register_execution_provider_library(name, os.path.abspath(library))
         self.name = name

@@ -10,7 +10,9 @@ import subprocess
 import sys
 
 import numpy
+import onnx
 import onnxruntime
+from onnx import TensorProto, helper
 
 
 def run(*command, **kwargs):
@@ -62,6 +64,42 @@ def main(ort_wheel, library, script, digits_model):
     assert done.returncode == 2 and "'batch' is not NAME=SIZE" in done.stderr, f"exit code {done.returncode}"
     done = run(python, script, model, "--runs", "1", "--tolerance", "-1", env=environment)
     assert done.returncode == 1 and "allowed is -1" in done.stderr, "a difference beyond the tolerance is a failure"
+    inputs(python, script, model, environment)
+    refusals(python, script, environment)
+
+
+def inputs(python, script, model, environment):
+    """Shapes and contents of inputs are given by name."""
+    images = os.path.join(environment["HOME"], "images.npy")
+    numpy.save(images, numpy.ones((3, 1, 8, 8), numpy.float32))
+    for option in (("--shape", "images=4x1x8x8"), ("--input", f"images={images}")):
+        done = run(python, script, model, "--runs", "1", *option, env=environment)
+        assert done.returncode == 0, f"exit code {done.returncode}"
+    for code, said, *option in (
+        (2, "'images=4x' is not NAME=SIZExSIZE", "--shape", "images=4x"),
+        (2, "'images=none.npy' is not NAME=FILE.npy", "--input", "images=none.npy"),
+        (1, "the model has no input pictures, it has images", "--shape", "pictures=1"),
+    ):
+        done = run(python, script, model, *option, env=environment)
+        assert done.returncode == code and said in done.stderr, f"exit code {done.returncode}"
+
+
+def refusals(python, script, environment):
+    """A model that is not captured ends the script with a sentence, and nothing of the EP is left."""
+    x, low = (helper.make_tensor_value_info(name, TensorProto.FLOAT, shape) for name, shape in (("x", [2]), ("low", [])))
+    y = helper.make_tensor_value_info("y", TensorProto.FLOAT, [2])
+    z = helper.make_tensor_value_info("z", TensorProto.INT64, [1, "n"])
+    neg, clip = helper.make_node("Neg", ["x"], ["y"]), helper.make_node("Clip", ["x", "low"], ["y"])
+    for nodes, ins, outs, said in (
+        ([neg, helper.make_node("NonZero", ["y"], ["z"])], [x], [y, z], "1 NonZero (no kernel)"),
+        ([clip], [x, low], [y], "on the host, where a replay would"),
+    ):
+        graph = helper.make_graph(nodes, "graph", ins, outs)
+        model = os.path.join(environment["HOME"], "refused.onnx")
+        onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9), model)
+        done = run(python, script, model, "--runs", "1", env=environment)
+        assert done.returncode == 1 and said in done.stderr, f"exit code {done.returncode}"
+        assert not any(word in done.stderr for word in ("Traceback", "leak", "kept")), "not ended in order"
 
 
 if __name__ == "__main__":

@@ -42,9 +42,9 @@ typedef enum gcap_binary_op {
   GCAP_BINARY_OR,
 } gcap_binary_op_t;
 
-// y = op(a, b), with broadcasting. `a` and `b` are of one type: f32, f16, bf16, i64 or i32; for EQUAL also bool; for
-// AND and OR only bool; for POW `b` is of any of those five. `y` is of the type of `a`, or bool if the operator
-// compares.
+// y = op(a, b), with broadcasting. `a` and `b` are of one type: f32, f16, bf16, i64 or i32; for EQUAL also bool, i8
+// and u8; for AND and OR only bool; for POW `b` is of any of those five. `y` is of the type of `a`, or bool if the
+// operator compares.
 //   INVALID_ARGUMENT  a NULL argument, an unknown operator, or a tensor that is not as said above; the message names it
 //   CUDA_ERROR        the launch failed, or the stream's device could not be made current
 GCAP_API gcap_status_t gcap_binary(gcap_stream_t* stream, gcap_binary_op_t op, const gcap_tensor_t* a,
@@ -93,7 +93,8 @@ GCAP_API gcap_status_t gcap_where(gcap_stream_t* stream, const gcap_tensor_t* co
 
 // y = x in the type of `y`, both any; a copy if they are of one type. To a floating-point type: rounded once, to
 // nearest even. From a floating-point to an integer type: truncated; a NaN gives 0, and what is out of range the
-// nearest value of the type. From i64 to i32: the low 32 bits. To bool: whether x is not 0, so a NaN gives true.
+// nearest value of the type. From an integer to a smaller one: the low bits. To bool: whether x is not 0, so a NaN
+// gives true.
 //   INVALID_ARGUMENT  a NULL argument, or a tensor that is not as said above; the message names it
 //   CUDA_ERROR        the launch failed, or the stream's device could not be made current
 GCAP_API gcap_status_t gcap_cast(gcap_stream_t* stream, const gcap_tensor_t* x, const gcap_tensor_t* y) GCAP_NODISCARD;

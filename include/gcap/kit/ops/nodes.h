@@ -15,41 +15,93 @@ extern "C" {
 #endif
 
 // Nodes have the semantics of ONNX's opset 13, and what later opsets added to them, with attributes in a
-// gcap_attributes_t (model.h). Floats are f32, f16 and bf16.
+// gcap_attributes_t (model.h). Floats are f32, f16 and bf16. Any is each type of
+// gcap_dtype_t.
 //
 //   op                                   types of T                what is honored, and what is refused
 //   MatMul                               floats                    any ranks, with broadcasting
+//   com.microsoft.FusedMatMul            floats                    transA, transB, alpha; not: transBatchA, transBatchB
 //   Gemm                                 floats                    transA, transB, alpha, beta; C: any that broadcasts;
 //                                                                  activation
 //   Conv                                 floats                    one or two axes, kernel_shape, pads, strides,
 //                                                                  dilations, group, auto_pad; activation
-//   MaxPool, AveragePool                 floats                    one or two axes; kernel_shape, pads, strides,
+//   ConvTranspose                        floats                    one to three axes; as Conv, and output_padding and
+//                                                                  output_shape; not: activation
+//   MaxPool, AveragePool                 floats                    one to three axes; kernel_shape, pads, strides,
 //                                                                  dilations, auto_pad, ceil_mode, count_include_pad.
 //                                                                  Not: Indices, pads as large as the window reaches
-//   GlobalAveragePool                    floats                    one or two axes
+//   GlobalMaxPool, GlobalAveragePool     floats                    any number of axes
 //   BatchNormalization                   floats; the rest f32      epsilon; not: training_mode
 //   Add, Sub, Mul, Div                   floats, i64, i32
 //   Pow                                  floats, i64, i32          the exponent may be of another of these types
+//   Mod                                  floats, i64, i32          fmod, which floats must have; a modulo 0 of
+//                                                                  integers is 0
 //   Min, Max, Sum                        floats, i64, i32          any number of inputs
+//   Mean                                 floats                    any number of inputs
 //   Equal                                any                       gives bool
-//   Less, Greater                        floats, i64, i32          give bool
-//   And, Or, Not                         bool
+//   Less, LessOrEqual                    floats, i64, i32          give bool
+//   Greater, GreaterOrEqual              floats, i64, i32          give bool
+//   And, Or, Xor, Not                    bool
+//   BitwiseAnd, BitwiseOr, BitwiseXor    i64, i32
+//   BitwiseNot                           i64, i32
 //   Where                                any                       condition: bool
 //   Cast                                 any to any                to, if given, is the output's type
-//   Relu, Neg, Abs                       floats, i64, i32
-//   LeakyRelu                            floats                    alpha
+//   Relu, Neg, Abs, Sign                 floats, i64, i32
+//   LeakyRelu, ThresholdedRelu           floats                    alpha
+//   Elu, Celu, Swish                     floats                    alpha
+//   Selu                                 floats                    alpha, gamma
+//   HardSigmoid                          floats                    alpha, beta
+//   Shrink                               floats, i64, i32          bias, lambd; integers are truncated
+//   PRelu                                floats                    the slope is broadcast to the other input
 //   Gelu                                 floats                    approximate
+//   com.microsoft.QuickGelu              floats                    alpha
+//   com.microsoft.BiasGelu, .FastGelu    floats                    the bias is broadcast to the other input
 //   Sigmoid, Tanh, Erf, Exp, Log, Sqrt   floats
-//   Reciprocal                           floats
+//   Reciprocal, Floor, Ceil, Round       floats
+//   Sin, Cos, Tan, Asin, Acos, Atan      floats
+//   Sinh, Cosh, Asinh, Acosh, Atanh      floats
+//   HardSwish, Mish, Softplus, Softsign  floats
+//   IsNaN, IsInf                         floats                    give bool; detect_negative, detect_positive
 //   Clip                                 floats, i64, i32          min, max: inputs on the host, or attributes
 //   Softmax, LogSoftmax                  floats                    axis
+//   Softmax-1, LogSoftmax-1              floats                    axis: as before opset 13, of all axes from it on
 //   LayerNormalization                   floats                    axis, epsilon; scale and bias have the shape of the
 //                                                                  axes. Mean and InvStdDev are f32
+//   RMSNormalization                     floats                    axis, epsilon; the scale has the shape of the axes.
+//                                                                  Also as SimplifiedLayerNormalization
+//   InstanceNormalization                floats                    epsilon
+//   GroupNormalization                   floats                    epsilon, num_groups; scale and bias of channels, as
+//                                                                  opset 21 has them
+//   LpNormalization                      floats                    axis, p; a norm of 0 gives zeros
+//   MeanVarianceNormalization            floats                    axes: the first ones, the last ones, or both
+//   LSTM, GRU, RNN                       floats; lengths i32       direction, hidden_size, layout, linear_before_reset;
+//                                                                  peepholes; what is left out. Lengths are read on the
+//                                                                  device; one that is outside counts as the nearest.
+//                                                                  Not: clip, input_forget, activations that are no
+//                                                                  defaults
 //   LRN                                  floats                    size, alpha, beta, bias
 //   ReduceSum, ReduceMean, ReduceProd    floats, i64, i32          axes, as input on the host or as attribute;
 //   ReduceL1, ReduceSumSquare            floats, i64, i32          keepdims, noop_with_empty_axes
 //   ReduceL2, ReduceLogSum               floats
-//   ReduceMax, ReduceMin                 any
+//   ReduceMax, ReduceMin                 floats, i64, i32, bool
+//   QuantizeLinear                       floats, i8, u8            floats to i8 or u8; axis, block_size, output_dtype;
+//                                                                  not: precision of f16
+//   DequantizeLinear                     floats, i8, u8, i32       integers to floats; axis, block_size
+//   ArgMax, ArgMin                       floats, i64, i32          axis, keepdims, select_last_index; give i64. A NaN
+//                                                                  is an extremum
+//   TopK                                 floats, i64, i32          axis, largest, sorted; k: on the host, or attribute.
+//                                                                  Of equals the first; a NaN is beyond infinity
+//   DynamicQuantizeLinear                f32 to u8
+//   MatMulInteger                        i8, u8; gives i32         zero points: one, or one for each row or column
+//   Attention                            floats; mask bool or T    scale, is_causal, softcap, q_num_heads,
+//                                                                  kv_num_heads; a past, if both; grouped heads. Not:
+//                                                                  nonpad_kv_seqlen, qk_matmul_output_mode but 0, f64 as
+//                                                                  softmax_precision
+//                                                                  nonpad_kv_seqlen, qk_matmul_output_mode but 0, f64
+//                                                                  as softmax_precision
+//   RotaryEmbedding                      floats; positions i64     interleaved, num_heads, rotary_embedding_dim; a
+//   com.microsoft.RotaryEmbedding                                  position out of range gives zeros. Not: scale,
+//                                                                  is_packed_batching
 //   Transpose, Concat, Split             any                       perm; axis; split on the host; num_outputs
 //   Slice                                any                       starts, ends, axes, steps on the host; before opset
 //                                                                  10 attributes
@@ -66,11 +118,19 @@ extern "C" {
 //   OneHot                               any; indices and depth    axis; depth on the host. An index out of range is
 //                                        i64, i32 or f32           nowhere
 //   CumSum                               floats, i64, i32          axis on the host; exclusive, reverse; integers wrap
-//   ReverseSequence                      any; lengths i64          batch_axis, time_axis. Lengths are read on the device;
-//                                                                  one that is outside counts as the nearest
+//   ReverseSequence                      any; lengths i64          batch_axis, time_axis. Lengths are read on the
+//                                                                  device; one that is outside counts as the nearest
 //   Range                                f32, i64, i32             start, limit, delta on the host; integers wrap
-//   Gather                               any; indices i64 or i32   axis; an index out of range gives zeros
+//   Gather, GatherElements               any; indices i64 or i32   axis; an index out of range gives zeros
+//   GatherND                             any; indices i64          batch_dims; an index out of range gives zeros
+//   ScatterElements, Scatter             any; indices i64 or i32   axis, reduction (not of bool); an update whose index
+//                                                                  is out of range is left out
+//   ScatterND                            any; indices i64          reduction (not of bool); an index out of range is
+//                                                                  the nearest that is not
+//   TensorScatter                        any; indices i64          axis, mode; a row that is out of range is left out
 //   Reshape, Flatten, Squeeze, Unsqueeze any                       shapes and axes on the host; all copy
+//   Resize, Upsample                     any by nearest, else      scales or sizes on the host; all but antialias and
+//                                        floats                    tf_crop_and_resize
 //   Identity, Dropout                    any; floats               not: training_mode that is not a constant false. The
 //                                                                  mask is all true
 //

@@ -1,0 +1,138 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// Attention: Q, K and V of rank 4 with their heads as an axis, or of rank 3 with the heads of a token behind one
+// another, whose number is an attribute then.
+
+#include "kit/shape/attention.h"
+
+#include "kit/shape/infer.h"
+
+typedef struct operand {
+  int64_t batch, heads, length, size;
+} operand_t;
+
+// A value that is left out before others has shape [0].
+static bool is_there(const gcap_node_t* node, const gcap_tensor_t* inputs, int input) {
+  if (input >= node->num_inputs) return false;
+  return inputs[input].rank != 1 || inputs[input].shape[0] != 0;
+}
+
+static gcap_status_t read_operand(const gcap_node_t* node, int input, const gcap_tensor_t* tensor,
+                                  const char* attribute, operand_t* out_operand) {
+  const int64_t heads = gcap_node_int(node, attribute, 0), *shape = tensor->shape;
+  if (tensor->rank == 4) {
+    *out_operand = (operand_t){shape[0], shape[1], shape[2], shape[3]};
+    if (shape[1] > 0 && (heads == 0 || heads == shape[1])) return NULL;
+    return GCAP_SHAPE_REFUSE(node, "input %d has %lld heads, %s is %lld", input, (long long)shape[1], attribute,
+                             (long long)heads);
+  }
+  if (tensor->rank != 3) return GCAP_SHAPE_REFUSE(node, "input %d has rank %d, allowed is 3 or 4", input, tensor->rank);
+  if (heads <= 0 || shape[2] % heads != 0) {
+    return GCAP_SHAPE_REFUSE(node, "%s is %lld, allowed is a divisor of %lld, dimension 2 of input %d", attribute,
+                             (long long)heads, (long long)shape[2], input);
+  }
+  *out_operand = (operand_t){shape[0], heads, shape[1], shape[2] / heads};
+  return NULL;
+}
+
+// Dimension `d` of an input must be `wanted`.
+static gcap_status_t check_size(const gcap_node_t* node, int input, const gcap_tensor_t* tensor, int d,
+                                int64_t wanted) {
+  if (tensor->shape[d] == wanted) return NULL;
+  return GCAP_SHAPE_REFUSE(node, "dimension %d of input %d is %lld, allowed is %lld", d, input,
+                           (long long)tensor->shape[d], (long long)wanted);
+}
+
+static gcap_status_t read_past(const gcap_node_t* node, const gcap_tensor_t* inputs, gcap_attention_sizes_t* sizes) {
+  const bool has_key = is_there(node, inputs, 4), has_value = is_there(node, inputs, 5);
+  if (has_key != has_value) return GCAP_SHAPE_REFUSE(node, "it has input %d without the other past", has_key ? 4 : 5);
+  sizes->has_past = has_key;
+  for (int i = 4; has_key && i < 6; ++i) {
+    if (inputs[i].rank != 4) return GCAP_SHAPE_REFUSE(node, "input %d has rank %d, allowed is 4", i, inputs[i].rank);
+    if (i == 4) sizes->past_length = inputs[4].shape[2];
+    GCAP_RETURN_IF_ERROR(check_size(node, i, &inputs[i], 0, sizes->batch));
+    GCAP_RETURN_IF_ERROR(check_size(node, i, &inputs[i], 1, sizes->kv_heads));
+    GCAP_RETURN_IF_ERROR(check_size(node, i, &inputs[i], 2, sizes->past_length));
+    GCAP_RETURN_IF_ERROR(check_size(node, i, &inputs[i], 3, i == 4 ? sizes->size : sizes->v_size));
+  }
+  return NULL;
+}
+
+// A mask is broadcast to the scores, but for the last axis.
+static gcap_status_t check_mask(const gcap_node_t* node, const gcap_tensor_t* mask,
+                                const gcap_attention_sizes_t* sizes) {
+  if (mask->rank < 2 || mask->rank > 4) {
+    return GCAP_SHAPE_REFUSE(node, "input 3 has rank %d, allowed is 2 to 4", mask->rank);
+  }
+  const int64_t scores[] = {sizes->batch, sizes->q_heads, sizes->q_length, sizes->past_length + sizes->kv_length};
+  for (int d = 0; d < mask->rank; ++d) {
+    const int64_t wanted = scores[4 - mask->rank + d];
+    if (d < mask->rank - 1 && mask->shape[d] == 1) continue;
+    GCAP_RETURN_IF_ERROR(check_size(node, 3, mask, d, wanted));
+  }
+  return NULL;
+}
+
+static gcap_status_t check_operands(const gcap_node_t* node, const operand_t* q, const operand_t* k,
+                                    const operand_t* v) {
+  if (q->batch != k->batch || q->batch != v->batch) {
+    return GCAP_SHAPE_REFUSE(node, "inputs 0, 1 and 2 have batches of %lld, %lld and %lld", (long long)q->batch,
+                             (long long)k->batch, (long long)v->batch);
+  }
+  if (q->heads % k->heads != 0 || k->heads != v->heads) {
+    return GCAP_SHAPE_REFUSE(node, "inputs 0, 1 and 2 have %lld, %lld and %lld heads", (long long)q->heads,
+                             (long long)k->heads, (long long)v->heads);
+  }
+  if (q->size != k->size || k->length != v->length) {
+    return GCAP_SHAPE_REFUSE(node,
+                             "heads of inputs 0 and 1 have sizes %lld and %lld, inputs 1 and 2 lengths %lld and %lld",
+                             (long long)q->size, (long long)k->size, (long long)k->length, (long long)v->length);
+  }
+  return NULL;
+}
+
+gcap_status_t gcap_attention_read(const gcap_node_t* node, const gcap_tensor_t* inputs,
+                                  gcap_attention_sizes_t* out_sizes) {
+  operand_t q, k, v;
+  *out_sizes = (gcap_attention_sizes_t){0};
+  GCAP_RETURN_IF_ERROR(read_operand(node, 0, &inputs[0], "q_num_heads", &q));
+  GCAP_RETURN_IF_ERROR(read_operand(node, 1, &inputs[1], "kv_num_heads", &k));
+  GCAP_RETURN_IF_ERROR(read_operand(node, 2, &inputs[2], "kv_num_heads", &v));
+  if (inputs[0].rank != inputs[1].rank || inputs[1].rank != inputs[2].rank) {
+    return GCAP_SHAPE_REFUSE(node, "inputs 0, 1 and 2 have ranks %d, %d and %d", inputs[0].rank, inputs[1].rank,
+                             inputs[2].rank);
+  }
+  GCAP_RETURN_IF_ERROR(check_operands(node, &q, &k, &v));
+  gcap_attention_sizes_t sizes = {.is_packed = inputs[0].rank == 3,
+                                  .has_mask = is_there(node, inputs, 3),
+                                  .batch = q.batch,
+                                  .q_heads = q.heads,
+                                  .kv_heads = k.heads,
+                                  .q_length = q.length,
+                                  .kv_length = k.length,
+                                  .size = q.size,
+                                  .v_size = v.size};
+  GCAP_RETURN_IF_ERROR(read_past(node, inputs, &sizes));
+  if (sizes.has_mask) GCAP_RETURN_IF_ERROR(check_mask(node, &inputs[3], &sizes));
+  *out_sizes = sizes;
+  return NULL;
+}
+
+gcap_status_t gcap_infer_attention(const gcap_node_t* node, const gcap_tensor_t* inputs, gcap_tensor_t* outputs) {
+  gcap_attention_sizes_t s;
+  GCAP_RETURN_IF_ERROR(gcap_attention_read(node, inputs, &s));
+  const int64_t total = s.past_length + s.kv_length;
+  const gcap_shape_t shapes[] = {
+      s.is_packed ? (gcap_shape_t){3, {s.batch, s.q_length, s.q_heads * s.v_size}}
+                  : (gcap_shape_t){4, {s.batch, s.q_heads, s.q_length, s.v_size}},
+      {4, {s.batch, s.kv_heads, total, s.size}},
+      {4, {s.batch, s.kv_heads, total, s.v_size}},
+      {4, {s.batch, s.q_heads, s.q_length, total}},
+  };
+  if (node->num_outputs > 4) return GCAP_SHAPE_REFUSE(node, "it has %d outputs, allowed is 1..4", node->num_outputs);
+  for (int i = 0; i < node->num_outputs; ++i) {
+    if (i > 0 && outputs[i].rank == 1 && outputs[i].shape[0] == 0) continue;  // left out before others
+    GCAP_RETURN_IF_ERROR(gcap_shape_give(node, i, &shapes[i], &outputs[i]));
+  }
+  return NULL;
+}

@@ -1,0 +1,55 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// Normalization of rows on the GPU: each pass reads the row again, from cache for all but the longest, and each element
+// is written by the thread that read it, after every thread has read its share for the last time: y may be x.
+#include "ops/kernels/device_rows.cuh"
+#include "ops/kernels/row_norm_kernels.h"
+
+namespace {
+
+__device__ float Add(float a, float b) { return a + b; }
+
+// The sum of term(i) over the group's lanes' shares of `count`.
+template <typename Term>
+__device__ float SumOf(const gcap::Group& group, int64_t count, Term term) {
+  gcap_sum_t sum = gcap_sum_zero();
+  for (int64_t i = group.lane; i < count; i += group.lanes) gcap_sum_add(&sum, term(i));
+  return gcap::CombineGroup(group, gcap_sum_value(sum), 0.0f, Add);
+}
+
+template <typename Op>
+__device__ void RunRowNorm(const gcap_row_norm_params_t& p) {
+  const gcap::Group group(p.lanes);
+  const auto* scale = static_cast<const typename Op::Element*>(p.scale);
+  const auto* bias = static_cast<const typename Op::Element*>(p.bias);
+  for (int64_t row = group.first_row; row < p.rows; row += group.row_step) {
+    const auto* x = static_cast<const typename Op::Element*>(p.x) + gcap_row_norm_first(&p, row);
+    auto* y = static_cast<typename Op::Element*>(p.y) + gcap_row_norm_first(&p, row);
+    const auto at = [&](int64_t i) { return Op::Load(x[gcap_row_norm_offset(&p, i)]); };
+    const float mean = p.centers ? SumOf(group, p.columns, at) / static_cast<float>(p.columns) : 0.0f;
+    const auto term = [&](int64_t i) { return gcap_row_norm_term(&p, at(i) - mean); };
+    const float divisor = gcap_row_norm_divisor(&p, SumOf(group, p.columns, term));
+    for (int64_t i = group.lane; i < p.columns; i += group.lanes) {
+      const int64_t k = gcap_row_norm_scale_at(&p, row, i);
+      const float factor = scale == nullptr ? 1.0f : Op::Load(scale[k]);
+      const float shift = bias == nullptr ? 0.0f : Op::Load(bias[k]);
+      y[gcap_row_norm_offset(&p, i)] = Op::Store((at(i) - mean) / divisor * factor + shift);
+    }
+  }
+}
+
+}  // namespace
+
+#define DEFINE_KERNEL(type)                                                    \
+  namespace {                                                                  \
+  struct row_norm_##type##_op {                                                \
+    using Element = gcap_##type##_t;                                           \
+    static __device__ float Load(Element v) { return gcap_load_##type(v); }    \
+    static __device__ Element Store(float v) { return gcap_store_##type(v); }  \
+  };                                                                           \
+  }                                                                            \
+  __global__ void gcap_kernel_row_norm_##type(gcap_row_norm_params_t params) { \
+    RunRowNorm<row_norm_##type##_op>(params);                                  \
+  }
+
+GCAP_ROW_NORM_KERNELS(DEFINE_KERNEL)
