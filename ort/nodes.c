@@ -209,8 +209,8 @@ const gcap_ort_attribute_t gcap_ort_node_attributes[] = {
     {"auto_pad", GCAP_ATTRIBUTE_STRING},
     {"axes", GCAP_ATTRIBUTE_INTS},
     {"axis", GCAP_ATTRIBUTE_INT},
-    {"batch_dims", GCAP_ATTRIBUTE_INT},
     {"batch_axis", GCAP_ATTRIBUTE_INT},
+    {"batch_dims", GCAP_ATTRIBUTE_INT},
     {"beta", GCAP_ATTRIBUTE_FLOAT},
     {"bias", GCAP_ATTRIBUTE_FLOAT},
     {"block_size", GCAP_ATTRIBUTE_INT},
@@ -224,9 +224,11 @@ const gcap_ort_attribute_t gcap_ort_node_attributes[] = {
     {"detect_positive", GCAP_ATTRIBUTE_INT},
     {"dilations", GCAP_ATTRIBUTE_INTS},
     {"direction", GCAP_ATTRIBUTE_STRING},
+    {"dtype", GCAP_ATTRIBUTE_INT},
     {"ends", GCAP_ATTRIBUTE_INTS},
     {"epsilon", GCAP_ATTRIBUTE_FLOAT},
     {"exclude_outside", GCAP_ATTRIBUTE_INT},
+    {"exclusive", GCAP_ATTRIBUTE_INT},
     {"extrapolation_value", GCAP_ATTRIBUTE_FLOAT},  // of a mode of coordinates that the kernels lack
     {"fmod", GCAP_ATTRIBUTE_INT},
     {"gamma", GCAP_ATTRIBUTE_FLOAT},
@@ -237,16 +239,6 @@ const gcap_ort_attribute_t gcap_ort_node_attributes[] = {
     {"is_causal", GCAP_ATTRIBUTE_INT},
     {"is_packed_batching", GCAP_ATTRIBUTE_INT},
     {"k", GCAP_ATTRIBUTE_INT},
-    {"keep_aspect_ratio_policy", GCAP_ATTRIBUTE_STRING},
-    {"dtype", GCAP_ATTRIBUTE_INT},
-    {"ends", GCAP_ATTRIBUTE_INTS},
-    {"epsilon", GCAP_ATTRIBUTE_FLOAT},
-    {"exclusive", GCAP_ATTRIBUTE_INT},
-    {"group", GCAP_ATTRIBUTE_INT},
-    {"k", GCAP_ATTRIBUTE_INT},
-    {"interleaved", GCAP_ATTRIBUTE_INT},
-    {"is_causal", GCAP_ATTRIBUTE_INT},
-    {"is_packed_batching", GCAP_ATTRIBUTE_INT},
     {"keep_aspect_ratio_policy", GCAP_ATTRIBUTE_STRING},
     {"keepdims", GCAP_ATTRIBUTE_INT},
     {"kernel_shape", GCAP_ATTRIBUTE_INTS},
@@ -275,9 +267,8 @@ const gcap_ort_attribute_t gcap_ort_node_attributes[] = {
     {"qk_matmul_output_mode", GCAP_ATTRIBUTE_INT},
     {"ratio", GCAP_ATTRIBUTE_FLOAT},       // of training
     {"reduction", GCAP_ATTRIBUTE_STRING},  // of a scatter
-    {"rotary_embedding_dim", GCAP_ATTRIBUTE_INT},
-    {"ratio", GCAP_ATTRIBUTE_FLOAT},  // of training
     {"reverse", GCAP_ATTRIBUTE_INT},
+    {"rotary_embedding_dim", GCAP_ATTRIBUTE_INT},
     {"round_mode", GCAP_ATTRIBUTE_STRING},  // to a type that gcap lacks
     {"saturate", GCAP_ATTRIBUTE_INT},       // to a type that gcap lacks
     {"scale", GCAP_ATTRIBUTE_FLOAT},

@@ -365,7 +365,7 @@ TEST_F(SessionTest, NodesThatComputeShapesAreNamedIfTheDeviceReadsTheirValues) {
   EXPECT_EQ(log.text(), "");
   EXPECT_TRUE(Has(Create(model(true), {{"enable_cuda_graph", "1"}}), "GcapTest"));
   EXPECT_EQ(log.count(), 1u);
-  EXPECT_TRUE(Has(log.text(), "1 Mod (on the CPU, of shapes, and Cast reads it on the device)")) << log.text();
+  EXPECT_TRUE(Has(log.text(), "1 Cast (on the CPU, of shapes, and Cast reads it on the device)")) << log.text();
 }
 
 // The number of a ConstantOfShape is a tensor of one element. Its shape is computed of that of `a`, on the host.
