@@ -19,20 +19,6 @@ enum { NEWEST = 27 };
 #define ON_HOST(op_type, first, last, inputs) \
   { op_type, NULL, first, last, inputs, NULL }
 
-// Before opset 13 all axes from `axis` on were one; so they are where the others have size 1. And `axis` was 1 if
-// absent, not the last one.
-static bool is_of_one_axis(const gcap_model_t* model, const gcap_node_t* node) {
-  const gcap_value_t* x = &model->values[node->inputs[0]];
-  const int64_t axis = gcap_node_int(node, "axis", 1);
-  if (!gcap_node_has(node, "axis") && x->rank != 2) return false;
-  const int64_t first = axis < 0 ? axis + x->rank : axis;
-  if (first < 0) return false;  // not of this rank
-  for (int64_t i = first + 1; i < x->rank; ++i) {
-    if (x->shape[i] != 1) return false;
-  }
-  return true;
-}
-
 const gcap_ort_op_t gcap_ort_node_ops[] = {
     SINCE("Abs", 6),
     SINCE("Acos", 7),
@@ -105,7 +91,7 @@ const gcap_ort_op_t gcap_ort_node_ops[] = {
     SINCE("Less", 7),
     SINCE("LessOrEqual", 12),
     SINCE("Log", 6),
-    {"LogSoftmax", NULL, 1, 12, 0, is_of_one_axis},
+    {"LogSoftmax", NULL, 1, 12, 0, "LogSoftmax-1"},
     SINCE("LogSoftmax", 13),
     SINCE("LpNormalization", 1),
     SINCE("MatMul", 1),
@@ -169,7 +155,7 @@ const gcap_ort_op_t gcap_ort_node_ops[] = {
     SINCE("Sinh", 9),
     ON_HOST("Slice", 1, 9, 0),
     ON_HOST("Slice", 10, NEWEST, INPUT(1) | INPUT(2) | INPUT(3) | INPUT(4)),
-    {"Softmax", NULL, 1, 12, 0, is_of_one_axis},
+    {"Softmax", NULL, 1, 12, 0, "Softmax-1"},
     SINCE("Softmax", 13),
     SINCE("Softplus", 1),
     SINCE("Softsign", 1),
