@@ -17,13 +17,6 @@ namespace {
 
 using Parameter = std::tuple<NodeCase, gcap_dtype_t>;
 
-// The name of a test has no dots, which an operator of another domain has.
-std::string NameOf(const NodeCase& node_case) {
-  std::string name = node_case.name;
-  std::replace(name.begin(), name.end(), '.', '_');
-  return name;
-}
-
 class NodeKernels : public DeviceTest, public ::testing::WithParamInterface<Parameter> {};
 
 TEST_P(NodeKernels, RunEagerlyAndInGraphs) {
