@@ -6,8 +6,10 @@
 // there.
 //
 // Values in host memory are followed: what is computed of shapes stays on the CPU, which is no obstacle to a capture
-// unless the device reads the value. What a kernel reads there and no shape decides, such as an input of the model, may
-// be another in each run, and a replay would not see it: such a session runs with the graph id -1 alone (run.c).
+// unless the device reads the value. A node that a kernel would take from the host to the device, such as Range, may be
+// for either: it stays on the CPU where its output is wanted on the host. What a kernel reads there and no shape
+// decides, such as an input of the model, may be another in each run, and a replay would not see it: such a session
+// runs with the graph id -1 alone (run.c).
 //
 // Locking: none; ONNX Runtime asks on one thread.
 
@@ -42,7 +44,8 @@ typedef struct look {
   const gcap_ort_host_t* host;
   gcap_ort_graph_support_t* info;
   host_values_t values;
-  bool tells;  // what is left
+  host_values_t wanted;  // read in host memory, or computed with where the result is wanted
+  bool tells;            // what is left
   gcap_ort_left_t left;
 } look_t;
 
@@ -92,6 +95,71 @@ static gcap_status_t add_on_host(host_values_t* values, const char* name, const 
   }
   values->items[values->count++] = (host_value_t){.name = name, .maker = maker, .is_shape = is_shape};
   return NULL;
+}
+
+// --- Values that are wanted in host memory --------------------------------------------------------------------------
+
+static gcap_status_t is_wanted(const look_t* look, const gcap_ort_node_t* node, bool* out_wanted) {
+  const gcap_ort_value_info_t* infos[GCAP_ORT_MAX_VALUES];
+  size_t count = 0;
+  *out_wanted = false;
+  GCAP_RETURN_IF_ERROR(GCAP_ORT_CALL(look->host, Node_GetNumOutputs(node, &count)));
+  if (count > GCAP_ORT_MAX_VALUES) return NULL;
+  GCAP_RETURN_IF_ERROR(GCAP_ORT_CALL(look->host, Node_GetOutputs(node, infos, count)));
+  for (size_t i = 0; i < count && !*out_wanted; ++i) {
+    const char* name = NULL;
+    if (infos[i] == NULL) continue;
+    GCAP_RETURN_IF_ERROR(GCAP_ORT_CALL(look->host, GetValueInfoName(infos[i], &name)));
+    *out_wanted = find_on_host(&look->wanted, name) != NULL;
+  }
+  return NULL;
+}
+
+// The inputs that the node's kernel reads on the host are wanted there, or `all` of them.
+static gcap_status_t want_inputs(look_t* look, const looked_t* node, bool all) {
+  const gcap_ort_value_info_t* infos[GCAP_ORT_MAX_VALUES];
+  size_t count = 0;
+  GCAP_RETURN_IF_ERROR(GCAP_ORT_CALL(look->host, Node_GetNumInputs(node->node, &count)));
+  if (count > GCAP_ORT_MAX_VALUES) return NULL;
+  GCAP_RETURN_IF_ERROR(GCAP_ORT_CALL(look->host, Node_GetInputs(node->node, infos, count)));
+  for (size_t i = 0; i < count; ++i) {
+    const char* name = NULL;
+    if (infos[i] == NULL || (!all && !gcap_ort_reads_on_host(node->op->host_inputs, (int)i))) continue;
+    GCAP_RETURN_IF_ERROR(GCAP_ORT_CALL(look->host, GetValueInfoName(infos[i], &name)));
+    if (find_on_host(&look->wanted, name) != NULL) continue;
+    GCAP_RETURN_IF_ERROR(add_on_host(&look->wanted, name, node->op_type, /*is_shape=*/false));
+  }
+  return NULL;
+}
+
+// Asked of each node, the last one first. A node that no kernel is for reads all on the host; a Shape reads nothing.
+static gcap_status_t note_wanted(look_t* look, const gcap_ort_node_t* of_graph) {
+  looked_t node = {.node = of_graph};
+  gcap_ort_reason_t why;
+  bool wanted = false;
+  GCAP_RETURN_IF_ERROR(find_op(look, &node, &why));
+  if (strcmp(node.op_type, "Shape") == 0) return NULL;
+  GCAP_RETURN_IF_ERROR(is_wanted(look, of_graph, &wanted));
+  return want_inputs(look, &node, wanted || node.op == NULL);
+}
+
+// True for a node whose kernel makes of values in host memory alone one on the device, which is wanted on the host.
+// `*out_of_shapes`: the values are shapes.
+static gcap_status_t is_for_host(const look_t* look, const looked_t* node, const gcap_ort_node_model_t* m,
+                                 bool* out_for_host, bool* out_of_shapes) {
+  bool any = false;
+  *out_for_host = false;
+  *out_of_shapes = true;
+  for (int i = 0; i < m->model.num_values; ++i) {
+    const gcap_value_t* value = &m->values[i];
+    if (i >= m->node.num_inputs && value->rank > 1) return NULL;  // no size or list of sizes; of unknown rank it may be
+    if (i >= m->node.num_inputs || value->host_data != NULL || value->name[0] == 0) continue;
+    const host_value_t* found = find_on_host(&look->values, value->name);
+    if (found == NULL) return NULL;
+    *out_of_shapes = *out_of_shapes && found->is_shape;
+    any = true;
+  }
+  return any ? is_wanted(look, node->node, out_for_host) : NULL;
 }
 
 // True for a node that computes shapes of shapes: on the device, its inputs would have to be copied there, and its
@@ -236,9 +304,7 @@ static void refuse_types(const gcap_ort_node_model_t* m, gcap_ort_reason_t* out_
 static void judge_at(const look_t* look, const looked_t* node, const gcap_ort_node_model_t* m,
                      gcap_ort_reason_t* out_why) {
   gcap_ort_session_ep_t* ep = look->ep;
-  if (node->op->accepts != NULL && !node->op->accepts(&m->model, &m->node)) {
-    gcap_ort_reason_set(out_why, "the kernels compute what a later opset says");
-  } else if (is_read_twice(node->op, m)) {
+  if (is_read_twice(node->op, m)) {
     gcap_ort_reason_set(out_why, "one value is read on the host and on the device");
   } else if (!gcap_ep_supports(ep->ep, &m->model, &m->node)) {
     refuse_types(m, out_why);
@@ -304,19 +370,26 @@ static void judge(const look_t* look, const looked_t* node, const gcap_ort_node_
   if (!any) gcap_ort_reason_set(out_why, "a value of unknown rank, and no kernel for any");
 }
 
-static gcap_status_t keep_on_host(look_t* look, const looked_t* node, const gcap_ort_node_model_t* m) {
-  for (int i = m->node.num_inputs; i < m->model.num_values; ++i) {
-    if (gcap_ort_value_is_left_out(&m->values[i])) continue;
-    GCAP_RETURN_IF_ERROR(add_on_host(&look->values, m->values[i].name, node->op_type, /*is_shape=*/true));
-  }
+static void tell_that_it_computes_shapes(look_t* look, const looked_t* node) {
   const bool is_allowed = gcap_ep_graph_capture_node_assignment_policy(look->ep->ep) != GCAP_GRAPH_ALL_NODES_ON_EP;
   if (look->tells && !is_allowed) gcap_ort_left_add(&look->left, node->op_type, "it computes shapes");
+}
+
+static gcap_status_t keep_on_host(look_t* look, const looked_t* node, const gcap_ort_node_model_t* m, bool is_shape) {
+  for (int i = m->node.num_inputs; i < m->model.num_values; ++i) {
+    if (gcap_ort_value_is_left_out(&m->values[i])) continue;
+    GCAP_RETURN_IF_ERROR(add_on_host(&look->values, m->values[i].name, node->op_type, is_shape));
+  }
+  tell_that_it_computes_shapes(look, node);
   return NULL;
 }
 
 // Adds the node to those that the EP runs, if it does.
 static gcap_status_t consider_op(look_t* look, const looked_t* node, const gcap_ort_node_model_t* m) {
-  if (computes_shapes(&look->values, node->op, m)) return keep_on_host(look, node, m);
+  if (computes_shapes(&look->values, node->op, m)) return keep_on_host(look, node, m, /*is_shape=*/true);
+  bool for_host = false, of_shapes = false;
+  GCAP_RETURN_IF_ERROR(is_for_host(look, node, m, &for_host, &of_shapes));
+  if (for_host) return keep_on_host(look, node, m, of_shapes);
   gcap_ort_reason_t why = {""};
   judge(look, node, m, &why);
   if (!gcap_ort_reason_is_empty(&why)) return leave(look, node, &why);
@@ -325,14 +398,20 @@ static gcap_status_t consider_op(look_t* look, const looked_t* node, const gcap_
   return GCAP_ORT_EP_CALL(look->host, EpGraphSupportInfo_AddSingleNode(look->info, node->node));
 }
 
-// The EP runs every Shape: its output is on the host.
+// The EP runs every Shape, whose output is on the host, but that of a value in host memory.
 static gcap_status_t consider_shape(look_t* look, const looked_t* node) {
-  const gcap_ort_value_info_t* output = NULL;
-  const char* name = NULL;
+  const gcap_ort_value_info_t *input = NULL, *output = NULL;
+  const char *of = NULL, *name = NULL;
   if (strcmp(node->op_type, "Shape") != 0) return NULL;
+  GCAP_RETURN_IF_ERROR(GCAP_ORT_CALL(look->host, Node_GetInputs(node->node, &input, 1)));
+  GCAP_RETURN_IF_ERROR(GCAP_ORT_CALL(look->host, GetValueInfoName(input, &of)));
   GCAP_RETURN_IF_ERROR(GCAP_ORT_CALL(look->host, Node_GetOutputs(node->node, &output, 1)));
   GCAP_RETURN_IF_ERROR(GCAP_ORT_CALL(look->host, GetValueInfoName(output, &name)));
   GCAP_RETURN_IF_ERROR(add_on_host(&look->values, name, node->op_type, /*is_shape=*/true));
+  if (find_on_host(&look->values, of) != NULL) {
+    tell_that_it_computes_shapes(look, node);
+    return NULL;
+  }
   return GCAP_ORT_EP_CALL(look->host, EpGraphSupportInfo_AddSingleNode(look->info, node->node));
 }
 
@@ -345,7 +424,7 @@ static gcap_status_t consider(look_t* look, const gcap_ort_node_t* of_graph) {
   if (def == NULL) return leave(look, &node, &why);
   if (node.op == NULL) return consider_shape(look, &node);
   gcap_ort_node_model_t* m = NULL;
-  GCAP_RETURN_IF_ERROR(gcap_ort_node_read(look->ep->factory, of_graph, &m, &why));
+  GCAP_RETURN_IF_ERROR(gcap_ort_node_read(look->ep->factory, node.op, of_graph, &m, &why));
   gcap_status_t status = m != NULL ? consider_op(look, &node, m) : leave(look, &node, &why);
   gcap_ort_node_free(m);
   return status;
@@ -360,6 +439,7 @@ static gcap_status_t consider_all(look_t* look, const gcap_ort_graph_t* graph, s
   const gcap_ort_node_t** nodes = calloc(count + 1, sizeof(*nodes));
   if (nodes == NULL) return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory for %zu nodes", count);
   gcap_status_t status = GCAP_ORT_CALL(look->host, Graph_GetNodes(graph, nodes, count));
+  for (size_t i = count; i > 0 && status == NULL; --i) status = note_wanted(look, nodes[i - 1]);
   for (size_t i = 0; i < count && status == NULL; ++i) status = consider(look, nodes[i]);
   free(nodes);
   *out_count = count;
@@ -378,5 +458,6 @@ gcap_ort_status_t* gcap_ort_get_capability(gcap_ort_ep_t* self, const gcap_ort_g
   free(atomic_exchange(&ep->warning, gcap_ort_left_describe(&look.left, ep->factory->plugin->name, count)));
   gcap_ort_left_deinit(&look.left);
   free(look.values.items);
+  free(look.wanted.items);
   return gcap_ort_give(&ep->factory->host, status);
 }

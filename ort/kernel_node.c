@@ -158,7 +158,7 @@ gcap_status_t gcap_ort_node_read_kernel(const gcap_ort_factory_t* factory, const
   if (name == NULL) return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory for a node's name");
   gcap_status_t status = GCAP_ORT_CALL(host, KernelInfo_GetNodeName(info, name, &bytes));
   gcap_ort_node_model_t* m = NULL;
-  if (status == NULL) status = gcap_ort_node_create(name, op->domain, op->op_type, max_attributes, &m);
+  if (status == NULL) status = gcap_ort_node_create(name, op, max_attributes, &m);
   free(name);
   if (status == NULL) status = read_all(factory, op, info, m);
   if (status != NULL) {

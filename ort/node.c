@@ -169,17 +169,15 @@ static gcap_status_t read_attributes(const gcap_ort_factory_t* factory, const gc
 
 // --- A node of a graph ----------------------------------------------------------------------------------------------
 
-static gcap_status_t read_node(const gcap_ort_factory_t* factory, const gcap_ort_node_t* node, size_t num_attributes,
-                               const gcap_ort_op_attr_t** attributes, gcap_ort_node_model_t** out_model,
-                               gcap_ort_reason_t* out_why) {
+static gcap_status_t read_node(const gcap_ort_factory_t* factory, const gcap_ort_op_t* op, const gcap_ort_node_t* node,
+                               size_t num_attributes, const gcap_ort_op_attr_t** attributes,
+                               gcap_ort_node_model_t** out_model, gcap_ort_reason_t* out_why) {
   const gcap_ort_host_t* host = &factory->host;
-  const char *name = NULL, *domain = NULL, *op_type = NULL;
+  const char* name = NULL;
   GCAP_RETURN_IF_ERROR(GCAP_ORT_CALL(host, Node_GetName(node, &name)));
-  GCAP_RETURN_IF_ERROR(GCAP_ORT_CALL(host, Node_GetDomain(node, &domain)));
-  GCAP_RETURN_IF_ERROR(GCAP_ORT_CALL(host, Node_GetOperatorType(node, &op_type)));
   GCAP_RETURN_IF_ERROR(GCAP_ORT_CALL(host, Node_GetAttributes(node, attributes, num_attributes)));
   gcap_ort_node_model_t* m = NULL;
-  GCAP_RETURN_IF_ERROR(gcap_ort_node_create(name, domain, op_type, num_attributes, &m));
+  GCAP_RETURN_IF_ERROR(gcap_ort_node_create(name, op, num_attributes, &m));
   gcap_status_t status = read_inputs_and_outputs(host, node, m, out_why);
   if (status == NULL && gcap_ort_reason_is_empty(out_why)) {
     status = read_attributes(factory, attributes, num_attributes, m, out_why);
@@ -192,15 +190,16 @@ static gcap_status_t read_node(const gcap_ort_factory_t* factory, const gcap_ort
   return status;
 }
 
-gcap_status_t gcap_ort_node_read(const gcap_ort_factory_t* factory, const gcap_ort_node_t* node,
-                                 gcap_ort_node_model_t** out_model, gcap_ort_reason_t* out_why) {
+gcap_status_t gcap_ort_node_read(const gcap_ort_factory_t* factory, const gcap_ort_op_t* op,
+                                 const gcap_ort_node_t* node, gcap_ort_node_model_t** out_model,
+                                 gcap_ort_reason_t* out_why) {
   *out_model = NULL;
   *out_why = (gcap_ort_reason_t){""};
   size_t num_attributes = 0;
   GCAP_RETURN_IF_ERROR(GCAP_ORT_CALL(&factory->host, Node_GetNumAttributes(node, &num_attributes)));
   const gcap_ort_op_attr_t** attributes = calloc(num_attributes + 1, sizeof(*attributes));
   if (attributes == NULL) return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory for a node's attributes");
-  gcap_status_t status = read_node(factory, node, num_attributes, attributes, out_model, out_why);
+  gcap_status_t status = read_node(factory, op, node, num_attributes, attributes, out_model, out_why);
   free(attributes);
   return status;
 }

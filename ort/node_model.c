@@ -14,20 +14,21 @@
 #include "ops/kernels/half.h"
 
 // As gcap_node_t has the operator.
-static char* full_op_type(const char* domain, const char* op_type) {
-  if (domain == NULL || domain[0] == 0) return strdup(op_type);
-  const size_t bytes = strlen(domain) + strlen(op_type) + 2;
+static char* full_op_type(const gcap_ort_op_t* op) {
+  const char* op_type = op->as != NULL ? op->as : op->op_type;
+  if (op->domain == NULL || op->domain[0] == 0) return strdup(op_type);
+  const size_t bytes = strlen(op->domain) + strlen(op_type) + 2;
   char* text = malloc(bytes);
-  if (text != NULL) snprintf(text, bytes, "%s.%s", domain, op_type);
+  if (text != NULL) snprintf(text, bytes, "%s.%s", op->domain, op_type);
   return text;
 }
 
-gcap_status_t gcap_ort_node_create(const char* name, const char* domain, const char* op_type, size_t max_attributes,
+gcap_status_t gcap_ort_node_create(const char* name, const gcap_ort_op_t* op, size_t max_attributes,
                                    gcap_ort_node_model_t** out_model) {
   gcap_ort_node_model_t* m = calloc(1, sizeof(*m));
   if (m != NULL) m->items = calloc(max_attributes + 1, sizeof(*m->items));
-  if (m != NULL) m->name = strdup(name[0] != 0 ? name : op_type);
-  if (m != NULL) m->op_type = full_op_type(domain, op_type);
+  if (m != NULL) m->name = strdup(name[0] != 0 ? name : op->op_type);
+  if (m != NULL) m->op_type = full_op_type(op);
   if (m == NULL || m->items == NULL || m->name == NULL || m->op_type == NULL) {
     gcap_ort_node_free(m);
     return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory for node '%s'", name);

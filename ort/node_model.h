@@ -37,8 +37,7 @@ static inline bool gcap_ort_reads_on_host(uint32_t host_inputs, int input) {
 }
 
 // Makes a model without values, with room for attributes. A node without a name has that of its operator.
-// `domain` may be NULL.
-gcap_status_t gcap_ort_node_create(const char* name, const char* domain, const char* op_type, size_t max_attributes,
+gcap_status_t gcap_ort_node_create(const char* name, const gcap_ort_op_t* op, size_t max_attributes,
                                    gcap_ort_node_model_t** out_model) GCAP_NODISCARD;
 // The values are read: the node and its model take them.
 void gcap_ort_node_complete(gcap_ort_node_model_t* m, int num_inputs, int num_outputs);

@@ -19,20 +19,6 @@ enum { NEWEST = 27 };
 #define ON_HOST(op_type, first, last, inputs) \
   { op_type, NULL, first, last, inputs, NULL }
 
-// Before opset 13 all axes from `axis` on were one; so they are where the others have size 1. And `axis` was 1 if
-// absent, not the last one.
-static bool is_of_one_axis(const gcap_model_t* model, const gcap_node_t* node) {
-  const gcap_value_t* x = &model->values[node->inputs[0]];
-  const int64_t axis = gcap_node_int(node, "axis", 1);
-  if (!gcap_node_has(node, "axis") && x->rank != 2) return false;
-  const int64_t first = axis < 0 ? axis + x->rank : axis;
-  if (first < 0) return false;  // not of this rank
-  for (int64_t i = first + 1; i < x->rank; ++i) {
-    if (x->shape[i] != 1) return false;
-  }
-  return true;
-}
-
 const gcap_ort_op_t gcap_ort_node_ops[] = {
     SINCE("Abs", 6),
     SINCE("Acos", 7),
@@ -105,7 +91,7 @@ const gcap_ort_op_t gcap_ort_node_ops[] = {
     SINCE("Less", 7),
     SINCE("LessOrEqual", 12),
     SINCE("Log", 6),
-    {"LogSoftmax", NULL, 1, 12, 0, is_of_one_axis},
+    {"LogSoftmax", NULL, 1, 12, 0, "LogSoftmax-1"},
     SINCE("LogSoftmax", 13),
     SINCE("LpNormalization", 1),
     SINCE("MatMul", 1),
@@ -169,7 +155,7 @@ const gcap_ort_op_t gcap_ort_node_ops[] = {
     SINCE("Sinh", 9),
     ON_HOST("Slice", 1, 9, 0),
     ON_HOST("Slice", 10, NEWEST, INPUT(1) | INPUT(2) | INPUT(3) | INPUT(4)),
-    {"Softmax", NULL, 1, 12, 0, is_of_one_axis},
+    {"Softmax", NULL, 1, 12, 0, "Softmax-1"},
     SINCE("Softmax", 13),
     SINCE("Softplus", 1),
     SINCE("Softsign", 1),
@@ -209,8 +195,8 @@ const gcap_ort_attribute_t gcap_ort_node_attributes[] = {
     {"auto_pad", GCAP_ATTRIBUTE_STRING},
     {"axes", GCAP_ATTRIBUTE_INTS},
     {"axis", GCAP_ATTRIBUTE_INT},
-    {"batch_dims", GCAP_ATTRIBUTE_INT},
     {"batch_axis", GCAP_ATTRIBUTE_INT},
+    {"batch_dims", GCAP_ATTRIBUTE_INT},
     {"beta", GCAP_ATTRIBUTE_FLOAT},
     {"bias", GCAP_ATTRIBUTE_FLOAT},
     {"block_size", GCAP_ATTRIBUTE_INT},
@@ -224,9 +210,11 @@ const gcap_ort_attribute_t gcap_ort_node_attributes[] = {
     {"detect_positive", GCAP_ATTRIBUTE_INT},
     {"dilations", GCAP_ATTRIBUTE_INTS},
     {"direction", GCAP_ATTRIBUTE_STRING},
+    {"dtype", GCAP_ATTRIBUTE_INT},
     {"ends", GCAP_ATTRIBUTE_INTS},
     {"epsilon", GCAP_ATTRIBUTE_FLOAT},
     {"exclude_outside", GCAP_ATTRIBUTE_INT},
+    {"exclusive", GCAP_ATTRIBUTE_INT},
     {"extrapolation_value", GCAP_ATTRIBUTE_FLOAT},  // of a mode of coordinates that the kernels lack
     {"fmod", GCAP_ATTRIBUTE_INT},
     {"gamma", GCAP_ATTRIBUTE_FLOAT},
@@ -237,16 +225,6 @@ const gcap_ort_attribute_t gcap_ort_node_attributes[] = {
     {"is_causal", GCAP_ATTRIBUTE_INT},
     {"is_packed_batching", GCAP_ATTRIBUTE_INT},
     {"k", GCAP_ATTRIBUTE_INT},
-    {"keep_aspect_ratio_policy", GCAP_ATTRIBUTE_STRING},
-    {"dtype", GCAP_ATTRIBUTE_INT},
-    {"ends", GCAP_ATTRIBUTE_INTS},
-    {"epsilon", GCAP_ATTRIBUTE_FLOAT},
-    {"exclusive", GCAP_ATTRIBUTE_INT},
-    {"group", GCAP_ATTRIBUTE_INT},
-    {"k", GCAP_ATTRIBUTE_INT},
-    {"interleaved", GCAP_ATTRIBUTE_INT},
-    {"is_causal", GCAP_ATTRIBUTE_INT},
-    {"is_packed_batching", GCAP_ATTRIBUTE_INT},
     {"keep_aspect_ratio_policy", GCAP_ATTRIBUTE_STRING},
     {"keepdims", GCAP_ATTRIBUTE_INT},
     {"kernel_shape", GCAP_ATTRIBUTE_INTS},
@@ -275,9 +253,8 @@ const gcap_ort_attribute_t gcap_ort_node_attributes[] = {
     {"qk_matmul_output_mode", GCAP_ATTRIBUTE_INT},
     {"ratio", GCAP_ATTRIBUTE_FLOAT},       // of training
     {"reduction", GCAP_ATTRIBUTE_STRING},  // of a scatter
-    {"rotary_embedding_dim", GCAP_ATTRIBUTE_INT},
-    {"ratio", GCAP_ATTRIBUTE_FLOAT},  // of training
     {"reverse", GCAP_ATTRIBUTE_INT},
+    {"rotary_embedding_dim", GCAP_ATTRIBUTE_INT},
     {"round_mode", GCAP_ATTRIBUTE_STRING},  // to a type that gcap lacks
     {"saturate", GCAP_ATTRIBUTE_INT},       // to a type that gcap lacks
     {"scale", GCAP_ATTRIBUTE_FLOAT},

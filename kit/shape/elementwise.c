@@ -82,6 +82,13 @@ gcap_status_t gcap_infer_same_with_axis(const gcap_node_t* node, const gcap_tens
   return gcap_infer_same(node, inputs, outputs);
 }
 
+// Before opset 13 a Softmax's axis was 1 where none is given.
+gcap_status_t gcap_infer_same_in_rows(const gcap_node_t* node, const gcap_tensor_t* inputs, gcap_tensor_t* outputs) {
+  int axis = 0;
+  GCAP_RETURN_IF_ERROR(gcap_infer_axis(node, inputs[0].rank, 1, &axis));
+  return gcap_infer_same(node, inputs, outputs);
+}
+
 // Mean and InvStdDev, if they are there, have 1 for each axis that is normalized.
 gcap_status_t gcap_infer_layer_norm(const gcap_node_t* node, const gcap_tensor_t* inputs, gcap_tensor_t* outputs) {
   int axis = 0;

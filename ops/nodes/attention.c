@@ -126,8 +126,7 @@ static gcap_status_t plan_attention(const gcap_node_planning_t* planning, attent
   a->softcap = gcap_node_float(node, "softcap", 0);
   a->visible = gcap_node_int(node, "is_causal", 0) != 0 ? a->sizes.past_length + 1 : -1;
   for (int i = 0; i < node->num_outputs; ++i) {
-    const gcap_tensor_t* output = &planning->outputs[i];
-    a->gives[i] = output->rank != 1 || output->shape[0] != 0;
+    a->gives[i] = !gcap_node_is_left_out(&planning->outputs[i]);
   }
   GCAP_RETURN_IF_ERROR(plan_product(planning, a, /*is_scores=*/true, &a->scores));
   GCAP_RETURN_IF_ERROR(plan_product(planning, a, /*is_scores=*/false, &a->mix));

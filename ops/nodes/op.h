@@ -160,6 +160,8 @@ GCAP_NODE_COMPUTE(gcap_node_matmul_integer);
 // reduce.c
 GCAP_NODE_COMPUTE(gcap_node_softmax);
 GCAP_NODE_COMPUTE(gcap_node_log_softmax);
+GCAP_NODE_COMPUTE(gcap_node_softmax_in_rows);
+GCAP_NODE_COMPUTE(gcap_node_log_softmax_in_rows);
 GCAP_NODE_COMPUTE(gcap_node_layer_norm);
 GCAP_NODE_COMPUTE(gcap_node_lrn);
 GCAP_NODE_COMPUTE(gcap_node_reduce);

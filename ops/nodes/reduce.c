@@ -22,6 +22,29 @@ gcap_status_t gcap_node_log_softmax(const gcap_node_kernel_t* kernel, const gcap
   return gcap_log_softmax(STREAM(context), &context->inputs[0], last_axis_or(kernel->node), &context->outputs[0]);
 }
 
+// Before opset 13 all axes from `axis` on were one, and `axis` was 1 where none is given.
+static gcap_status_t rows_of(const gcap_node_t* node, const gcap_tensor_t* tensor, gcap_tensor_t* out_rows) {
+  int axis = 0;
+  GCAP_RETURN_IF_ERROR(gcap_infer_axis(node, tensor->rank, 1, &axis));
+  *out_rows = (gcap_tensor_t){.data = tensor->data, .dtype = tensor->dtype, .rank = 2, .shape = {1, 1}};
+  for (int d = 0; d < tensor->rank; ++d) out_rows->shape[d < axis ? 0 : 1] *= tensor->shape[d];
+  return NULL;
+}
+
+gcap_status_t gcap_node_softmax_in_rows(const gcap_node_kernel_t* kernel, const gcap_kernel_context_t* context) {
+  gcap_tensor_t x, y;
+  GCAP_RETURN_IF_ERROR(rows_of(kernel->node, &context->inputs[0], &x));
+  GCAP_RETURN_IF_ERROR(rows_of(kernel->node, &context->outputs[0], &y));
+  return gcap_softmax(STREAM(context), &x, 1, &y);
+}
+
+gcap_status_t gcap_node_log_softmax_in_rows(const gcap_node_kernel_t* kernel, const gcap_kernel_context_t* context) {
+  gcap_tensor_t x, y;
+  GCAP_RETURN_IF_ERROR(rows_of(kernel->node, &context->inputs[0], &x));
+  GCAP_RETURN_IF_ERROR(rows_of(kernel->node, &context->outputs[0], &y));
+  return gcap_log_softmax(STREAM(context), &x, 1, &y);
+}
+
 // Scale and bias have as many axes as are normalized. Their sizes are compared when the work is issued.
 bool gcap_node_layer_norm_accepts(const gcap_model_t* model, const gcap_node_t* node) {
   const int rank = gcap_node_input(model, node, 0)->rank;

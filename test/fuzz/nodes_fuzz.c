@@ -297,28 +297,13 @@ static void draw_attribute(trial_t* trial, int index) {
                                       "blocksize",
                                       "starts",
                                       "ends",
-                                      "SAME_UPPER",
-                                      "SAME_LOWER",
-                                      "VALID",
-                                      "NOTSET",
-                                      "Relu",
-                                      "tanh",
-                                      "none",
-                                      "",
-                                      "reflect",
-                                      "edge",
-                                      "wrap",
-                                      "DCR",
-                                      "CRD",
-                                      "add",
-                                      "linear",
-                                      "cubic",
                                       "upper",
-                                      "k",
                                       "exclusive",
                                       "reverse",
                                       "time_axis",
                                       "batch_axis"};
+  static const char* const texts[] = {"",    "CRD",   "DCR",  "NOTSET", "Relu", "SAME_LOWER", "SAME_UPPER", "VALID",
+                                      "add", "cubic", "edge", "linear", "none", "reflect",    "tanh",       "wrap"};
   gcap_attribute_t* attribute = &trial->attributes[index];
   attribute->name = names[fuzz_below(&trial->in, sizeof(names) / sizeof(names[0]))];
   attribute->kind = (gcap_attribute_kind_t)fuzz_below(&trial->in, 4);

@@ -20,6 +20,7 @@ struct Setup {
   Shape mask;
   double softcap = 0, scale = 0;
   int outputs = 1;
+  bool leaves_present_out = false;  // of four outputs
 };
 
 constexpr int64_t kBatch = 2, kSize = 4, kValueSize = 3;
@@ -84,6 +85,7 @@ std::vector<Values> Expected(const Setup& s, const Ins& in) {
     return s.packed ? y(i[0], i[2] / kValueSize, i[1], i[2] % kValueSize) : y(i[0], i[1], i[2], i[3]);
   })};
   const Values others[] = {k.at, v.at, products.at};
+  if (s.leaves_present_out) return {made[0], products.at};
   made.insert(made.end(), others, others + s.outputs - 1);
   return made;
 }
@@ -114,6 +116,7 @@ NodeCase Attention(const Setup& s) {
     c.inputs.push_back({s.mask_type, s.mask, -1, 1, constant});
   }
   if (s.past > 0) {
+    if (!s.has_mask) c.inputs.push_back({kTyped, kLeftOut});
     c.inputs.push_back({kTyped, {kBatch, s.kv_heads, s.past, kSize}});
     c.inputs.push_back({kTyped, {kBatch, s.kv_heads, s.past, kValueSize}});
   }
@@ -122,6 +125,7 @@ NodeCase Attention(const Setup& s) {
                                                                {kTyped, {kBatch, s.kv_heads, total, kValueSize}},
                                                                {kTyped, {kBatch, s.q_heads, s.queries, total}}};
   c.outputs.assign(outputs.begin(), outputs.begin() + s.outputs);
+  if (s.leaves_present_out) c.outputs[1].second = c.outputs[2].second = kLeftOut;
   c.reference = [=](const Ins& in) { return Expected(s, in); };
   c.error = 4e-6;   // in f32: products of up to 4 terms up to 1, exp and tanh of some units in the last place, a mean
   c.roundings = 1;  // of the weights, whose mean of numbers up to 1 is
@@ -206,6 +210,11 @@ std::vector<NodeCase> AttentionCases() {
     s.outputs = 3;
     all.push_back(Attention(s));
   }
+  Setup products = setups[3], no_mask = setups[10];
+  products.name = "WithProductsAlone", products.outputs = 4, products.leaves_present_out = true;
+  no_mask.name = "WithAPastAndNoMask", no_mask.has_mask = false, no_mask.outputs = 3;
+  all.push_back(Attention(products));
+  all.push_back(Attention(no_mask));
   setups[11].name += "AndNoPresent", setups[11].outputs = 1;
   all.push_back(Attention(setups[11]));
   for (const Rotation& r : std::vector<Rotation>{{""},

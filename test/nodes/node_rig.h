@@ -217,7 +217,7 @@ class NodeRig {
     return value;
   }
   int AddOutput(gcap_dtype_t type, Shape shape, bool open) {
-    if (shape == kLeftOut) return AddLeftOut(nullptr);
+    if (shape == kLeftOut && case_.outputs.size() > 1) return AddLeftOut(nullptr);  // one alone is empty
     made_.push_back(std::make_unique<DeviceTensor>(Resolved(type), shape));
     for (int64_t& size : shape) size = open ? GCAP_DIM_INFERRED : size;
     names_.push_back("v" + std::to_string(names_.size()));

@@ -80,6 +80,24 @@ NodeCase Softmax(const std::string& op, const std::string& name, int axis) {
   return c;
 }
 
+// Before opset 13: of all elements from `axis` on, of [2,3,4].
+NodeCase SoftmaxInRows(const std::string& op, int axis, bool says_axis, size_t count) {
+  NodeCase c = Softmax(op, "", axis);
+  c.name = op.substr(0, op.find('-')) + "InRowsOf" + std::to_string(count) + (says_axis ? "" : "ByDefault");
+  if (!says_axis) c.attributes = nullptr;
+  const bool is_log = op == "LogSoftmax-1";
+  c.reference = [=](const Ins& in) -> std::vector<Values> {
+    Values made;
+    for (size_t i = 0; i < in[0].at.size(); ++i) {
+      double sum = 0;
+      for (size_t j = i / count * count; j < (i / count + 1) * count; ++j) sum += std::exp(in[0].at[j]);
+      made.push_back(is_log ? in[0].at[i] - std::log(sum) : std::exp(in[0].at[i]) / sum);
+    }
+    return {made};
+  };
+  return c;
+}
+
 // From `axis` to the last one of [2,3,4].
 NodeCase LayerNorm(const std::string& name, int axis, const Shape& behind, bool has_bias, float epsilon,
                    bool has_statistics = false) {
@@ -167,6 +185,11 @@ std::vector<NodeCase> ReduceCases() {
       Softmax("Softmax", "OfAxis1", 1),
       Softmax("LogSoftmax", "OfTheLastAxis", -1),
       Softmax("LogSoftmax", "OfAxis0", 0),
+      SoftmaxInRows("Softmax-1", 1, false, 12),
+      SoftmaxInRows("Softmax-1", -2, true, 12),
+      SoftmaxInRows("Softmax-1", 2, true, 4),
+      SoftmaxInRows("LogSoftmax-1", 0, true, 24),
+      SoftmaxInRows("LogSoftmax-1", 1, false, 12),
       LayerNorm("OfTheLastAxis", -1, {4}, true, 1e-3f),
       LayerNorm("OfTwoAxes", 1, {3, 4}, false, 1e-5f),
       LayerNorm("WithMeanAndInvStdDev", -2, {3, 4}, true, 1e-2f, /*has_statistics=*/true),

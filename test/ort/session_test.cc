@@ -365,7 +365,7 @@ TEST_F(SessionTest, NodesThatComputeShapesAreNamedIfTheDeviceReadsTheirValues) {
   EXPECT_EQ(log.text(), "");
   EXPECT_TRUE(Has(Create(model(true), {{"enable_cuda_graph", "1"}}), "GcapTest"));
   EXPECT_EQ(log.count(), 1u);
-  EXPECT_TRUE(Has(log.text(), "1 Mod (on the CPU, of shapes, and Cast reads it on the device)")) << log.text();
+  EXPECT_TRUE(Has(log.text(), "1 Cast (on the CPU, of shapes, and Cast reads it on the device)")) << log.text();
 }
 
 // The number of a ConstantOfShape is a tensor of one element. Its shape is computed of that of `a`, on the host.
@@ -407,6 +407,46 @@ TEST_F(SessionTest, AttributeThatIsAnotherTensorLeavesTheNode) {
   PluginLog log(Find<test_plugin_set_sink_t>("test_plugin_set_sink"));
   EXPECT_NE(Create(model, {{"enable_cuda_graph", "1"}}), "");
   EXPECT_EQ(plugin().computes, 0);
+}
+
+// A kernel of Range would take numbers from the host to the device. Where a kernel reads them on the host, here the
+// axes of a sum, they stay there, and so does the shape of what is there; where one reads them on the device, they go
+// there.
+TEST_F(SessionTest, NodesOfNumbersOnTheHostAreWhereTheirResultIsRead) {
+  OnnxModel on_host, on_device;
+  on_host.Node("Shape", "shape", {"a"}, {"sizes"})
+      .Node("Shape", "shape_of_shape", {"sizes"}, {"ranks"})
+      .Node("Gather", "first", {"ranks", "zero"}, {"rank"})
+      .Node("Range", "range", {"zero", "rank", "one"}, {"axes"})
+      .Node("ReduceSum", "sum", {"a", "axes"}, {"c"})
+      .InputOfAnyRank("a")
+      .OutputOfAnyRank("c");
+  on_device.Node("Shape", "shape", {"a"}, {"sizes"})
+      .Node("Gather", "second", {"sizes", "one"}, {"columns"})
+      .Node("Range", "range", {"zero", "columns", "one"}, {"r"})
+      .Int("to", kOnnxFloat)
+      .Node("Cast", "cast", {"r"}, {"f"})
+      .Node("Add", "add", {"a", "f"}, {"c"})
+      .Input("a", {kAnySize, kAnySize})
+      .Output("c", {kAnySize, kAnySize});
+  for (OnnxModel* model : {&on_host, &on_device}) {
+    SCOPED_TRACE(model == &on_host ? "on the host" : "on the device");
+    const std::string bytes =
+        model->Constant("zero", {}, std::vector<int64_t>{0}).Constant("one", {}, std::vector<int64_t>{1}).Bytes();
+    PluginLog log(Find<test_plugin_set_sink_t>("test_plugin_set_sink"));
+    OrtSession session(ort_, env(), device(), bytes, {{"enable_cuda_graph", "1"}});
+    ASSERT_EQ(session.error(), "") << log.text();
+    DeviceTensor a(ort_, env(), device(), {1, 2}, {1, 2});
+    DeviceTensor c(ort_, env(), device(), {1, model == &on_host ? 1 : 2}, {});
+    const int before = plugin().captured_computes;
+    session.BindInput("a", a);
+    session.BindOutput("c", c);
+    EXPECT_EQ(session.Run(), "");
+    EXPECT_EQ(plugin().captured_computes - before, model == &on_host ? 1 : 3);
+    a.Set({10, 20});
+    EXPECT_EQ(session.Run(), "");
+    EXPECT_EQ(c.Get(), model == &on_host ? (Floats{30}) : (Floats{10, 21}));
+  }
 }
 
 // ONNX Runtime infers no rank of a Reshape to a computed shape before opset 13, of a Squeeze without axes, nor of what
@@ -474,6 +514,26 @@ TEST_F(SessionTest, NodesOfUnknownRankAreTheEpsIfItHasKernelsForTheRanksThatThey
   Floats on_host;
   const std::string error = eager.RunOnHost({"a"}, {{2, 2, 2}}, {Floats(8, 1)}, "c", &on_host);
   EXPECT_TRUE(Has(error, "'gemm'") && Has(error, "rank 3")) << error;
+}
+
+// Before opset 13 a Softmax is of all axes from `axis` on, whatever the rank is. Was: it was left to the CPU EP unless
+// ONNX Runtime knew that these axes are one.
+TEST_F(SessionTest, SoftmaxBeforeOpset13IsOfAllAxesFromItsAxisOn) {
+  OrtSession session(ort_, env(), device(),
+                     OnnxModel()
+                         .Node("Squeeze", "squeeze", {"a"}, {"s"})
+                         .Node("Softmax", "softmax", {"s"}, {"c"})
+                         .Input("a", {kAnySize, kAnySize, kAnySize, 2})
+                         .OutputOfAnyRank("c")
+                         .Bytes(12),
+                     {});
+  ASSERT_EQ(session.error(), "");
+  Floats c;
+  EXPECT_EQ(session.RunOnHost({"a"}, {{1, 2, 2, 2}}, {Floats(8, 1)}, "c", &c), "");
+  EXPECT_EQ(c, Floats(8, 0.25f));
+  EXPECT_EQ(session.RunOnHost({"a"}, {{2, 2, 2, 2}}, {Floats(16, 1)}, "c", &c), "");
+  EXPECT_EQ(c, Floats(16, 0.125f));
+  EXPECT_EQ(plugin().computes, 4);
 }
 
 // A guess would give the output less memory than the kernel writes.

@@ -32,9 +32,9 @@ typedef struct gcap_ort_op {
   int last;
   // Bit i: ONNX Runtime gives input i in host memory, as gcap_ep_input_place says GCAP_INPUT_IN_HOST_MEMORY.
   uint32_t host_inputs;
-  // Optional: whether a node of these versions means to the kernels what it meant to its author, where that is not so
-  // of every node. Asked before gcap_ep_supports, of a model of the one node.
-  bool (*accepts)(const gcap_model_t* model, const gcap_node_t* node);
+  // Optional: the op_type of the EP's nodes of these versions, where they mean another operator than later ones, as
+  // "Softmax-1" does.
+  const char* as;
 } gcap_ort_op_t;
 
 // An attribute that kernels read. A FLOAT may be a tensor of one element in the model, as the value of ConstantOfShape

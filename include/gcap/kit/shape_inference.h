@@ -38,6 +38,8 @@ extern "C" {
 //                        Squeeze, Unsqueeze
 //   parts                Concat, Gather, Pad (mode), Slice, Split (num_outputs), Transpose, SpaceToDepth, DepthToSpace
 //                        (blocksize, mode)
+//   indices              GatherElements, GatherND (batch_dims), Scatter, ScatterElements, ScatterND, TensorScatter,
+//                        ArgMax, ArgMin (keepdims), TopK (k as input 1, or as attribute)
 //   elements by place    Tile, Trilu, EyeLike, OneHot, CumSum, ReverseSequence (batch_axis, time_axis)
 //   reductions           ReduceL1, ReduceL2, ReduceLogSum, ReduceMax, ReduceMean, ReduceMin, ReduceProd, ReduceSum,
 //                        ReduceSumSquare (keepdims, noop_with_empty_axes)

@@ -92,7 +92,7 @@ class Row:
         text = ", ".join(f"{count} {operator} ({why})" for count, operator, why in named)
         shapes = self.result["nodes"] - self.result["on_ep"]
         shapes -= sum(count for count, _, why in named if not why.startswith("on the CPU"))
-        return text + (f" +{shapes} shapes" if shapes > 0 else "")
+        return (text + (f" +{shapes} shapes" if shapes > 0 else "")).strip()
 
     @staticmethod
     def _verdict(trial):

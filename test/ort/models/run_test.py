@@ -1,12 +1,15 @@
 # Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 """run.py without a network: packages made on the spot, and each way in which a model of a list comes to nothing.
 
-    run_test.py LIBRARY
+    run_test.py LIBRARY PAGE
+
+PAGE is docs/ort_models.md, which has a row for each model of the committed list, and the counts that its rows give.
 """
 
 import hashlib
 import os
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
@@ -23,7 +26,7 @@ import fetch  # noqa: E402
 import run  # noqa: E402
 import trial  # noqa: E402
 
-LIBRARY = sys.argv.pop(1)
+LIBRARY, PAGE = sys.argv.pop(1), sys.argv.pop(1)
 
 
 def model(nodes, outputs):
@@ -189,9 +192,26 @@ class DifferenceTest(unittest.TestCase):
 
 
 class ListTest(unittest.TestCase):
-    def test_the_committed_list_can_be_read(self):
+    """The committed list, and the page that was written of it."""
+
+    def test_the_page_has_each_model_of_the_list(self):
         models, _, _ = fetch.read_list(HERE / "list.toml")
-        self.assertEqual({True, False}, {model.further for model in models})
+        with open(PAGE, encoding="utf-8") as file:
+            first, further = file.read().split("## Further models")
+        for part, chosen in ((first, [m for m in models if not m.further]), (further, [m for m in models if m.further])):
+            rows = re.findall(r"^\| (.*?) \| .*? \| \d+/\d+ \|", part, re.MULTILINE)
+            self.assertEqual([model.name for model in chosen], rows)
+
+    def test_the_page_counts_its_rows(self):
+        with open(PAGE, encoding="utf-8") as file:
+            text = file.read()
+        counts = re.findall(r"(\d+) models: (\d+) are captured as they are, (\d+) with", text)
+        self.assertEqual(2, len(counts))
+        for count, part in zip(counts, text.split("## Further models")):
+            rows = re.findall(r"^\| .* \| \d+/\d+ \| .* \| ([^|]*) \| ([^|]*) \|$", part, re.MULTILINE)
+            captured = [shipped == "yes" for shipped, _ in rows]
+            fixed = [shipped == "yes" if with_fixed == "=" else with_fixed == "yes" for shipped, with_fixed in rows]
+            self.assertEqual((len(rows), sum(captured), sum(fixed)), tuple(map(int, count)))
 
 
 if __name__ == "__main__":

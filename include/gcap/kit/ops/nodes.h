@@ -64,6 +64,7 @@ extern "C" {
 //   IsNaN, IsInf                         floats                    give bool; detect_negative, detect_positive
 //   Clip                                 floats, i64, i32          min, max: inputs on the host, or attributes
 //   Softmax, LogSoftmax                  floats                    axis
+//   Softmax-1, LogSoftmax-1              floats                    axis: as before opset 13, of all axes from it on
 //   LayerNormalization                   floats                    axis, epsilon; scale and bias have the shape of the
 //                                                                  axes. Mean and InvStdDev are f32
 //   RMSNormalization                     floats                    axis, epsilon; the scale has the shape of the axes.
@@ -90,14 +91,14 @@ extern "C" {
 //                                                                  is an extremum
 //   TopK                                 floats, i64, i32          axis, largest, sorted; k: on the host, or attribute.
 //                                                                  Of equals the first; a NaN is beyond infinity
-//   Attention                            floats; mask bool or T    scale, is_causal, softcap, q_num_heads,
-//                                                                  kv_num_heads; a past, if both; grouped heads. Not:
 //   DynamicQuantizeLinear                f32 to u8
 //   MatMulInteger                        i8, u8; gives i32         zero points: one, or one for each row or column
-//   Attention                            floats; mask bool or T    scale, is_causal, softcap, q_num_heads, kv_num_heads;
-//                                                                  a past, if both; grouped heads. Not:
+//   Attention                            floats; mask bool or T    scale, is_causal, softcap, q_num_heads,
+//                                                                  kv_num_heads; a past, if both; grouped heads. Not:
 //                                                                  nonpad_kv_seqlen, qk_matmul_output_mode but 0, f64 as
 //                                                                  softmax_precision
+//                                                                  nonpad_kv_seqlen, qk_matmul_output_mode but 0, f64
+//                                                                  as softmax_precision
 //   RotaryEmbedding                      floats; positions i64     interleaved, num_heads, rotary_embedding_dim; a
 //   com.microsoft.RotaryEmbedding                                  position out of range gives zeros. Not: scale,
 //                                                                  is_packed_batching
@@ -117,8 +118,8 @@ extern "C" {
 //   OneHot                               any; indices and depth    axis; depth on the host. An index out of range is
 //                                        i64, i32 or f32           nowhere
 //   CumSum                               floats, i64, i32          axis on the host; exclusive, reverse; integers wrap
-//   ReverseSequence                      any; lengths i64          batch_axis, time_axis. Lengths are read on the device;
-//                                                                  one that is outside counts as the nearest
+//   ReverseSequence                      any; lengths i64          batch_axis, time_axis. Lengths are read on the
+//                                                                  device; one that is outside counts as the nearest
 //   Range                                f32, i64, i32             start, limit, delta on the host; integers wrap
 //   Gather, GatherElements               any; indices i64 or i32   axis; an index out of range gives zeros
 //   GatherND                             any; indices i64          batch_dims; an index out of range gives zeros
