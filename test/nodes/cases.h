@@ -26,6 +26,9 @@ std::vector<NodeCase> ResizeCases();
 std::vector<NodeCase> TransposedCases();
 std::vector<NodeCase> WindowCases();
 
+// A recurrent network of any kind and size, whose name says what was drawn.
+NodeCase DrawnRecurrentCase(Draws* draws);
+
 inline std::vector<NodeCase> AllCases() {
   std::vector<NodeCase> all;
   for (const auto& family :

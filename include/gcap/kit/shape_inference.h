@@ -44,6 +44,7 @@ extern "C" {
 //   reductions           ReduceL1, ReduceL2, ReduceLogSum, ReduceMax, ReduceMean, ReduceMin, ReduceProd, ReduceSum,
 //                        ReduceSumSquare (keepdims, noop_with_empty_axes)
 //   products             MatMul; com.microsoft.FusedMatMul and Gemm (transA, transB)
+//   recurrent networks   LSTM, GRU, RNN (direction, hidden_size, layout)
 //   resizes              Resize (axes, keep_aspect_ratio_policy; of opset 10 with two inputs), Upsample (opset 9)
 //   windows              Conv, ConvTranspose, MaxPool, AveragePool, GlobalAveragePool, GlobalMaxPool (auto_pad,
 //                        ceil_mode)
