@@ -45,6 +45,7 @@ extern "C" {
 //                        ReduceSumSquare (keepdims, noop_with_empty_axes)
 //   products             MatMul; com.microsoft.FusedMatMul and Gemm (transA, transB)
 //   resizes              Resize (axes, keep_aspect_ratio_policy; of opset 10 with two inputs), Upsample (opset 9)
+//   attention            Attention (q_num_heads, kv_num_heads); RotaryEmbedding, also of com.microsoft: input 0's shape
 //   windows              Conv, ConvTranspose, MaxPool, AveragePool, GlobalAveragePool, GlobalMaxPool (auto_pad,
 //                        ceil_mode)
 //
