@@ -31,8 +31,8 @@ extern "C" {
 //                        Identity, IsInf, IsNaN, LeakyRelu, Log, Mish, Neg, Not, Reciprocal, Relu, Round, Selu, Shrink,
 //                        Sigmoid, Sign, Sin, Sinh, Softplus, Softsign, Sqrt, Swish, Tan, Tanh, ThresholdedRelu,
 //                        BatchNormalization, GroupNormalization, InstanceNormalization, LRN, MeanVarianceNormalization,
-//                        with checked scales QuantizeLinear and DequantizeLinear (block_size), DynamicQuantizeLinear, and
-//                        with a checked axis
+//                        with checked scales QuantizeLinear and DequantizeLinear (block_size), DynamicQuantizeLinear,
+//                        and with a checked axis
 //                        LayerNormalization (and its Mean and InvStdDev), LogSoftmax, LpNormalization,
 //                        RMSNormalization, SimplifiedLayerNormalization, Softmax
 //   shapes               Shape (start, end), Size, ConstantOfShape, Range, Expand, Reshape (allowzero), Flatten,
