@@ -31,7 +31,8 @@ extern "C" {
 //                        Identity, IsInf, IsNaN, LeakyRelu, Log, Mish, Neg, Not, Reciprocal, Relu, Round, Selu, Shrink,
 //                        Sigmoid, Sign, Sin, Sinh, Softplus, Softsign, Sqrt, Swish, Tan, Tanh, ThresholdedRelu,
 //                        BatchNormalization, GroupNormalization, InstanceNormalization, LRN, MeanVarianceNormalization,
-//                        with checked scales QuantizeLinear and DequantizeLinear (block_size), and with a checked axis
+//                        with checked scales QuantizeLinear and DequantizeLinear (block_size), DynamicQuantizeLinear,
+//                        and with a checked axis
 //                        LayerNormalization (and its Mean and InvStdDev), LogSoftmax, LpNormalization,
 //                        RMSNormalization, SimplifiedLayerNormalization, Softmax
 //   shapes               Shape (start, end), Size, ConstantOfShape, Range, Expand, Reshape (allowzero), Flatten,
@@ -46,6 +47,7 @@ extern "C" {
 //   products             MatMul; com.microsoft.FusedMatMul and Gemm (transA, transB)
 //   recurrent networks   LSTM, GRU, RNN (direction, hidden_size, layout)
 //   resizes              Resize (axes, keep_aspect_ratio_policy; of opset 10 with two inputs), Upsample (opset 9)
+//   attention            Attention (q_num_heads, kv_num_heads); RotaryEmbedding, also of com.microsoft: input 0's shape
 //   windows              Conv, ConvTranspose, MaxPool, AveragePool, GlobalAveragePool, GlobalMaxPool (auto_pad,
 //                        ceil_mode)
 //

@@ -95,8 +95,6 @@ extern "C" {
 //   MatMulInteger                        i8, u8; gives i32         zero points: one, or one for each row or column
 //   Attention                            floats; mask bool or T    scale, is_causal, softcap, q_num_heads,
 //                                                                  kv_num_heads; a past, if both; grouped heads. Not:
-//                                                                  nonpad_kv_seqlen, qk_matmul_output_mode but 0, f64 as
-//                                                                  softmax_precision
 //                                                                  nonpad_kv_seqlen, qk_matmul_output_mode but 0, f64
 //                                                                  as softmax_precision
 //   RotaryEmbedding                      floats; positions i64     interleaved, num_heads, rotary_embedding_dim; a
