@@ -96,17 +96,27 @@ static gcap_status_t get_output(call_t* call, int i) {
   return GCAP_ORT_CALL(host, GetTensorMutableData(value, &tensor->data));
 }
 
-// Infers the shapes of outputs that have the ranks of the model, or all of them `rank` where that is not negative.
+static bool has_output_of_any_rank(const call_t* call) {
+  const gcap_value_t* outputs = &call->kernel->node->values[call->num_inputs];
+  bool any = false;
+  for (int i = 0; !any && i < call->num_outputs; ++i) any = outputs[i].rank == GCAP_ORT_ANY_RANK;
+  return any;
+}
+
+// Infers the shapes of outputs that have the ranks of the model. Where `rank` is not negative, the outputs of unknown
+// rank have that rank; all of them, if the model says a rank of each, since then what it says is wrong.
 static gcap_status_t infer_at(call_t* call, const gcap_tensor_t* inputs, int rank) {
   const gcap_ort_node_model_t* node = call->kernel->node;
   gcap_tensor_t* outputs = call->tensors + call->num_inputs;
+  const bool any_open = has_output_of_any_rank(call);
   for (int i = 0; i < call->num_outputs; ++i) {
     const gcap_value_t* value = &node->values[call->num_inputs + i];
     if (gcap_ort_value_is_left_out(value)) {
       outputs[i] = left_out(call, call->num_inputs + i);
       continue;
     }
-    outputs[i] = (gcap_tensor_t){.dtype = value->dtype, .rank = rank >= 0 ? rank : value->rank};
+    const bool is_open = rank >= 0 && (value->rank == GCAP_ORT_ANY_RANK || !any_open);
+    outputs[i] = (gcap_tensor_t){.dtype = value->dtype, .rank = is_open ? rank : value->rank};
     for (int d = 0; d < outputs[i].rank; ++d) outputs[i].shape[d] = GCAP_DIM_INFERRED;
   }
   return gcap_ep_infer_shapes(call->kernel->ep->ep, &node->model, &node->node, inputs, outputs);
@@ -134,13 +144,6 @@ static gcap_status_t infer_rank(call_t* call, const gcap_tensor_t* inputs) {
   if (found < 0) return refusal;
   gcap_status_free(refusal);
   return infer_at(call, inputs, found);
-}
-
-static bool has_output_of_any_rank(const call_t* call) {
-  const gcap_value_t* outputs = &call->kernel->node->values[call->num_inputs];
-  bool any = false;
-  for (int i = 0; !any && i < call->num_outputs; ++i) any = outputs[i].rank == GCAP_ORT_ANY_RANK;
-  return any;
 }
 
 static gcap_status_t infer_all(call_t* call, const gcap_tensor_t* inputs) {

@@ -516,6 +516,22 @@ TEST_F(SessionTest, NodesOfUnknownRankAreTheEpsIfItHasKernelsForTheRanksThatThey
   EXPECT_TRUE(Has(error, "'gemm'") && Has(error, "rank 3")) << error;
 }
 
+// Was: each output was tried with one rank for all of them, so the run failed.
+TEST_F(SessionTest, OutputsOfUnknownRankHaveOthersBeside) {
+  OrtSession session(ort_, env(), device(),
+                     OnnxModel()
+                         .Node("Squeeze", "squeeze", {"a"}, {"s"})
+                         .Node("DynamicQuantizeLinear", "quantize", {"s"}, {"y", "scale", "zero"})
+                         .Input("a", {kAnySize, kAnySize, 2})
+                         .Output("scale", {})
+                         .Bytes(),
+                     {});
+  ASSERT_EQ(session.error(), "");
+  Floats scale;
+  EXPECT_EQ(session.RunOnHost({"a"}, {{1, 2, 2}}, {{0, 510, 3, 51}}, "scale", &scale), "");
+  EXPECT_EQ(scale, Floats{2});
+}
+
 // Before opset 13 a Softmax is of all axes from `axis` on, whatever the rank is. Was: it was left to the CPU EP unless
 // ONNX Runtime knew that these axes are one.
 TEST_F(SessionTest, SoftmaxBeforeOpset13IsOfAllAxesFromItsAxisOn) {
