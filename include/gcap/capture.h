@@ -173,11 +173,11 @@ GCAP_API void gcap_capture_note(const char* operation, cudaStream_t stream, cons
 // Opens a label on the calling thread, which names the work that the thread issues until it closes the label; NULL
 // closes the innermost open one. Labels nest: a call that is noted meanwhile has "decoder > layer 3" in the ledger
 // (gcap_capture_call_t.label), in the messages that name the call, in those of a verification (graph_verify.h) and in
-// files of events. In a gcap that was compiled for GPUs (Bazel's --config=cuda, CMake's GCAP_CUDA), with a toolkit that has
-// NVTX's headers (nvtx3/nvToolsExt.h), the label is also an NVTX range: profilers show it, and gcap-doctor sums times by
-// it. Any other gcap opens no such range, that of //:sdk among them.
-// A thread's labels are its alone, and neither a scope nor a run opens or closes any: who opens a label closes it, also
-// when the work fails (gcap::label of gcap.hpp does).
+// files of events. In a gcap that was compiled for GPUs (Bazel's --config=cuda, CMake's GCAP_CUDA), with a toolkit that
+// has NVTX's headers (nvtx3/nvToolsExt.h), the label is also an NVTX range: profilers show it, and gcap-doctor sums
+// times by it. Any other gcap opens no such range, that of //:sdk among them. A thread's labels are its alone, and
+// neither a scope nor a run opens or closes any: who opens a label closes it, also when the work fails (gcap::label of
+// gcap.hpp does).
 // Thread:   any thread; of its own labels.
 // Capture:  legal; no call of CUDA is made.
 // Lifetime: `text` is copied. The open labels have 95 bytes together: what does not fit is left out, behind "..." where
