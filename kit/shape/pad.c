@@ -103,7 +103,7 @@ gcap_status_t gcap_infer_pads(const gcap_node_t* node, const gcap_tensor_t* inpu
   const char* mode = gcap_node_string(node, "mode", "constant");
   GCAP_RETURN_IF_ERROR(check_mode(node, mode));
   gcap_numbers_t axes;
-  list_t list;
+  list_t list = {0};
   GCAP_RETURN_IF_ERROR(read_axes(node, inputs, &axes));
   GCAP_RETURN_IF_ERROR(node->num_inputs > 1 ? read_input(node, &inputs[1], axes.count, &list)
                                             : read_attribute(node, axes.count, &list));

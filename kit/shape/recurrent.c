@@ -91,7 +91,7 @@ static gcap_status_t check_inputs(const gcap_node_t* node, const gcap_tensor_t* 
 }
 
 gcap_status_t gcap_infer_recurrent(const gcap_node_t* node, const gcap_tensor_t* inputs, gcap_tensor_t* outputs) {
-  recurrent_t r;
+  recurrent_t r = {.gates = 0};
   GCAP_RETURN_IF_ERROR(read_attributes(node, &r));
   GCAP_RETURN_IF_ERROR(read_sizes(node, inputs, &r));
   GCAP_RETURN_IF_ERROR(check_inputs(node, inputs, &r));
