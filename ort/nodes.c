@@ -106,7 +106,7 @@ const gcap_ort_op_t gcap_ort_node_ops[] = {
     SINCE("Mul", 7),
     SINCE("Neg", 6),
     SINCE("Not", 1),
-    ON_HOST("OneHot", 9, NEWEST, INPUT(1)),
+    ON_HOST("OneHot", 11, NEWEST, INPUT(1)),
     SINCE("Or", 7),
     SINCE("PRelu", 7),
     ON_HOST("Pad", 2, 10, 0),

@@ -57,10 +57,26 @@ static bool attributes_fit(const gcap_node_t* node) {
 }
 
 // A value that is left out before others has shape [0].
+static bool is_left_out(const gcap_value_t* value) { return value->rank == 1 && value->shape[0] == 0; }
+
+// How many keys there are with those of the past; negative: it is open.
+static int64_t find_total_length(const gcap_model_t* model, const gcap_node_t* node) {
+  const gcap_value_t* k = gcap_node_input(model, node, K);
+  const int64_t length = k->shape[k->rank - 2];
+  if (node->num_inputs <= PAST_KEY || length < 0) return length;
+  const gcap_value_t* past = gcap_node_input(model, node, PAST_KEY);
+  if (is_left_out(past)) return length;
+  return past->rank == 4 && past->shape[2] >= 0 ? past->shape[2] + length : -1;
+}
+
+// A mask of fewer keys would be broadcast by opset 23, and continued by opset 24.
 static bool mask_fits(const gcap_model_t* model, const gcap_node_t* node, gcap_dtype_t dtype) {
   if (node->num_inputs <= MASK) return true;
   const gcap_value_t* mask = gcap_node_input(model, node, MASK);
-  if (mask->rank == 1 && mask->shape[0] == 0) return true;
+  if (is_left_out(mask)) return true;
+  const int64_t length = find_total_length(model, node);
+  const int64_t keys = mask->rank > 0 ? mask->shape[mask->rank - 1] : 0;
+  if (length >= 0 && keys >= 0 && keys != length) return false;
   return (mask->dtype == GCAP_DTYPE_BOOL || mask->dtype == dtype) && mask->rank >= 2 && mask->rank <= 4;
 }
 

@@ -35,6 +35,12 @@ gcap_status_t gcap_node_concat(const gcap_node_kernel_t* kernel, const gcap_kern
   return gcap_concat(STREAM(context), context->inputs, kernel->node->num_inputs, axis, &context->outputs[0]);
 }
 
+// Shape inference counts no further.
+GCAP_NODE_ACCEPTS(gcap_node_split_accepts) {
+  (void)model;
+  return node->num_outputs <= GCAP_MAX_RANK;
+}
+
 gcap_status_t gcap_node_split(const gcap_node_kernel_t* kernel, const gcap_kernel_context_t* context) {
   const int axis = (int)gcap_node_int(kernel->node, "axis", 0);
   return gcap_split(STREAM(context), &context->inputs[0], axis, context->outputs, kernel->node->num_outputs);

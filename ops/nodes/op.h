@@ -190,6 +190,7 @@ GCAP_NODE_COMPUTE(gcap_node_copy_elements);
 GCAP_NODE_COMPUTE(gcap_node_transpose);
 GCAP_NODE_COMPUTE(gcap_node_concat);
 GCAP_NODE_COMPUTE(gcap_node_split);
+GCAP_NODE_ACCEPTS(gcap_node_split_accepts);
 GCAP_NODE_COMPUTE(gcap_node_slice);
 GCAP_NODE_ACCEPTS(gcap_node_slice_accepts);
 GCAP_NODE_COMPUTE(gcap_node_space_to_depth);

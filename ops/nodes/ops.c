@@ -178,7 +178,7 @@ static const gcap_node_op_t ops[] = {
     UNARY("Softplus", FLOATS, GCAP_UNARY_SOFTPLUS),
     UNARY("Softsign", FLOATS, GCAP_UNARY_SOFTSIGN),
     {"SpaceToDepth", "T>T", ANY, .compute = gcap_node_space_to_depth},
-    {"Split", "T?l>T*", ANY, .compute = gcap_node_split},
+    {"Split", "T?l>T*", ANY, .compute = gcap_node_split, .accepts = gcap_node_split_accepts},
     UNARY("Sqrt", FLOATS, GCAP_UNARY_SQRT),
     {"Squeeze", "T?l>T", ANY, .compute = gcap_node_copy_elements},
     BINARY("Sub", "TT>T", NUMBERS, GCAP_BINARY_SUB),

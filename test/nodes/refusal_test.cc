@@ -104,10 +104,14 @@ TEST_F(NodeRefusals, NodesThatAreNotInTheTableAreNotSupported) {
       {"Gemm", {{f32, {2, 2, 2}}, {f32, {2, 2}}}, {{f32, {2, 2}}}},                          // not a matrix
       {"Conv", {{f32, {1, 1, 4, 4, 4}}, {f32, {1, 1, 1, 1, 1}}}, {{f32, {1, 1, 4, 4, 4}}}},  // three axes
       {"ConvTranspose", {{f32, {1, 1}}, {f32, {1, 1}}}, {{f32, {1, 1}}}},                    // no axis
-      {"ConvTranspose", {{f32, {1, 1, 4}}, {f32, {1, 1, 4, 1}}}, {{f32, {1, 1, 4}}}},        // weights of more axes
-      {"LayerNormalization", {{f32, {2, 3}}, {f32, {3}}}, {{f32, {2, 3}}, {i64, {2, 1}}}},   // Mean is f32
-      {"LayerNormalization", {{f32, {2, 3}}, {f32, {2, 3}}}, {{f32, {2, 3}}}},               // scale of more axes
-      {"LRN", {{f32, {2, 3}}}, {{f32, {2, 3}}}},                                             // no size
+      {"Split", {{f32, {9}}}, std::vector<decltype(Question::outputs)::value_type>(9, {f32, {1}})},  // more than 8
+      {"Attention",  // a mask of fewer keys
+       {{f32, {1, 2, 4, 8}}, {f32, {1, 2, 6, 8}}, {f32, {1, 2, 6, 8}}, {f32, {4, 3}}},
+       {{f32, {1, 2, 4, 8}}}},
+      {"ConvTranspose", {{f32, {1, 1, 4}}, {f32, {1, 1, 4, 1}}}, {{f32, {1, 1, 4}}}},       // weights of more axes
+      {"LayerNormalization", {{f32, {2, 3}}, {f32, {3}}}, {{f32, {2, 3}}, {i64, {2, 1}}}},  // Mean is f32
+      {"LayerNormalization", {{f32, {2, 3}}, {f32, {2, 3}}}, {{f32, {2, 3}}}},              // scale of more axes
+      {"LRN", {{f32, {2, 3}}}, {{f32, {2, 3}}}},                                            // no size
       {"LRN", {{f32, {2, 3}}}, {{f32, {2, 3}}}, [](Attributes* a) { a->Int("size", 0); }},
       {"LRN", {{f32, {3}}}, {{f32, {3}}}, [](Attributes* a) { a->Int("size", 3); }},           // no channels
       {"InstanceNormalization", {{f32, {2, 3}}, {f32, {3, 1}}, {f32, {3}}}, {{f32, {2, 3}}}},  // scale of two axes

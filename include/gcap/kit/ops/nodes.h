@@ -84,8 +84,8 @@ extern "C" {
 //   ReduceL1, ReduceSumSquare            floats, i64, i32          keepdims, noop_with_empty_axes
 //   ReduceL2, ReduceLogSum               floats
 //   ReduceMax, ReduceMin                 floats, i64, i32, bool
-//   QuantizeLinear                       floats, i8, u8            floats to i8 or u8; axis, block_size, output_dtype;
-//                                                                  not: precision of f16
+//   QuantizeLinear                       floats, i8, u8            floats to i8 or u8, by quotients of f32; axis,
+//                                                                  block_size, output_dtype; not: precision of f16
 //   DequantizeLinear                     floats, i8, u8, i32       integers to floats; axis, block_size
 //   ArgMax, ArgMin                       floats, i64, i32          axis, keepdims, select_last_index; give i64. A NaN
 //                                                                  is an extremum
@@ -100,7 +100,9 @@ extern "C" {
 //   RotaryEmbedding                      floats; positions i64     interleaved, num_heads, rotary_embedding_dim; a
 //   com.microsoft.RotaryEmbedding                                  position out of range gives zeros. Not: scale,
 //                                                                  is_packed_batching
-//   Transpose, Concat, Split             any                       perm; axis; split on the host; num_outputs
+//   Transpose, Concat                    any                       perm; axis
+//   Split                                any                       axis, num_outputs; split on the host; not: more
+//                                                                  than 8 outputs
 //   Slice                                any                       starts, ends, axes, steps on the host; before opset
 //                                                                  10 attributes
 //   Pad                                  any                       mode: constant, reflect, edge, wrap; pads, value and
