@@ -211,7 +211,13 @@ TEST(RecordingLimit, ProgramThatIsKilledHasItsLastCalls) {
     EXPECT_FALSE(recorded.events->ended);
     EXPECT_EQ(LastNumber(recorded), static_cast<uint64_t>(calls) + 1);
     EXPECT_EQ(recorded.events->num_calls + recorded.events->left_out, static_cast<uint64_t>(calls) + 1);
-    EXPECT_EQ(recorded.events->reached_limit, calls >= 1000);
+    // Between these it depends on how long the names of files are.
+    if (calls <= 100) {
+      EXPECT_FALSE(recorded.events->reached_limit);
+    }
+    if (calls >= 2000) {
+      EXPECT_TRUE(recorded.events->reached_limit);
+    }
     // Behind the last line there is nothing of a round ago.
     const size_t last = recorded.text.find("call\tn=" + std::to_string(calls + 1) + "\t");
     ASSERT_NE(last, std::string::npos);
