@@ -56,23 +56,13 @@ static size_t list_reverse(const gcap_reverse_params_t* p, size_t bytes, gcap_si
     for (int64_t i = 0; i < p->count; ++i) ((type*)p->y)[i] = ((const type*)p->x)[gcap_reverse_source(p, i)]; \
   }
 
-#define DEFINE_TWIN(kernel, bytes)                                                              \
-  GCAP_TWIN_HANDLE(gcap_kernel_##kernel##_##bytes, gcap_##kernel##_params_t)                    \
-  static size_t accesses_##kernel##_##bytes(const gcap_sim_launch_t* launch, void* const* args, \
-                                            gcap_sim_access_t* out_items, size_t capacity) {    \
-    (void)launch;                                                                               \
-    return list_##kernel(args[0], bytes, out_items, capacity);                                  \
-  }
-
 #define DEFINE_TWINS(bytes, type) \
-  DEFINE_RUNS(bytes, type) DEFINE_TWIN(triangle, bytes) DEFINE_TWIN(one_hot, bytes) DEFINE_TWIN(reverse, bytes)
+  DEFINE_RUNS(bytes, type) GCAP_UNIT_TWIN(triangle, bytes) GCAP_UNIT_TWIN(one_hot, bytes) GCAP_UNIT_TWIN(reverse, bytes)
 GCAP_UNIT_KERNELS(DEFINE_TWINS)
 
-#define REGISTER_TWIN(kernel, bytes)                                                                                  \
-  gcap_twin_register((const void*)gcap_kernel_##kernel##_##bytes, "gcap_kernel_" #kernel "_" #bytes, &kernel##_bytes, \
-                     run_##kernel##_##bytes, accesses_##kernel##_##bytes);
-#define REGISTER_TWINS(bytes, type) \
-  REGISTER_TWIN(triangle, bytes) REGISTER_TWIN(one_hot, bytes) REGISTER_TWIN(reverse, bytes)
+#define REGISTER_TWINS(bytes, type)        \
+  GCAP_UNIT_TWIN_REGISTER(triangle, bytes) \
+  GCAP_UNIT_TWIN_REGISTER(one_hot, bytes) GCAP_UNIT_TWIN_REGISTER(reverse, bytes)
 
 __attribute__((constructor)) static void register_twins(void) {
   static const size_t triangle_bytes = sizeof(gcap_triangle_params_t);

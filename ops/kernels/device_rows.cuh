@@ -7,6 +7,8 @@
 
 #include <stdint.h>
 
+#include "ops/kernels/compensated_sum.h"
+
 namespace gcap {
 
 constexpr unsigned kWarpThreads = 32;
@@ -49,6 +51,16 @@ __device__ T CombineGroup(const Group& group, T value, T none, Combine combine) 
   value = CombineWarp(lane < blockDim.x / kWarpThreads ? partials[lane] : none, combine);
   __syncthreads();  // partials may be written again
   return value;
+}
+
+__device__ inline float AddFloats(float a, float b) { return a + b; }
+
+// The sum of term(i) over the group's lanes' shares of `count`.
+template <typename Term>
+__device__ float SumOf(const Group& group, int64_t count, Term term) {
+  gcap_sum_t sum = gcap_sum_zero();
+  for (int64_t i = group.lane; i < count; i += group.lanes) gcap_sum_add(&sum, term(i));
+  return CombineGroup(group, gcap_sum_value(sum), 0.0f, AddFloats);
 }
 
 }  // namespace gcap

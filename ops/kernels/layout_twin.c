@@ -73,23 +73,12 @@ static int64_t index_at(const gcap_gather_params_t* p, int64_t i) {
     }                                                                                                       \
   }
 
-#define DEFINE_TWIN(kernel, bytes)                                                              \
-  GCAP_TWIN_HANDLE(gcap_kernel_##kernel##_##bytes, gcap_##kernel##_params_t)                    \
-  static size_t accesses_##kernel##_##bytes(const gcap_sim_launch_t* launch, void* const* args, \
-                                            gcap_sim_access_t* out_items, size_t capacity) {    \
-    (void)launch;                                                                               \
-    return list_##kernel(args[0], bytes, out_items, capacity);                                  \
-  }
-
 #define DEFINE_TWINS(bytes, type) \
-  DEFINE_RUNS(bytes, type) DEFINE_TWIN(copy, bytes) DEFINE_TWIN(transpose, bytes) DEFINE_TWIN(gather, bytes)
+  DEFINE_RUNS(bytes, type) GCAP_UNIT_TWIN(copy, bytes) GCAP_UNIT_TWIN(transpose, bytes) GCAP_UNIT_TWIN(gather, bytes)
 GCAP_UNIT_KERNELS(DEFINE_TWINS)
 
-#define REGISTER_TWIN(kernel, bytes)                                                                                  \
-  gcap_twin_register((const void*)gcap_kernel_##kernel##_##bytes, "gcap_kernel_" #kernel "_" #bytes, &kernel##_bytes, \
-                     run_##kernel##_##bytes, accesses_##kernel##_##bytes);
 #define REGISTER_TWINS(bytes, type) \
-  REGISTER_TWIN(copy, bytes) REGISTER_TWIN(transpose, bytes) REGISTER_TWIN(gather, bytes)
+  GCAP_UNIT_TWIN_REGISTER(copy, bytes) GCAP_UNIT_TWIN_REGISTER(transpose, bytes) GCAP_UNIT_TWIN_REGISTER(gather, bytes)
 
 __attribute__((constructor)) static void register_twins(void) {
   static const size_t copy_bytes = sizeof(gcap_copy_params_t);

@@ -9,15 +9,6 @@
 namespace {
 
 __device__ float Max(float a, float b) { return gcap_max_float(a, b); }
-__device__ float Add(float a, float b) { return a + b; }
-
-// The sum of term(i) over the group's lanes' shares of `count`.
-template <typename Term>
-__device__ float SumOf(const gcap::Group& group, int64_t count, Term term) {
-  gcap_sum_t sum = gcap_sum_zero();
-  for (int64_t i = group.lane; i < count; i += group.lanes) gcap_sum_add(&sum, term(i));
-  return gcap::CombineGroup(group, gcap_sum_value(sum), 0.0f, Add);
-}
 
 // A row with a NaN or +infinity, or of nothing but -infinity, becomes NaN, as the formula says.
 template <typename Op>
@@ -31,7 +22,8 @@ __device__ void RunSoftmax(const gcap_softmax_params_t& p) {
     float largest = -INFINITY;
     for (int64_t i = group.lane; i < p.columns; i += group.lanes) largest = Max(largest, Op::Load(x[i * p.inner]));
     largest = gcap::CombineGroup(group, largest, -INFINITY, Max);
-    const float sum = SumOf(group, p.columns, [&](int64_t i) { return expf(Op::Load(x[i * p.inner]) - largest); });
+    const float sum =
+        gcap::SumOf(group, p.columns, [&](int64_t i) { return expf(Op::Load(x[i * p.inner]) - largest); });
     for (int64_t i = group.lane; i < p.columns; i += group.lanes) {
       y[i * p.inner] = Op::Apply(Op::Load(x[i * p.inner]) - largest, sum);
     }
@@ -47,9 +39,9 @@ __device__ void RunLayerNorm(const gcap_layer_norm_params_t& p) {
   for (int64_t row = group.first_row; row < p.rows; row += group.row_step) {
     const auto* x = static_cast<const typename Op::Element*>(p.x) + row * p.columns;
     auto* y = static_cast<typename Op::Element*>(p.y) + row * p.columns;
-    const float mean = SumOf(group, p.columns, [&](int64_t i) { return Op::Load(x[i]); }) / columns;
+    const float mean = gcap::SumOf(group, p.columns, [&](int64_t i) { return Op::Load(x[i]); }) / columns;
     const auto square = [&](int64_t i) { return (Op::Load(x[i]) - mean) * (Op::Load(x[i]) - mean); };
-    const float deviation = sqrtf(SumOf(group, p.columns, square) / columns + p.epsilon);
+    const float deviation = sqrtf(gcap::SumOf(group, p.columns, square) / columns + p.epsilon);
     if (group.lane == 0 && p.mean != nullptr) p.mean[row] = mean;
     if (group.lane == 0 && p.inv_std_dev != nullptr) p.inv_std_dev[row] = 1.0f / deviation;
     for (int64_t i = group.lane; i < p.columns; i += group.lanes) {

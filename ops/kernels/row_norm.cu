@@ -7,16 +7,6 @@
 
 namespace {
 
-__device__ float Add(float a, float b) { return a + b; }
-
-// The sum of term(i) over the group's lanes' shares of `count`.
-template <typename Term>
-__device__ float SumOf(const gcap::Group& group, int64_t count, Term term) {
-  gcap_sum_t sum = gcap_sum_zero();
-  for (int64_t i = group.lane; i < count; i += group.lanes) gcap_sum_add(&sum, term(i));
-  return gcap::CombineGroup(group, gcap_sum_value(sum), 0.0f, Add);
-}
-
 template <typename Op>
 __device__ void RunRowNorm(const gcap_row_norm_params_t& p) {
   const gcap::Group group(p.lanes);
@@ -26,9 +16,9 @@ __device__ void RunRowNorm(const gcap_row_norm_params_t& p) {
     const auto* x = static_cast<const typename Op::Element*>(p.x) + gcap_row_norm_first(&p, row);
     auto* y = static_cast<typename Op::Element*>(p.y) + gcap_row_norm_first(&p, row);
     const auto at = [&](int64_t i) { return Op::Load(x[gcap_row_norm_offset(&p, i)]); };
-    const float mean = p.centers ? SumOf(group, p.columns, at) / static_cast<float>(p.columns) : 0.0f;
+    const float mean = p.centers ? gcap::SumOf(group, p.columns, at) / static_cast<float>(p.columns) : 0.0f;
     const auto term = [&](int64_t i) { return gcap_row_norm_term(&p, at(i) - mean); };
-    const float divisor = gcap_row_norm_divisor(&p, SumOf(group, p.columns, term));
+    const float divisor = gcap_row_norm_divisor(&p, gcap::SumOf(group, p.columns, term));
     for (int64_t i = group.lane; i < p.columns; i += group.lanes) {
       const int64_t k = gcap_row_norm_scale_at(&p, row, i);
       const float factor = scale == nullptr ? 1.0f : Op::Load(scale[k]);

@@ -56,4 +56,17 @@ void gcap_twin_access(gcap_twin_accesses_t* list, const void* address, size_t by
 void gcap_twin_access_map(gcap_twin_accesses_t* list, const gcap_index_map_t* map, int k, const void* address,
                           size_t element_bytes, bool is_write);
 
+// The twin of a kernel of elements of `bytes` bytes, which run_KERNEL_BYTES computes; list_KERNEL(params, bytes, items,
+// capacity) lists its accesses. Registered by GCAP_UNIT_TWIN_REGISTER, which takes the size from KERNEL_bytes.
+#define GCAP_UNIT_TWIN(kernel, bytes)                                                           \
+  GCAP_TWIN_HANDLE(gcap_kernel_##kernel##_##bytes, gcap_##kernel##_params_t)                    \
+  static size_t accesses_##kernel##_##bytes(const gcap_sim_launch_t* launch, void* const* args, \
+                                            gcap_sim_access_t* out_items, size_t capacity) {    \
+    (void)launch;                                                                               \
+    return list_##kernel(args[0], bytes, out_items, capacity);                                  \
+  }
+#define GCAP_UNIT_TWIN_REGISTER(kernel, bytes)                                                                        \
+  gcap_twin_register((const void*)gcap_kernel_##kernel##_##bytes, "gcap_kernel_" #kernel "_" #bytes, &kernel##_bytes, \
+                     run_##kernel##_##bytes, accesses_##kernel##_##bytes);
+
 #endif  // GCAP_OPS_KERNELS_TWIN_H_
