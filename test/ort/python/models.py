@@ -46,6 +46,7 @@ def main():
     parser.add_argument("suite", choices=["nodes", "networks"])
     parser.add_argument("--library", help="the EP's library (default: the installed wheel's)")
     parser.add_argument("--ep-name", default="gcap", help="of the EP in --library (default: gcap)")
+    parser.add_argument("--cuda-ep", action="store_true", help="instead, ONNX Runtime's own CUDA EP, of onnxruntime-gpu")
     parser.add_argument("--only", default="", help="models whose names contain this")
     parser.add_argument("--all", action="store_true", help="networks: the large ones too")
     parser.add_argument("--at-least", type=int, default=1, help="how many models have to be replayed")
@@ -53,7 +54,7 @@ def main():
     arguments = parser.parse_args()
     data = os.path.join(os.path.dirname(onnx.__file__), "backend", "test", "data")
     begin = time.monotonic()
-    ep = runner.Ep(arguments.library, arguments.ep_name)
+    ep = runner.CudaEp() if arguments.cuda_ep else runner.Ep(arguments.library, arguments.ep_name)
     is_nodes = arguments.suite == "nodes"
     if is_nodes and not os.path.isdir(os.path.join(data, "node")):
         sys.exit(f"onnx {onnx.__version__} comes without these models: pip install onnx==1.22.0")

@@ -75,8 +75,11 @@ class Suite:
 
     def verdicts(self, models):
         """(name, verdict) of each model."""
-        skips = _read_skips()
         cases = {name: self._case(os.path.join(folder, "model.onnx")) for name, folder in models}
+        if not self._ep.HAS_SKIPS:
+            yield from ((name, case.verdict) for name, case in cases.items())
+            return
+        skips = _read_skips()
         taken = set().union(*(case.here for case in cases.values() if case.verdict.kind in RAN))
         for name, folder in models:
             verdict, _, elsewhere = cases[name]

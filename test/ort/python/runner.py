@@ -29,6 +29,10 @@ TOLERANCES = {
 class Ep:
     """The library of an EP, in this process."""
 
+    # A capture that fails is a failure here.
+    OPTIONS = {"graph.rerun_failed_capture": "0"}
+    HAS_SKIPS = True  # skips.txt says what it leaves to others
+
     def __init__(self, library, name, log_severity=4):
         if library is None:
             import gcap_onnxruntime_ep as wheel
@@ -37,9 +41,12 @@ class Ep:
         ort.set_default_logger_severity(log_severity)  # a plugin takes the one that it finds
         # A relative path would be looked for beside ONNX Runtime.
         ort.register_execution_provider_library(name, os.path.abspath(library))
+        self._found(name)
+
+    def _found(self, name):
         self.name = name
         self._devices = [device for device in ort.get_ep_devices() if device.ep_name == name][:1]
-        self.device_id = int(self._devices[0].ep_metadata["cuda_device_id"])
+        self.device_id = int(self._devices[0].ep_metadata.get("cuda_device_id", 0))
 
     def close(self):
         ort.unregister_execution_provider_library(self.name)
@@ -52,8 +59,8 @@ class Ep:
         if not optimize:
             options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
         options.add_session_config_entry("session.record_ep_graph_assignment_info", "1")
-        # A capture that fails is a failure here, and TF32 would not be as exact as the expected outputs are.
-        provider = {"use_tf32": "0", "graph.rerun_failed_capture": "0", "enable_cuda_graph": "1" if capture else "0"}
+        # TF32 would not be as exact as the expected outputs are.
+        provider = {"use_tf32": "0", "enable_cuda_graph": "1" if capture else "0", **self.OPTIONS}
         options.add_provider_for_devices(self._devices, provider)
         return ort.InferenceSession(model, sess_options=options)
 
@@ -64,6 +71,25 @@ class Ep:
             found = here if subgraph.ep_name == self.name else elsewhere
             found.update(node.op_type for node in subgraph.get_nodes())
         return sorted(here), sorted(elsewhere)
+
+
+class CudaEp(Ep):
+    """ONNX Runtime's own CUDA EP, which the package onnxruntime-gpu brings: the same figures of a peer."""
+
+    OPTIONS = {}
+    HAS_SKIPS = False
+
+    def __init__(self):
+        ort.set_default_logger_severity(4)
+        ort.preload_dlls()  # cuBLAS and cuDNN of NVIDIA's packages
+        name = "CUDAExecutionProvider"
+        if name not in [device.ep_name for device in ort.get_ep_devices()]:
+            folder = os.path.join(os.path.dirname(ort.__file__), "capi")
+            ort.register_execution_provider_library(name, os.path.join(folder, "libonnxruntime_providers_cuda.so"))
+        self._found(name)
+
+    def close(self):
+        pass
 
 
 def cpu_session(model):
