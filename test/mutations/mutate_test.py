@@ -353,6 +353,34 @@ class FakeRunner:
         return outcome
 
 
+class Samples(unittest.TestCase):
+    """What is tried of a sample, by a clock that each build moves on."""
+
+    def tried(self, seconds, build_seconds):
+        clock = [1.0]
+        built = []
+
+        def baseline(_runner, _tests, entries, _config):
+            clock[0] += build_seconds
+            built.append(len(entries))
+            return mock.Mock(**{"problem.return_value": (listed.CAUGHT, "A.Fails")})
+
+        entries = [mock.Mock(config=config, breaks="it waits") for config in ("", "", "asan")]
+        with mock.patch.object(listed, "Baseline", baseline), mock.patch.object(listed, "report"), \
+                mock.patch.object(listed.time, "monotonic", lambda: clock[0]):
+            return len(listed.run(None, None, None, entries, seconds)), built
+
+    def test_one_is_tried_however_long_the_first_build_takes(self):
+        self.assertEqual((2, [1, 1]), self.tried(seconds=120, build_seconds=500))
+
+    def test_what_the_seconds_do_not_reach_is_not_built(self):
+        self.assertEqual((3, [1, 1, 1]), self.tried(seconds=120, build_seconds=60))
+        self.assertEqual((2, [1, 1]), self.tried(seconds=59, build_seconds=60))
+
+    def test_without_a_limit_a_configuration_is_built_at_once(self):
+        self.assertEqual((3, [2, 1]), self.tried(seconds=None, build_seconds=500))
+
+
 class Groups(unittest.TestCase):
     def setUp(self):
         self.group = drawn.Group.__new__(drawn.Group)

@@ -16,7 +16,7 @@
 namespace {
 
 #ifdef __SANITIZE_THREAD__
-constexpr int kRuns = 4;  // a process takes a second to end under the sanitizer
+constexpr int kRuns = 4;  // a process takes ten times as long under the sanitizer
 #else
 constexpr int kRuns = 20;
 #endif

@@ -128,16 +128,26 @@ def report(entry, verdict, detail, seconds, copy):
         print("\n".join("    " + line for line in f"{entry.place}: {detail}".splitlines()[:20]), flush=True)
 
 
+def groups(entries, seconds):
+    """Entries whose tests are built and run at once where nothing is broken.
+
+    Those of one configuration; of a sample each entry alone, since what the seconds do not reach is not to be built.
+    """
+    if seconds:
+        return [[entry] for entry in entries]
+    return [[entry for entry in entries if entry.config == config] for config in sorted({e.config for e in entries})]
+
+
 def run(copy, runner, tests, entries, seconds):
-    """Tries each entry, or as many as the seconds allow, one configuration after the other. Returns the results."""
-    began = time.monotonic()
+    """Tries each entry, or as many as the seconds allow, and one at least. Returns the results."""
     results = []
-    for config in sorted({entry.config for entry in entries}):
-        some = [entry for entry in entries if entry.config == config]
-        baseline = Baseline(runner, tests, some, config)
-        for entry in some:
-            if seconds and time.monotonic() - began > seconds:
-                return results
+    began = None
+    for group in groups(entries, seconds):
+        if seconds and began and time.monotonic() - began > seconds:
+            break
+        baseline = Baseline(runner, tests, group, group[0].config)
+        began = began or time.monotonic()  # Bazel reads the whole tree for its first build
+        for entry in group:
             start = time.monotonic()
             verdict, detail = baseline.problem(entry) or try_entry(copy, runner, baseline, entry)
             took = time.monotonic() - start

@@ -25,7 +25,7 @@ TOGETHER = {"asan": ["asan", "ubsan"], "ubsan": ["asan", "ubsan"], "tsan": ["tsa
 # As in .bazelrc, for programs that are started without Bazel.
 SANITIZERS = {
     "ASAN_OPTIONS": "detect_leaks=1",
-    "TSAN_OPTIONS": "halt_on_error=1:second_deadlock_stack=1",
+    "TSAN_OPTIONS": "halt_on_error=1:second_deadlock_stack=1:atexit_sleep_ms=50",
     "UBSAN_OPTIONS": "print_stacktrace=1",
 }
 # Where something is broken, a program may take that many times as long as elsewhere.

@@ -97,11 +97,11 @@ class Numbers {
 
  private:
   static std::vector<uint8_t> Encode(const std::vector<double>& values, cudaDataType type) {
-    std::vector<uint8_t> bytes;
-    for (const double value : values) {
-      const uint32_t bits = Bits(Round(value, type), type);
-      const auto* first = reinterpret_cast<const uint8_t*>(&bits);
-      bytes.insert(bytes.end(), first, first + FormatOf(type).bytes);
+    const size_t size = FormatOf(type).bytes;
+    std::vector<uint8_t> bytes(values.size() * size);
+    for (size_t i = 0; i < values.size(); ++i) {
+      const uint32_t bits = Bits(Round(values[i], type), type);
+      std::memcpy(bytes.data() + i * size, &bits, size);
     }
     return bytes;
   }

@@ -31,13 +31,13 @@ few() {
   head -c $((128 + $4)) "$source_data/$1" | tail -c "$4" >>"$data/$1"
 }
 
-# Eight images in one batch, so that a run takes a moment.
+# Two images in one batch, so that a run takes a moment.
 mkdir "$data"
 cp "$source_data"/*.npy "$data/"
 chmod u+w "$data"/*
-few heldout_images.npy '(360, 1, 8, 8), }' '(8, 1, 8, 8), }  ' $((8 * 64 * 4))
-few heldout_labels.npy '(360,), }' '(8,), }  ' $((8 * 4))
-flags="--json --runs 1 --batch 8 $*"
+few heldout_images.npy '(360, 1, 8, 8), }' '(2, 1, 8, 8), }  ' $((2 * 64 * 4))
+few heldout_labels.npy '(360,), }' '(2,), }  ' $((2 * 4))
+flags="--json --runs 1 --batch 2 $*"
 
 # Each failed call is told on stderr, and each leak at the end.
 export GCAP_SIM_LOG=errors GCAP_SIM_CHECKS=leak=record
