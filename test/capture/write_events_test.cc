@@ -140,14 +140,15 @@ TEST_F(CaptureEvents, OfASmallLedgerHaveTheCulpritToo) {
   const RawStream stream;
   gcap_capture_t* capture = Begin(stream.get(), 2);
   GCAP_CAPTURE_NOTE("before", nullptr);
-  gcap_status_ignore(GCAP_CUDA(cudaStreamSynchronize(stream.get())));
+  EXPECT_NE(cudaStreamQuery(stream.get()), cudaSuccess);
+  gcap_status_ignore(gcap_status_from_cuda(cudaErrorStreamCaptureUnsupported, "f", "f.cc", 1));
   for (const char* later : {"c", "d", "e"}) GCAP_CAPTURE_NOTE(later, nullptr);
   GCAP_EXPECT_OK(gcap_capture_write_events(capture, path_.c_str()));
   const Recording recording = Read();
   ASSERT_NE(recording, nullptr);
   ASSERT_EQ(recording->num_calls, 4u);
   EXPECT_EQ(CulpritOf(recording), 1u);
-  EXPECT_STREQ(recording->calls[1].function, "cudaStreamSynchronize");
+  EXPECT_STREQ(recording->calls[1].function, "f");
   EXPECT_STREQ(recording->calls[2].function, "d");
   EXPECT_STREQ(recording->calls[3].function, "e");
   EXPECT_EQ(recording->calls[3].number, 6u);  // after the begin and four others
