@@ -154,6 +154,20 @@ TEST_F(Rehearsal, APreparationFindsWhatWasRehearsed) {
   EXPECT_EQ(upstream_.requests().size(), requests);
 }
 
+// The runs needed more than the rehearsal, whose memory is what the capture of that work gets.
+TEST_F(Rehearsal, APreparationOfItsWorkAsksForNoMoreThanWasRehearsed) {
+  Free(Alloc(kChunk, a_));
+  Rehearse({8});
+  Synchronize(a_);
+  char* const others = Alloc(kChunk - 8 * kGranule, b_);
+  const size_t requests = upstream_.requests().size();
+  GCAP_EXPECT_OK(gcap_scratch_prepare_for(scratch_, a_, kWork));
+  EXPECT_EQ(upstream_.requests().size(), requests);
+  GCAP_EXPECT_OK(gcap_scratch_prepare_for(scratch_, a_, kOtherWork));
+  EXPECT_EQ(upstream_.requests().size(), requests + 1);
+  Free(others);
+}
+
 // --- The script alone -----------------------------------------------------------------------------------------------
 
 TEST(Script, ACaptureOfOtherWorkLeavesItAsItIsAndARehearsalDropsIt) {
@@ -304,6 +318,22 @@ TEST_F(Rehearsal, WithoutHostMemoryTheBlocksLieAnywhere) {
   Validate();
   EXPECT_EQ(Capture(a_, kWork, /*is_rehearsal=*/false, {1, 2}).size(), 2u);
   FreeLive();
+}
+
+// A capture of other work has a reservation of its own, for which there is no host memory.
+TEST_F(Rehearsal, WithoutHostMemoryACaptureOfOtherWorkIsRefused) {
+  Free(Alloc(kChunk, a_));
+  Rehearse({16});
+  gcap_scratch_reservation_t* reservation = nullptr;
+  {
+    const HeapFailure failure;
+    GCAP_EXPECT_FAILS(gcap_scratch_reservation_open(scratch_, a_, &reservation), GCAP_RESOURCE_EXHAUSTED,
+                      "scratch reservation");
+    EXPECT_EQ(failure.hits(), 1);
+  }
+  EXPECT_EQ(reservation, nullptr);
+  Validate();
+  Release(Open(a_));
 }
 
 }  // namespace

@@ -380,6 +380,27 @@ TEST_F(ScratchFaults, OfDrainingAStreamKeepItsBlocksFromAllOthers) {
   ExpectConsistent();
 }
 
+// What was freed without a stream may still be in use: the arena grows instead.
+TEST_F(ScratchFaults, AWaitForTheDeviceThatFailsCoversNothing) {
+  constexpr size_t kRegionBytes = size_t{20} << 20;  // all of a region
+  gcap_allocator_t* view = gcap_scratch_allocator(scratch_);
+  void *freed = nullptr, *meanwhile = nullptr, *later = nullptr;
+  GCAP_ASSERT_OK(gcap_allocator_alloc(view, kRegionBytes, &freed));
+  GCAP_EXPECT_OK(gcap_scratch_free(scratch_, freed));
+  gcap_sim_fail_nth("cudaDeviceSynchronize", 1, cudaErrorUnknown);
+  {
+    const LogCatcher log;
+    GCAP_EXPECT_OK(gcap_allocator_alloc(view, kRegionBytes, &meanwhile));
+    EXPECT_NE(log.text().find("cudaDeviceSynchronize"), std::string::npos) << log.text();
+  }
+  gcap_sim_clear_faults();
+  EXPECT_NE(meanwhile, freed);
+  GCAP_EXPECT_OK(gcap_allocator_alloc(view, kRegionBytes, &later));
+  EXPECT_EQ(later, freed) << "this wait succeeded";
+  for (void* ptr : {meanwhile, later}) GCAP_EXPECT_OK(gcap_scratch_free(scratch_, ptr));
+  ExpectConsistent();
+}
+
 // Work may have been given to a stream between the begin of the wait and the free.
 TEST_F(ScratchFaults, AFreeDuringTheWaitForTheDeviceIsNotCoveredByIt) {
   constexpr size_t kRegionBytes = size_t{20} << 20;  // all of a region
