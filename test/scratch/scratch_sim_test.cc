@@ -323,7 +323,8 @@ TEST_F(ScratchFaults, WhatTheEndOfARunCannotFreeIsFreedLater) {
     gcap_sim_fail_nth("cudaStreamIsCapturing", 1, cudaErrorMemoryAllocation);
     GCAP_EXPECT_FAILS(gcap_scratch_end_run(scratch_, stream_), GCAP_CUDA_ERROR, "cannot be freed");
     gcap_sim_clear_faults();
-    EXPECT_EQ(NumBytesInUse(), 1024u);
+    GCAP_EXPECT_FAILS(gcap_scratch_destroy(scratch_), GCAP_FAILED_PRECONDITION, "1 blocks are handed out");
+    EXPECT_EQ(NumBytesInUse(), 1024u) << "no capture frees it";
     gcap_capture_abort(capture);
     if (!runs_again) continue;  // the end of the test destroys the scratch
     GCAP_EXPECT_OK(gcap_scratch_begin_run(scratch_, stream_));
