@@ -124,6 +124,20 @@ TEST_F(Graphs, PreparationIsForTheWorkThatItNames) {
   }
 }
 
+TEST_F(Graphs, PreparationOfAWorkWithoutARunIsForTheLargestRun) {
+  CreateTight();
+  for (const uint64_t work : {10, 4}) {
+    GCAP_EXPECT_OK(gcap_scratch_begin_run(scratch_, a_));
+    Run(a_, {work});
+    GCAP_EXPECT_OK(gcap_scratch_end_run_of(scratch_, a_, work, /*has_failed=*/false));
+  }
+  Run(a_, {40});  // beside the runs
+  Synchronize(a_);
+  Trim();
+  GCAP_EXPECT_OK(gcap_scratch_prepare_for(scratch_, a_, /*work=*/99));
+  EXPECT_EQ(upstream_.requests().back(), 10 * kGranule);
+}
+
 // Of what two other streams had side by side. The first one takes its surplus, and the piece stays one.
 TEST_F(Graphs, PreparationClaimsOnePieceBesideItsSurplus) {
   CreateTight();

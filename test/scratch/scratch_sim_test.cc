@@ -314,7 +314,8 @@ TEST_F(ScratchFaults, ABrokenCaptureLosesNoBlockOfItsRun) {
 TEST_F(ScratchFaults, WhatTheEndOfARunCannotFreeIsFreedLater) {
   gcap_stream_t* captured = nullptr;
   GCAP_ASSERT_OK(gcap_stream_create(1, &captured));
-  for (const bool runs_again : {true, false}) {
+  enum When { kInTheNextRun, kWhenItsEndIsAskedFor, kAtTheEnd };
+  for (const When when : {kInTheNextRun, kWhenItsEndIsAskedFor, kAtTheEnd}) {
     GCAP_EXPECT_OK(gcap_scratch_free(scratch_, Alloc(1000)));
     gcap_capture_t* capture = nullptr;
     GCAP_ASSERT_OK(gcap_capture_begin(gcap_stream_handle(captured), nullptr, &capture));
@@ -326,10 +327,14 @@ TEST_F(ScratchFaults, WhatTheEndOfARunCannotFreeIsFreedLater) {
     GCAP_EXPECT_FAILS(gcap_scratch_destroy(scratch_), GCAP_FAILED_PRECONDITION, "1 blocks are handed out");
     EXPECT_EQ(NumBytesInUse(), 1024u) << "no capture frees it";
     gcap_capture_abort(capture);
-    if (!runs_again) continue;  // the end of the test destroys the scratch
-    GCAP_EXPECT_OK(gcap_scratch_begin_run(scratch_, stream_));
-    Alloc(512);
-    GCAP_EXPECT_OK(gcap_scratch_end_run(scratch_, stream_));
+    if (when == kAtTheEnd) continue;  // of the test, which destroys the scratch
+    if (when == kInTheNextRun) {
+      GCAP_EXPECT_OK(gcap_scratch_begin_run(scratch_, stream_));
+      Alloc(512);
+      GCAP_EXPECT_OK(gcap_scratch_end_run(scratch_, stream_));
+    } else {
+      GCAP_EXPECT_OK(gcap_scratch_check_end(scratch_));
+    }
     EXPECT_EQ(NumBytesInUse(), 0u);
     ExpectConsistent();
   }

@@ -234,6 +234,28 @@ TEST_F(IoBinding, TensorsThatAreNotTheModelsAreRefusedWhenBound) {
   GCAP_EXPECT_FAILS(Run(), GCAP_INVALID_ARGUMENT, "input 'x' is not bound");
 }
 
+TEST_F(IoBinding, AnEpThatCopiesOneWayStagesOneWay) {
+  ChainRig rig;
+  TestEpConfig config;
+  config.counts_runs = config.copies_late = true;
+  config.copies_to_host = false;
+  GCAP_ASSERT_OK(rig.Create(GraphOptions(1), config));
+  gcap_io_binding_t* binding = nullptr;
+  GCAP_ASSERT_OK(gcap_io_binding_create(rig.session, &binding));
+  Floats x = Counted(1), on_host(6);
+  DeviceFloats y(Floats(6));
+  const gcap_tensor_t input = Tensor(x.data(), {2, 3}), output = Tensor(y.get(), {2, 3});
+  const gcap_tensor_t output_on_host = Tensor(on_host.data(), {2, 3});
+  GCAP_EXPECT_OK(gcap_io_binding_bind_input(binding, "x", &input, kHost));
+  GCAP_EXPECT_FAILS(gcap_io_binding_bind_output(binding, "y", &output_on_host, kHost), GCAP_INVALID_ARGUMENT,
+                    "output 'y': is in");
+  GCAP_EXPECT_OK(gcap_io_binding_bind_output(binding, "y", &output, kDevice));
+  const gcap_run_options_t options = RunOptions(GCAP_GRAPH_ID_NONE, true);
+  GCAP_EXPECT_OK(gcap_session_run_bound(rig.session, &options, binding));
+  EXPECT_EQ(y.Get(), ChainOf(Counted(1)));
+  GCAP_EXPECT_OK(gcap_io_binding_destroy(binding));
+}
+
 TEST_F(IoBinding, RefusedBindLeavesTheEarlierTensorBound) {
   Floats x = Counted(1), y(6, 77.0f);
   GCAP_ASSERT_OK(BindX(x.data(), kHost));
