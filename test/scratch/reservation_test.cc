@@ -61,6 +61,27 @@ TEST_F(Reservation, TakesTheSmallestBlockOfItsBinThatWillDo) {
   }
 }
 
+// Neighbours of two tags, which the stream may both have, become one block, and all of it is the graph's.
+TEST_F(Reservation, OwnsEachPartOfWhatItGathers) {
+  char *const low = Alloc(kChunk / 2, a_), *const high = Alloc(kChunk / 2, b_);
+  ASSERT_EQ(high, low + kChunk / 2);
+  Free(low);
+  Free(high);
+  Wait(a_, b_);
+  gcap_scratch_reservation_t* reservation = Open(a_);
+  gcap_scratch_reservation_set_label(reservation, "g");
+  EXPECT_EQ(Alloc(kChunk, a_), low);
+  EXPECT_EQ(gcap_scratch_reservation_bytes(reservation), kChunk);
+  char text[1024];
+  gcap_scratch_describe(scratch_, text, sizeof(text));
+  EXPECT_NE(std::string(text).find(std::to_string(kChunk) + " are kept by g of stream"), std::string::npos) << text;
+  Free(low);
+  Close(reservation);
+  EXPECT_EQ(GranulesLeftFor(a_), 0u) << "a replay uses it";
+  Release(reservation);
+  EXPECT_EQ(GranulesLeftFor(a_), kChunk / kGranule);
+}
+
 // Which an audit of a graph tells.
 TEST_F(Reservation, AClaimOnItsMemoryHasItsLabel) {
   WarmUp(a_);
