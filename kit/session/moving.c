@@ -107,7 +107,6 @@ static gcap_status_t stage(gcap_run_moving_t* moving, gcap_run_state_t* run, siz
 }
 
 gcap_status_t gcap_run_moving_enter(gcap_run_moving_t* moving, gcap_run_state_t* run) {
-  for (size_t i = 0; i < moving->buffers.count; ++i) moving->tensors[i].staged = NULL;
   for (size_t i = 0; i < moving->buffers.count; ++i) {
     if (moving->copies) GCAP_RETURN_IF_ERROR(stage(moving, run, i));
     run->tensors[moving->tensors[i].slot].data = moving->copies ? moving->tensors[i].staged : moving->addresses[i];

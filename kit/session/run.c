@@ -168,7 +168,6 @@ gcap_status_t gcap_session_run_once(const gcap_session_parts_t* parts, const gca
   GCAP_AT_SCOPE_END(end_state)
   gcap_run_state_t run = {.parts = parts, .plan = use->plan, .asked = asked, .synchronize = asked->synchronize};
   run.holes = use->holes;
-  run.moved = moving != NULL ? moving->addresses : NULL;
   GCAP_RETURN_IF_ERROR(init_state(&run, inputs, outputs));
   gcap_capture_t* before = gcap_capture_current();
   gcap_status_t status = begin_all(&run, moving);

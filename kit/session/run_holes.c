@@ -158,17 +158,12 @@ gcap_status_t gcap_run_holes_issue(gcap_run_holes_t* holes, gcap_run_state_t* ru
     GCAP_RETURN_IF_ERROR(gcap_run_allocate_step(run, i));
     note_step(holes, run, &run->parts->program.steps[i]);
   }
-  gcap_run_resources_t resources = run->resources[run->parts->main_ep];
-  if (holes->num_moved > 0) {
-    resources.addresses = run->moved;
-    resources.num_addresses = holes->num_moved;
-  }
   gcap_graph_hole_t made;
   gcap_graph_hole_init(&made);
   made.name = plan->name;
   made.work = run_hole;
   made.user = hole;
-  gcap_status_t status = gcap_graph_hole_issue(&resources, &made);
+  gcap_status_t status = gcap_graph_hole_issue(&run->resources[run->parts->main_ep], &made);
   for (int i = plan->begin; status == NULL && i < plan->end; ++i) status = gcap_run_free_step(run, i);
   return status;
 }

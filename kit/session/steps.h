@@ -19,7 +19,6 @@ typedef struct gcap_run_state {
   gcap_tensor_t* node_outputs;
   gcap_hold_t* host;             // begins the run's memory on the host; NULL: it needs none
   struct gcap_run_holes* holes;  // NULL: the plan has none
-  void* const* moved;            // where each buffer of the run is; NULL: the run has none
   gcap_device_visit_t devices;
   int num_begun;       // of parts->used: those whose run is open
   bool is_main_ended;  // the main EP's is none of them any more

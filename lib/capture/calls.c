@@ -14,14 +14,8 @@
 #include "lib/internal/text.h"
 
 void gcap_capture_calls_init(gcap_capture_calls_t* calls, gcap_capture_call_record_t* ring, uint32_t capacity) {
-  calls->ring = ring;
-  calls->capacity = capacity;
-  calls->next = 0;
-  calls->noted = 0;
-  calls->state = cudaStreamCaptureStatusActive;
-  calls->asks = true;
-  calls->culprit.operation[0] = '\0';
-  calls->innocent.operation[0] = '\0';
+  *calls =
+      (gcap_capture_calls_t){.ring = ring, .capacity = capacity, .state = cudaStreamCaptureStatusActive, .asks = true};
 }
 
 static void ask(gcap_capture_calls_t* calls, cudaStream_t origin) {

@@ -16,7 +16,6 @@
 // The id of the capture that the stream is in; 0 when it is in none.
 static cudaError_t ask_capture_id(cudaStream_t stream, unsigned long long* out_id) {
   enum cudaStreamCaptureStatus state = cudaStreamCaptureStatusNone;
-  *out_id = 0;
   cudaError_t error = cudaStreamGetCaptureInfo(stream, &state, out_id, NULL, NULL, NULL, NULL);
   if (error != cudaSuccess || state != cudaStreamCaptureStatusActive) *out_id = 0;
   return error;

@@ -5,7 +5,6 @@
 #include "lib/capture/events_file.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <pthread.h>
 #include <string.h>
@@ -70,12 +69,9 @@ static void write_head(FILE* file) {
 }
 
 gcap_status_t gcap_events_file_open(const char* path, FILE** out_file) {
-  const int descriptor = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-  *out_file = descriptor < 0 ? NULL : fdopen(descriptor, "w");
+  *out_file = fopen(path, "we");  // no program that is started meanwhile gets it
   if (*out_file == NULL) {
-    const int error = errno;
-    if (descriptor >= 0) close(descriptor);
-    return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "the file of events %s cannot be written: %s", path, strerror(error));
+    return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "the file of events %s cannot be written: %s", path, strerror(errno));
   }
   write_head(*out_file);
   return NULL;

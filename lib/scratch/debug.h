@@ -8,6 +8,10 @@
 #include "lib/scratch/arena.h"
 #include "lib/scratch/record.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 // Makes what the arena's options ask for.
 //   INVALID_ARGUMENT    recorded_operations is too large
 //   RESOURCE_EXHAUSTED  no host memory
@@ -47,5 +51,9 @@ gcap_status_t gcap_scratch_debug_validate(gcap_scratch_t* scratch, size_t num_li
 
 // Tells the caller's callback. Called when the arena was unlocked.
 void gcap_scratch_debug_report(gcap_scratch_t* scratch, const gcap_allocator_event_t* event);
+
+#ifdef __cplusplus
+}  // extern "C"
+#endif
 
 #endif  // GCAP_LIB_SCRATCH_DEBUG_H_

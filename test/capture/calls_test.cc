@@ -145,6 +145,16 @@ TEST_F(CaptureCalls, TextIsCopiedAndCutOff) {
   EXPECT_TRUE(End(capture).ok());
 }
 
+TEST_F(CaptureCalls, TextIsNotMixedWithThatOfTheCallBeforeInTheRing) {
+  const RawStream stream;
+  gcap_capture_t* capture = Begin(stream.get(), 1);
+  for (const char* name : {"a long name", "ab", ""}) {
+    GCAP_CAPTURE_NOTE(name, nullptr);
+    EXPECT_EQ(Operations(capture, 1), Names{name});
+  }
+  EXPECT_TRUE(End(capture).ok());
+}
+
 TEST_F(CaptureCalls, AreNotNotedWithoutALedger) {
   const RawStream stream;
   gcap_capture_t* capture = Begin(stream.get(), 0);
@@ -294,8 +304,10 @@ TEST_F(CaptureCalls, ThatNobodyNotedIsPlacedAfterTheLastNoted) {
 
 TEST_F(CaptureCalls, OfAnotherThreadAreThoughtOfInGlobalModeOnly) {
   const RawStream stream, other;
+  const CopyJob job;
+  enum { kNothing, kNote, kCallThatMeetsIt, kHows };
   for (const gcap_capture_mode_t mode : {GCAP_CAPTURE_GLOBAL, GCAP_CAPTURE_THREAD_LOCAL}) {
-    for (const bool noted : {false, true}) {
+    for (int noted = 0; noted < kHows; ++noted) {
       gcap_capture_t* capture = Begin(stream.get(), kDefaultCalls, mode);
       if (mode == GCAP_CAPTURE_GLOBAL) {
         std::thread([&other] { EXPECT_NE(cudaStreamQuery(other.get()), cudaSuccess); }).join();
@@ -303,7 +315,8 @@ TEST_F(CaptureCalls, OfAnotherThreadAreThoughtOfInGlobalModeOnly) {
         EXPECT_NE(cudaStreamQuery(stream.get()), cudaSuccess);
         (void)cudaGetLastError();
       }
-      if (noted) GCAP_CAPTURE_NOTE("an innocent one", nullptr);
+      if (noted == kNote) GCAP_CAPTURE_NOTE("an innocent one", nullptr);
+      if (noted == kCallThatMeetsIt) gcap_status_ignore(GCAP_CUDA(job.Issue(stream.get())));
       const Outcome outcome = End(capture);
       EXPECT_EQ(outcome.Names("a call of another thread"), mode == GCAP_CAPTURE_GLOBAL) << outcome.message;
     }

@@ -10,6 +10,7 @@
 #include "gtest/gtest.h"
 #include "lib/base/capture_hooks.h"
 #include "lib/capture/inner.h"
+#include "lib/capture/steps.h"
 #include "lib/internal/capture_gate.h"
 #include "test/base/device_work.h"
 #include "test/base/heap_failure.h"
@@ -369,8 +370,10 @@ TEST_F(CaptureSim, FaultsOfASplitGiveNoGraphAndTellWhetherTheStreamIsLeft) {
   const CopyJob job;
   const Walked walked = WalkFaults([&](Fault& fault) {
     gcap_capture_t* capture = nullptr;
+    gcap_capture_steps_t steps = {};
     cudaGraph_t graph = nullptr;
     GCAP_ASSERT_OK(gcap_capture_begin(stream.get(), nullptr, &capture));
+    gcap_capture_keep_steps(capture, &steps);
     GCAP_EXPECT_CUDA(job.Issue(stream.get()));
     const Outcome outcome = fault.During([&] { return gcap_capture_split(capture, "sort", &graph); });
     EXPECT_EQ(outcome.ok(), !fault.hit());
@@ -381,16 +384,59 @@ TEST_F(CaptureSim, FaultsOfASplitGiveNoGraphAndTellWhetherTheStreamIsLeft) {
     if (graph != nullptr) {
       GCAP_EXPECT_CUDA(cudaGraphDestroy(graph));
     }
+    const size_t noted = gcap_capture_get_calls(capture, nullptr, 0);
+    GCAP_CAPTURE_NOTE("heard", nullptr);
+    EXPECT_EQ(gcap_capture_get_calls(capture, nullptr, 0), noted + 1) << "the scope hears as before";
+    EXPECT_TRUE(gcap_thread_is_capturing());
     gcap_retained_t* retained = nullptr;
     const Outcome ended(gcap_capture_end(capture, &graph, &retained));
     EXPECT_EQ(ended.ok(), outcome.ok());
+    EXPECT_TRUE(ended.ok() || ended.Names(fault.function())) << ended.message;
     if (ended.ok()) {
       GCAP_EXPECT_CUDA(cudaGraphDestroy(graph));
     }
+    gcap_capture_steps_free(&steps);
     ExpectAsBefore(stream);
   });
   EXPECT_EQ(walked.functions.count("cudaStreamBeginCapture"), 1u);
   EXPECT_EQ(walked.functions.count("cudaStreamEndCapture"), 1u);
+  EXPECT_EQ(walked.functions.count("cudaGraphGetNodes"), 1u);
+}
+
+// Before the attempt nothing is unjoined; the attempt leaves work of another stream that is joined behind it.
+TEST_F(CaptureSim, FaultsOfAnAttemptFailTheCaptureAndAreTold) {
+  const RawStream stream, other;
+  const CopyJob job;
+  const cudaStream_t to_fork = other.get();
+  for (const bool within : {false, true}) {
+    const Walked walked = WalkFaults([&](Fault& fault) {
+      gcap_capture_t* capture = nullptr;
+      gcap_capture_attempt_t attempt = {};
+      GCAP_ASSERT_OK(gcap_capture_begin(stream.get(), nullptr, &capture));
+      GCAP_EXPECT_OK(gcap_capture_fork(capture, &to_fork, 1));
+      GCAP_EXPECT_CUDA(job.Issue(other.get()));
+      const auto begin = [&] { return gcap_capture_attempt_begin(capture, "sort", &attempt); };
+      const auto end = [&] { return gcap_capture_attempt_end(&attempt, "sort"); };
+      Outcome outcome = within ? Outcome(begin()) : fault.During(begin);
+      if (outcome.ok()) {
+        GCAP_EXPECT_CUDA(job.Issue(stream.get()));
+        outcome = within ? fault.During(end) : Outcome(end());
+      }
+      EXPECT_EQ(outcome.ok(), !fault.hit());
+      EXPECT_TRUE(outcome.ok() || fault.Explains(outcome)) << outcome.message;
+      EXPECT_FALSE(gcap_capture_is_in_attempt());
+      gcap_status_ignore(gcap_capture_join(capture, &to_fork, 1));
+      cudaGraph_t graph = nullptr;
+      gcap_retained_t* retained = nullptr;
+      const Outcome ended(gcap_capture_end(capture, &graph, &retained));
+      EXPECT_EQ(ended.ok(), !fault.hit());
+      if (graph != nullptr) {
+        GCAP_EXPECT_CUDA(cudaGraphDestroy(graph));
+      }
+      ExpectAsBefore(stream);
+    });
+    EXPECT_EQ(walked.functions, (Functions{"cudaGraphGetEdges", "cudaStreamGetCaptureInfo", "cudaStreamIsCapturing"}));
+  }
 }
 
 TEST_F(CaptureSim, WithoutMemoryForTheRetainedListTheEndFailsAndReleases) {

@@ -360,15 +360,17 @@ TEST_F(Capture, FailedByHandNamesTheFirstCauseAndCountsTheOthers) {
 // It was latched where it was made, and came up with a prefix.
 TEST_F(Capture, FailedOnceMoreByItsCauseCountsOneFailure) {
   const RawStream stream;
-  for (const bool once : {true, false}) {
-    gcap_capture_t* capture = Begin(stream);
-    gcap_status_t cause = GCAP_STATUS(GCAP_LIBRARY_ERROR, "the kernel gave up");
-    cause = gcap_status_annotate(cause, GCAP_LIBRARY_ERROR, "node 'x'");
-    once ? gcap_capture_fail_once(capture, cause) : gcap_capture_fail(capture, cause);
-    gcap_status_free(cause);
-    const Outcome outcome = EndBadly(capture);
-    EXPECT_TRUE(outcome.Names("the kernel gave up")) << outcome.message;
-    EXPECT_EQ(outcome.Names("2 failures"), !once) << outcome.message;
+  for (const bool has_prefix : {true, false}) {
+    for (const bool once : {true, false}) {
+      gcap_capture_t* capture = Begin(stream);
+      gcap_status_t cause = GCAP_STATUS(GCAP_LIBRARY_ERROR, "the kernel gave up");
+      if (has_prefix) cause = gcap_status_annotate(cause, GCAP_LIBRARY_ERROR, "node 'x'");
+      once ? gcap_capture_fail_once(capture, cause) : gcap_capture_fail(capture, cause);
+      gcap_status_free(cause);
+      const Outcome outcome = EndBadly(capture);
+      EXPECT_TRUE(outcome.Names("the kernel gave up")) << outcome.message;
+      EXPECT_EQ(outcome.Names("2 failures"), !once) << outcome.message;
+    }
   }
 }
 

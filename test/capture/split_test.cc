@@ -119,22 +119,54 @@ TEST_F(CaptureSplit, OtherStreamsLeaveAndAreForkedAgain) {
 
 // Nothing is ended that would fail: what comes next is captured, and does not run.
 TEST_F(CaptureSplit, WorkThatWasNotJoinedIsNamedWithItsLastCall) {
-  cudaGraph_t first = reinterpret_cast<cudaGraph_t>(this);
-  gcap_capture_t* capture = Begin(origin_.get());
-  GCAP_EXPECT_OK(Fork());
-  GCAP_EXPECT_CUDA(job_.Issue(other_.get()));
-  GCAP_CAPTURE_NOTE("an earlier one", other_.get());
-  GCAP_CAPTURE_NOTE("work of another", other_.get());
-  GCAP_CAPTURE_NOTE("work of the origin", origin_.get());
-  const Outcome outcome(gcap_capture_split(capture, "sort", &first));
-  EXPECT_EQ(outcome.code, GCAP_FAILED_PRECONDITION);
-  EXPECT_TRUE(outcome.Names("hole 'sort'")) << outcome.message;
-  EXPECT_TRUE(outcome.Names("work of another at " __FILE__)) << outcome.message;
-  EXPECT_FALSE(outcome.Names("work of the origin") || outcome.Names("an earlier one")) << outcome.message;
-  EXPECT_EQ(first, nullptr);
-  EXPECT_EQ(origin_.CaptureStatus(), cudaStreamCaptureStatusActive);
-  EXPECT_FALSE(gcap_capture_is_left(capture));
-  ExpectFails(capture);
+  for (const uint32_t ledger_calls : {kDefaultCalls, 3u, 2u}) {  // with room to spare, full, and more than full
+    for (const bool is_newest : {false, true}) {
+      SCOPED_TRACE(std::to_string(ledger_calls) + (is_newest ? " newest" : ""));
+      cudaGraph_t first = reinterpret_cast<cudaGraph_t>(this);
+      gcap_capture_t* capture = Begin(origin_.get(), ledger_calls);
+      GCAP_EXPECT_OK(Fork());
+      GCAP_EXPECT_CUDA(job_.Issue(other_.get()));
+      gcap_capture_note("an earlier one", other_.get(), "work.cc", 1);
+      if (is_newest) gcap_capture_note("work of the origin", origin_.get(), "work.cc", 2);
+      gcap_label("branch");
+      gcap_capture_note("work of another", other_.get(), "work.cc", 3);
+      gcap_label(nullptr);
+      if (!is_newest) gcap_capture_note("work of the origin", origin_.get(), "work.cc", 4);
+      const Outcome outcome(gcap_capture_split(capture, "sort", &first));
+      EXPECT_EQ(outcome.code, GCAP_FAILED_PRECONDITION);
+      EXPECT_TRUE(outcome.Names("hole 'sort'")) << outcome.message;
+      EXPECT_TRUE(outcome.Names(" (its last call: work of another in label 'branch' at work.cc:3")) << outcome.message;
+      EXPECT_FALSE(outcome.Names("work of the origin") || outcome.Names("an earlier one")) << outcome.message;
+      EXPECT_EQ(first, nullptr);
+      EXPECT_EQ(origin_.CaptureStatus(), cudaStreamCaptureStatusActive);
+      EXPECT_FALSE(gcap_capture_is_left(capture));
+      ExpectFails(capture);
+    }
+  }
+}
+
+// Two nodes, and one edge.
+TEST_F(CaptureSplit, WorkThatIsJoinedByOneEdgeIsNotNamed) {
+  void* memory = nullptr;
+  GCAP_EXPECT_CUDA(cudaMalloc(&memory, 64));
+  for (const bool joins : {true, false}) {
+    cudaGraph_t first = nullptr;
+    gcap_capture_t* capture = Begin(origin_.get());
+    GCAP_EXPECT_OK(Fork());
+    GCAP_EXPECT_CUDA(cudaMemsetAsync(memory, 0, 64, other_.get()));
+    if (joins) GCAP_EXPECT_OK(Join());
+    GCAP_CAPTURE_NOTE("work that the join does not know of", other_.get());
+    GCAP_EXPECT_CUDA(cudaMemsetAsync(memory, 0, 64, origin_.get()));
+    const Outcome outcome(gcap_capture_split(capture, "sort", &first));
+    EXPECT_EQ(outcome.ok(), joins) << outcome.message;
+    if (joins) {
+      GCAP_EXPECT_CUDA(cudaGraphDestroy(first));
+      EXPECT_TRUE(End(capture).ok());
+    } else {
+      ExpectFails(capture);
+    }
+  }
+  GCAP_EXPECT_CUDA(cudaFree(memory));
 }
 
 // To each of whose nodes many ways lead.
@@ -259,13 +291,19 @@ TEST_F(CaptureAttempt, IsOneStepWhateverItCalls) {
   gcap_capture_keep_steps(capture, &steps);
   GCAP_CAPTURE_NOTE("before", origin_.get());
   GCAP_ASSERT_OK(gcap_capture_attempt_begin(capture, "sort", &attempt_));
+  GCAP_EXPECT_CUDA(job_.Issue(origin_.get()));
   GCAP_CAPTURE_NOTE("within", origin_.get());
   EXPECT_TRUE(EndAttempt().ok());
   GCAP_CAPTURE_NOTE("behind", origin_.get());
   EXPECT_TRUE(End(capture).ok());
   std::vector<std::string> operations;
   for (size_t i = 0; i < steps.count; ++i) operations.push_back(steps.items[i].operation);
-  EXPECT_EQ(operations, (std::vector<std::string>{"before", "hole 'sort'", "behind"}));
+  ASSERT_EQ(operations, (std::vector<std::string>{"before", "hole 'sort'", "behind"}));
+  EXPECT_EQ(steps.items[1].kind, GCAP_CAPTURE_STEP_CALL);
+  EXPECT_EQ(steps.items[1].stream, origin_.get());
+  EXPECT_STREQ(steps.items[1].file, "");
+  EXPECT_EQ(steps.items[1].line, 0);
+  EXPECT_EQ(steps.items[1].num_nodes, CopyJob::kNodes);
   gcap_capture_steps_free(&steps);
 }
 
@@ -289,6 +327,9 @@ TEST_F(CaptureAttempt, OnlyWorkThatItLeftUnjoinedIsNamed) {
     EXPECT_FALSE(outcome.Names("work before")) << outcome.message;
     if (leaves) GCAP_EXPECT_OK(gcap_capture_join(capture, &forked, 1));
     GCAP_EXPECT_OK(Join());
+    cudaGraph_t first = nullptr;
+    GCAP_EXPECT_OK(gcap_capture_split(capture, "sort", &first));  // what the attempt found is over
+    GCAP_EXPECT_CUDA(cudaGraphDestroy(first));
     EXPECT_TRUE(End(capture).ok());
   }
 }

@@ -73,6 +73,29 @@ TEST_F(StepsSim, WithoutMemoryTheTableEndsAndTheCaptureGoesOn) {
   gcap_capture_steps_free(&steps);
 }
 
+// A list that lacks a block says so from then on, though there is memory again.
+TEST_F(StepsSim, BlocksWithoutMemoryOrBeyondTheMaximumCutTheSteps) {
+  for (const bool without_memory : {true, false}) {
+    gcap_capture_steps_t steps = {};
+    size_t added = 0;
+    while (!without_memory && added < GCAP_CAPTURE_MAX_STEPS) {
+      ASSERT_TRUE(gcap_capture_steps_add_block(&steps, &steps, ++added));
+    }
+    EXPECT_FALSE(steps.is_cut);
+    {
+      const HeapFailure failure(without_memory ? 1 : 0);
+      EXPECT_FALSE(gcap_capture_steps_add_block(&steps, &steps, added + 1));
+      EXPECT_EQ(failure.hits(), without_memory ? 1 : 0);
+    }
+    EXPECT_TRUE(steps.is_cut);
+    EXPECT_FALSE(gcap_capture_steps_add_block(&steps, &steps, added + 2));
+    EXPECT_EQ(steps.num_blocks, added);
+    gcap_capture_steps_free(&steps);
+    EXPECT_EQ(steps.num_blocks, 0u);
+    EXPECT_FALSE(steps.is_cut);
+  }
+}
+
 }  // namespace
 }  // namespace testing
 }  // namespace gcap

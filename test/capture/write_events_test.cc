@@ -19,6 +19,7 @@
 #include "doctor/events/recording.h"
 #include "gcap/capture.h"
 #include "gtest/gtest.h"
+#include "lib/capture/inner.h"
 #include "rules/rules.h"
 #include "test/base/device_work.h"
 #include "test/capture/scope_test.h"
@@ -137,22 +138,130 @@ TEST_F(CaptureEvents, WriteTextsAsTheFormatSays) {
 // What broke it is kept although the ledger has dropped it.
 TEST_F(CaptureEvents, OfASmallLedgerHaveTheCulpritToo) {
   const RawStream stream;
-  gcap_capture_t* capture = Begin(stream.get(), 2);
-  GCAP_CAPTURE_NOTE("before", nullptr);
-  gcap_status_ignore(GCAP_CUDA(cudaStreamSynchronize(stream.get())));
-  for (const char* later : {"c", "d", "e"}) GCAP_CAPTURE_NOTE(later, nullptr);
+  for (const size_t num_later : {2u, 3u}) {  // the ring has dropped the culprit alone, or one call more
+    gcap_capture_t* capture = Begin(stream.get(), 2);
+    EXPECT_NE(cudaStreamQuery(stream.get()), cudaSuccess);
+    gcap_status_ignore(gcap_status_from_cuda(cudaErrorStreamCaptureUnsupported, "f", "f.cc", 1));
+    for (size_t i = 0; i < num_later; ++i) GCAP_CAPTURE_NOTE(std::to_string(i).c_str(), nullptr);
+    GCAP_EXPECT_OK(gcap_capture_write_events(capture, path_.c_str()));
+    const Recording recording = Read();
+    ASSERT_NE(recording, nullptr);
+    const gcap_doctor_event_call_t* calls = recording->calls;
+    ASSERT_EQ(recording->num_calls, 4u);
+    EXPECT_EQ(CulpritOf(recording), 1u);
+    EXPECT_STREQ(calls[1].function, "f");
+    EXPECT_EQ(calls[2].function, std::to_string(num_later - 2));
+    EXPECT_EQ(calls[3].function, std::to_string(num_later - 1));
+    for (size_t i = 1; i < 4; ++i) EXPECT_LT(calls[i - 1].number, calls[i].number);
+    EXPECT_EQ(calls[3].number, num_later + 2);  // after the begin and the others
+    ASSERT_EQ(recording->num_notes, 2u);
+    const std::string kept = "the newest 2 of " + std::to_string(num_later + 1) + " calls";
+    EXPECT_NE(strstr(recording->notes[0], kept.c_str()), nullptr) << recording->notes[0];
+    EXPECT_FALSE(End(capture).ok());
+  }
+}
+
+// Nothing broke this one: what the ring has dropped is not written, and is counted.
+TEST_F(CaptureEvents, OfASmallLedgerAndASoundCaptureAreTheNewestCalls) {
+  const RawStream stream;
+  for (const size_t num_calls : {2u, 3u}) {
+    gcap_capture_t* capture = Begin(stream.get(), 2);
+    for (size_t i = 0; i < num_calls; ++i) GCAP_CAPTURE_NOTE(std::to_string(i).c_str(), nullptr);
+    GCAP_EXPECT_OK(gcap_capture_write_events(capture, path_.c_str()));
+    const Recording recording = Read();
+    ASSERT_NE(recording, nullptr);
+    ASSERT_EQ(recording->num_calls, 3u);
+    EXPECT_EQ(CulpritOf(recording), recording->num_calls);
+    for (size_t i = 1; i < 3; ++i) {
+      EXPECT_EQ(recording->calls[i].function, std::to_string(num_calls - 3 + i));
+      EXPECT_EQ(recording->calls[i].number, num_calls - 1 + i);
+    }
+    ASSERT_EQ(recording->num_notes, num_calls - 1);
+    if (num_calls == 3) {
+      EXPECT_NE(strstr(recording->notes[0], "only the newest 2 of 3 calls"), nullptr) << recording->notes[0];
+    }
+    EXPECT_TRUE(End(capture).ok());
+  }
+}
+
+TEST_F(CaptureEvents, HaveTheLabelsOfTheWorkAndOfTheCalls) {
+  const RawStream stream;
+  for (const bool labelled : {true, false}) {
+    gcap_capture_t* capture = Begin(stream.get());
+    if (labelled) gcap_capture_set_label(capture, std::string(200, 'w').c_str());
+    for (const char* label : {"", "a", "a", "b", "", "b"}) {
+      if (label[0] != '\0') gcap_label(label);
+      GCAP_CAPTURE_NOTE(label, nullptr);
+      if (label[0] != '\0') gcap_label(nullptr);
+    }
+    GCAP_EXPECT_OK(gcap_capture_write_events(capture, path_.c_str()));
+    const Recording recording = Read();
+    ASSERT_NE(recording, nullptr);
+    const gcap_doctor_event_call_t* calls = recording->calls;
+    ASSERT_EQ(recording->num_calls, 7u);
+    if (labelled) {
+      ASSERT_NE(calls[0].label, nullptr);
+      EXPECT_EQ(calls[0].label, std::string(GCAP_CAPTURE_LABEL_BYTES - 1, 'w'));
+    } else {
+      EXPECT_EQ(calls[0].label, nullptr);
+    }
+    for (const size_t i : {1, 5}) EXPECT_EQ(calls[i].range, GCAP_DOCTOR_NONE);
+    EXPECT_EQ(calls[2].range, calls[3].range) << "they follow each other in one label";
+    EXPECT_EQ(calls[4].range, calls[6].range);
+    for (const size_t i : {2, 4}) {
+      ASSERT_LT(calls[i].range, recording->num_ranges);
+      EXPECT_STREQ(recording->ranges[calls[i].range].text, calls[i].function);
+    }
+    EXPECT_TRUE(End(capture).ok());
+  }
+}
+
+// Somebody ended the capture under the scope; and a call that was given a stream that has no handle.
+TEST_F(CaptureEvents, OfACaptureThatACallEndedSaySo) {
+  const RawStream stream;
+  gcap_capture_t* capture = Begin(stream.get());
+  cudaGraph_t graph = nullptr;
+  GCAP_EXPECT_OK(GCAP_CUDA(cudaStreamEndCapture(stream.get(), &graph)));
+  GCAP_CAPTURE_NOTE("later", cudaStreamPerThread);
   GCAP_EXPECT_OK(gcap_capture_write_events(capture, path_.c_str()));
   const Recording recording = Read();
   ASSERT_NE(recording, nullptr);
-  ASSERT_EQ(recording->num_calls, 4u);
-  EXPECT_EQ(CulpritOf(recording), 1u);
-  EXPECT_STREQ(recording->calls[1].function, "cudaStreamSynchronize");
-  EXPECT_STREQ(recording->calls[2].function, "d");
-  EXPECT_STREQ(recording->calls[3].function, "e");
-  EXPECT_EQ(recording->calls[3].number, 6u);  // after the begin and four others
-  ASSERT_EQ(recording->num_notes, 2u);
-  EXPECT_NE(strstr(recording->notes[0], "the newest 2 of 5 calls"), nullptr) << recording->notes[0];
+  ASSERT_EQ(recording->num_calls, 3u);
+  EXPECT_STREQ(recording->calls[1].function, "cudaStreamEndCapture");
+  EXPECT_STREQ(recording->calls[1].says, "ends capture 1");
+  EXPECT_EQ(recording->calls[2].says, nullptr);
+  ASSERT_LT(recording->calls[2].stream, recording->num_streams);
+  EXPECT_STREQ(recording->streams[recording->calls[2].stream].what, "per_thread");
   EXPECT_FALSE(End(capture).ok());
+  GCAP_EXPECT_CUDA(cudaGraphDestroy(graph));
+}
+
+// What is no call of a function is a name; a call's text may have been cut off before its closing parenthesis.
+TEST_F(CaptureEvents, SplitTheTextOfACall) {
+  const struct {
+    const char *text, *function, *arguments;
+  } rows[] = {{"f(a, g(b))", "f", "a, g(b)"},
+              {"f()", "f", ""},
+              {"f(a, b...", "f", "a, b..."},
+              {"(a)", "(a)", ""},
+              {"my f(a)", "my f(a)", ""},
+              {"f<<<1, 2>>>(a)", "f<<<1, 2>>>(a)", ""},
+              {"f", "f", ""},
+              {"f) (", "f) (", ""},
+              {"f)(a", "f)", "a"}};
+  const RawStream stream;
+  gcap_capture_t* capture = Begin(stream.get());
+  for (const auto& row : rows) GCAP_CAPTURE_NOTE(row.text, nullptr);
+  GCAP_EXPECT_OK(gcap_capture_write_events(capture, path_.c_str()));
+  const Recording recording = Read();
+  ASSERT_NE(recording, nullptr);
+  const gcap_doctor_event_call_t* call = &recording->calls[1];
+  for (const auto& row : rows) {
+    EXPECT_STREQ(call->function, row.function) << row.text;
+    EXPECT_STREQ(call->arguments, row.arguments) << row.text;
+    ++call;
+  }
+  EXPECT_TRUE(End(capture).ok());
 }
 
 // A place may be unknown, and a capture may be given work by more streams than a file tells apart.

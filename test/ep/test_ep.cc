@@ -215,6 +215,8 @@ struct TestEpOps {
     if (!ep->config_.counts_runs) return ops;
     if (ep->config_.copies_late) {
       ops.can_copy = [](const void* self, gcap_memory_t src, gcap_memory_t dst) {
+        const bool is_to_host = dst.kind == GCAP_MEMORY_HOST || dst.kind == GCAP_MEMORY_PINNED;
+        if (is_to_host && !Ep(self)->config_.copies_to_host) return false;
         return gcap_runtime_can_copy(RuntimeOf(self), src, dst);
       };
       ops.copy_tensors = [](void* self, const gcap_copy_t* copies, size_t count) {

@@ -53,6 +53,7 @@ struct TestEpConfig {
   bool has_run_members = true;  // false: its runtime is a table with only what is required
   bool counts_runs = false;     // its runtime is a table whose begin_run and end_run count
   bool copies_late = false;     // of counts_runs: a copy from the host reads when the device is there, as its table may
+  bool copies_to_host = true;   // of copies_late
   void (*leave)() = nullptr;    // what Leave calls; it need not return
   gcap_graph_node_policy_t policy = GCAP_GRAPH_ALL_NODES_ON_EP;
 };

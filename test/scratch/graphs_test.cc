@@ -124,6 +124,35 @@ TEST_F(Graphs, PreparationIsForTheWorkThatItNames) {
   }
 }
 
+TEST_F(Graphs, PreparationOfAWorkWithoutARunIsForTheLargestRun) {
+  CreateTight();
+  for (const uint64_t work : {10, 4}) {
+    GCAP_EXPECT_OK(gcap_scratch_begin_run(scratch_, a_));
+    Run(a_, {work});
+    GCAP_EXPECT_OK(gcap_scratch_end_run_of(scratch_, a_, work, /*has_failed=*/false));
+  }
+  Run(a_, {40});  // beside the runs
+  Synchronize(a_);
+  Trim();
+  GCAP_EXPECT_OK(gcap_scratch_prepare_for(scratch_, a_, /*work=*/99));
+  EXPECT_EQ(upstream_.requests().back(), 10 * kGranule);
+}
+
+// What the first run of a work keeps is a cache, and not what the captured run will need.
+TEST_F(Graphs, PreparationIsNotForWhatTheFirstRunKept) {
+  CreateTight();
+  GCAP_EXPECT_OK(gcap_scratch_begin_run(scratch_, a_));
+  char* const kept = Alloc(6 * kGranule, a_);
+  GCAP_EXPECT_OK(gcap_scratch_keep(scratch_, kept));
+  Run(a_, {4});
+  GCAP_EXPECT_OK(gcap_scratch_end_run_of(scratch_, a_, /*work=*/5, /*has_failed=*/false));
+  Synchronize(a_);
+  Trim();
+  GCAP_EXPECT_OK(gcap_scratch_prepare_for(scratch_, a_, /*work=*/5));
+  EXPECT_EQ(Stats().total_allocated_bytes, (6 + 4) * kGranule);
+  Free(kept);
+}
+
 // Of what two other streams had side by side. The first one takes its surplus, and the piece stays one.
 TEST_F(Graphs, PreparationClaimsOnePieceBesideItsSurplus) {
   CreateTight();

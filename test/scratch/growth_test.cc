@@ -153,6 +153,29 @@ TEST_F(Growth, IsNotWaitedForByAThreadThatCaptures) {
   EXPECT_EQ(Stats().num_extensions, 2u);
 }
 
+// What another thread gives back counts for the limit until upstream has it. Behind the wait nothing needs a trim.
+TEST_F(Growth, WaitsForWhatAnotherThreadGivesBack) {
+  options_.memory_limit_bytes = kFirstRegionBytes;
+  Create();
+  Free(Alloc(kBytes, a_));
+  Synchronize(a_);
+  std::atomic<bool> is_leaving{false}, may_leave{false};
+  upstream_.on_release = [&](const char*, size_t) {
+    is_leaving = true;
+    while (!may_leave) usleep(1000);
+  };
+  std::thread gives([this] { Trim(); });
+  while (!is_leaving) usleep(1000);
+  std::thread lacks([this] { Free(Alloc(kBytes, b_)); });
+  AwaitCalls(2);
+  may_leave = true;
+  gives.join();
+  lacks.join();
+  upstream_.on_release = nullptr;
+  EXPECT_EQ(Stats().num_extensions, 2u);
+  EXPECT_EQ(upstream_.num_trims(), 0u);
+}
+
 // Upstream may have another thread do its work, which uses the scratch: the wait has an end.
 TEST_F(Growth, ThatWaitsForTheThreadThatWaitsForItGoesOn) {
   hooks_.wait_for_ever = false;

@@ -154,6 +154,20 @@ TEST_F(Rehearsal, APreparationFindsWhatWasRehearsed) {
   EXPECT_EQ(upstream_.requests().size(), requests);
 }
 
+// The runs needed more than the rehearsal, whose memory is what the capture of that work gets.
+TEST_F(Rehearsal, APreparationOfItsWorkAsksForNoMoreThanWasRehearsed) {
+  Free(Alloc(kChunk, a_));
+  Rehearse({8});
+  Synchronize(a_);
+  char* const others = Alloc(kChunk - 8 * kGranule, b_);
+  const size_t requests = upstream_.requests().size();
+  GCAP_EXPECT_OK(gcap_scratch_prepare_for(scratch_, a_, kWork));
+  EXPECT_EQ(upstream_.requests().size(), requests);
+  GCAP_EXPECT_OK(gcap_scratch_prepare_for(scratch_, a_, kOtherWork));
+  EXPECT_EQ(upstream_.requests().size(), requests + 1);
+  Free(others);
+}
+
 // --- The script alone -----------------------------------------------------------------------------------------------
 
 TEST(Script, ACaptureOfOtherWorkLeavesItAsItIsAndARehearsalDropsIt) {
@@ -304,6 +318,54 @@ TEST_F(Rehearsal, WithoutHostMemoryTheBlocksLieAnywhere) {
   Validate();
   EXPECT_EQ(Capture(a_, kWork, /*is_rehearsal=*/false, {1, 2}).size(), 2u);
   FreeLive();
+}
+
+// To cut a block out of what was rehearsed takes host memory.
+TEST_F(Rehearsal, WithoutHostMemoryABlockIsNotCutOutOfWhatWasRehearsed) {
+  options_.initial_chunk_bytes = 600 * kGranule;
+  Create();
+  Free(Alloc(kChunk, a_));
+  const std::vector<char*> rehearsed = Rehearse({2, 7});
+  bool has_room = true;
+  while (has_room) {  // of the stream for descriptions
+    void* ptr = nullptr;
+    const HeapFailure failure;
+    has_room = Outcome(gcap_scratch_alloc(scratch_, kGranule, a_, &ptr)).ok();
+    if (has_room) live_.push_back(static_cast<char*>(ptr));
+  }
+  gcap_capture_t* capture = nullptr;
+  GCAP_EXPECT_OK(gcap_capture_begin(gcap_stream_handle(a_), nullptr, &capture));
+  gcap_capture_set_work(capture, kWork, /*is_rehearsal=*/false);
+  {
+    void* ptr = nullptr;
+    const HeapFailure failure(/*count=*/1, /*skip=*/2);  // the scope's two entries for the reservation
+    GCAP_EXPECT_FAILS(gcap_scratch_alloc(scratch_, 2 * kGranule, a_, &ptr), GCAP_RESOURCE_EXHAUSTED,
+                      "describe a scratch block");
+    EXPECT_EQ(failure.hits(), 1);
+  }
+  Validate();
+  char* const block = Alloc(2 * kGranule, a_);
+  EXPECT_EQ(block, rehearsed[0]);
+  Free(block);
+  gcap_capture_abort(capture);
+  Validate();
+  FreeLive();
+}
+
+// A capture of other work has a reservation of its own, for which there is no host memory.
+TEST_F(Rehearsal, WithoutHostMemoryACaptureOfOtherWorkIsRefused) {
+  Free(Alloc(kChunk, a_));
+  Rehearse({16});
+  gcap_scratch_reservation_t* reservation = nullptr;
+  {
+    const HeapFailure failure;
+    GCAP_EXPECT_FAILS(gcap_scratch_reservation_open(scratch_, a_, &reservation), GCAP_RESOURCE_EXHAUSTED,
+                      "scratch reservation");
+    EXPECT_EQ(failure.hits(), 1);
+  }
+  EXPECT_EQ(reservation, nullptr);
+  Validate();
+  Release(Open(a_));
 }
 
 }  // namespace

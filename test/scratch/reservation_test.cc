@@ -42,19 +42,59 @@ TEST_F(Reservation, TakesFreeMemoryAndNeverUpstreams) {
   Release(reservation);
 }
 
+// Two blocks of one bin: the graph takes the smaller one, and leaves the larger one whole.
+TEST_F(Reservation, TakesTheSmallestBlockOfItsBinThatWillDo) {
+  constexpr size_t kSmall = 100 * kGranule, kLarge = 102 * kGranule;  // a bin has those from 96 to 103
+  options_.initial_chunk_bytes = 1000 * kGranule;
+  for (const bool small_is_first : {true, false}) {
+    for (const size_t bytes : {kSmall - kGranule, kSmall, kSmall + kGranule}) {
+      Create();
+      char *const small = Alloc(kSmall, a_), *const between = Alloc(kGranule, a_), *const large = Alloc(kLarge, a_);
+      char* const above = Alloc(kGranule, a_);
+      for (char* block : {small_is_first ? small : large, small_is_first ? large : small}) Free(block);
+      gcap_scratch_reservation_t* reservation = Open(a_);
+      char* const of_graph = Alloc(bytes, a_);
+      EXPECT_EQ(of_graph, bytes <= kSmall ? small : large);
+      for (char* block : {of_graph, between, above}) Free(block);
+      Release(reservation);
+    }
+  }
+}
+
+// Neighbours of two tags, which the stream may both have, become one block, and all of it is the graph's.
+TEST_F(Reservation, OwnsEachPartOfWhatItGathers) {
+  char *const low = Alloc(kChunk / 2, a_), *const high = Alloc(kChunk / 2, b_);
+  ASSERT_EQ(high, low + kChunk / 2);
+  Free(low);
+  Free(high);
+  Wait(a_, b_);
+  gcap_scratch_reservation_t* reservation = Open(a_);
+  gcap_scratch_reservation_set_label(reservation, "g");
+  EXPECT_EQ(Alloc(kChunk, a_), low);
+  EXPECT_EQ(gcap_scratch_reservation_bytes(reservation), kChunk);
+  char text[1024];
+  gcap_scratch_describe(scratch_, text, sizeof(text));
+  EXPECT_NE(std::string(text).find(std::to_string(kChunk) + " are kept by g of stream"), std::string::npos) << text;
+  Free(low);
+  Close(reservation);
+  EXPECT_EQ(GranulesLeftFor(a_), 0u) << "a replay uses it";
+  Release(reservation);
+  EXPECT_EQ(GranulesLeftFor(a_), kChunk / kGranule);
+}
+
 // Which an audit of a graph tells.
 TEST_F(Reservation, AClaimOnItsMemoryHasItsLabel) {
   WarmUp(a_);
   char* of_nobody = Alloc(100, b_);
   gcap_scratch_reservation_t* reservation = Open(a_);
-  gcap_scratch_reservation_set_label(reservation, "graph %d");
+  for (const char* label : {"graph %d", "7", "7"}) gcap_scratch_reservation_set_label(reservation, label);
   char* of_graph = Alloc(100, a_);
   for (char* block : {of_nobody, of_graph}) {
     gcap_memory_claim_t claim = {};
     bool found = false;
     GCAP_EXPECT_OK(gcap_memory_find_claim(reinterpret_cast<uintptr_t>(block), /*watch=*/false, &claim, &found));
     EXPECT_TRUE(found);
-    EXPECT_STREQ(claim.name, block == of_graph ? "graph %d" : "");
+    EXPECT_STREQ(claim.name, block == of_graph ? "graph %d, 7" : "");
     EXPECT_EQ(claim.keeper != 0, block == of_graph);
   }
   Free(of_graph);

@@ -328,6 +328,12 @@ TEST_F(Run, RefusalsNameTheNodesOfLiveBlocks) {
   Free(of_b);
   EXPECT_EQ(End(b_), "");
   EXPECT_EQ(Describe().find("softmax"), std::string::npos);
+  Begin(a_);
+  Node(a_, "conv1");  // of the next run, and not where the name of the first one is kept
+  char* of_next = Alloc(kGranule, a_);
+  EXPECT_NE(Describe().find("\nnode 'conv1' has 3 live blocks (612 bytes)"), std::string::npos) << Describe();
+  Free(of_next);
+  EXPECT_EQ(End(a_), "");
   for (char* block : kept) Free(block);
 }
 

@@ -6,6 +6,7 @@
 #include <cuda_runtime_api.h>
 
 #include <numeric>
+#include <set>
 #include <string>
 #include <thread>
 #include <vector>
@@ -75,6 +76,26 @@ class Scope : public ScratchTest {
   gcap_capture_t* capture_ = nullptr;
   gcap_retained_t* retained_ = nullptr;
 };
+
+// Which a comparison of a replay with its work puts aside and back.
+TEST_F(Scope, AGraphListsTheMemoryThatItGot) {
+  WarmUp(a_);
+  Begin(a_);
+  char *const first = Alloc(2 * kGranule, a_), *const second = Alloc(3 * kGranule, a_);
+  Free(second);
+  Free(first);
+  Commit();
+  const auto add = [](void* listed, void* address, size_t bytes) {
+    for (size_t i = 0; i < bytes / kGranule; ++i) {
+      static_cast<std::set<char*>*>(listed)->insert(static_cast<char*>(address) + i * kGranule);
+    }
+  };
+  std::set<char*> listed, expected;
+  gcap_retained_list(retained_, add, &listed);
+  for (size_t i = 0; i < 2; ++i) expected.insert(first + i * kGranule);
+  for (size_t i = 0; i < 3; ++i) expected.insert(second + i * kGranule);
+  EXPECT_EQ(listed, expected);
+}
 
 // --- Who gets a reservation -----------------------------------------------------------------------------------------
 

@@ -314,7 +314,8 @@ TEST_F(ScratchFaults, ABrokenCaptureLosesNoBlockOfItsRun) {
 TEST_F(ScratchFaults, WhatTheEndOfARunCannotFreeIsFreedLater) {
   gcap_stream_t* captured = nullptr;
   GCAP_ASSERT_OK(gcap_stream_create(1, &captured));
-  for (const bool runs_again : {true, false}) {
+  enum When { kInTheNextRun, kWhenItsEndIsAskedFor, kAtTheEnd };
+  for (const When when : {kInTheNextRun, kWhenItsEndIsAskedFor, kAtTheEnd}) {
     GCAP_EXPECT_OK(gcap_scratch_free(scratch_, Alloc(1000)));
     gcap_capture_t* capture = nullptr;
     GCAP_ASSERT_OK(gcap_capture_begin(gcap_stream_handle(captured), nullptr, &capture));
@@ -323,12 +324,17 @@ TEST_F(ScratchFaults, WhatTheEndOfARunCannotFreeIsFreedLater) {
     gcap_sim_fail_nth("cudaStreamIsCapturing", 1, cudaErrorMemoryAllocation);
     GCAP_EXPECT_FAILS(gcap_scratch_end_run(scratch_, stream_), GCAP_CUDA_ERROR, "cannot be freed");
     gcap_sim_clear_faults();
-    EXPECT_EQ(NumBytesInUse(), 1024u);
+    GCAP_EXPECT_FAILS(gcap_scratch_destroy(scratch_), GCAP_FAILED_PRECONDITION, "1 blocks are handed out");
+    EXPECT_EQ(NumBytesInUse(), 1024u) << "no capture frees it";
     gcap_capture_abort(capture);
-    if (!runs_again) continue;  // the end of the test destroys the scratch
-    GCAP_EXPECT_OK(gcap_scratch_begin_run(scratch_, stream_));
-    Alloc(512);
-    GCAP_EXPECT_OK(gcap_scratch_end_run(scratch_, stream_));
+    if (when == kAtTheEnd) continue;  // of the test, which destroys the scratch
+    if (when == kInTheNextRun) {
+      GCAP_EXPECT_OK(gcap_scratch_begin_run(scratch_, stream_));
+      Alloc(512);
+      GCAP_EXPECT_OK(gcap_scratch_end_run(scratch_, stream_));
+    } else {
+      GCAP_EXPECT_OK(gcap_scratch_check_end(scratch_));
+    }
     EXPECT_EQ(NumBytesInUse(), 0u);
     ExpectConsistent();
   }
@@ -377,6 +383,27 @@ TEST_F(ScratchFaults, OfDrainingAStreamKeepItsBlocksFromAllOthers) {
   EXPECT_TRUE(first == of_lost || second == of_lost);
   for (void* ptr : {first, second}) GCAP_EXPECT_OK(gcap_scratch_free(scratch_, ptr));
   GCAP_EXPECT_OK(gcap_stream_synchronize(stream_));
+  ExpectConsistent();
+}
+
+// What was freed without a stream may still be in use: the arena grows instead.
+TEST_F(ScratchFaults, AWaitForTheDeviceThatFailsCoversNothing) {
+  constexpr size_t kRegionBytes = size_t{20} << 20;  // all of a region
+  gcap_allocator_t* view = gcap_scratch_allocator(scratch_);
+  void *freed = nullptr, *meanwhile = nullptr, *later = nullptr;
+  GCAP_ASSERT_OK(gcap_allocator_alloc(view, kRegionBytes, &freed));
+  GCAP_EXPECT_OK(gcap_scratch_free(scratch_, freed));
+  gcap_sim_fail_nth("cudaDeviceSynchronize", 1, cudaErrorUnknown);
+  {
+    const LogCatcher log;
+    GCAP_EXPECT_OK(gcap_allocator_alloc(view, kRegionBytes, &meanwhile));
+    EXPECT_NE(log.text().find("cudaDeviceSynchronize"), std::string::npos) << log.text();
+  }
+  gcap_sim_clear_faults();
+  EXPECT_NE(meanwhile, freed);
+  GCAP_EXPECT_OK(gcap_allocator_alloc(view, kRegionBytes, &later));
+  EXPECT_EQ(later, freed) << "this wait succeeded";
+  for (void* ptr : {meanwhile, later}) GCAP_EXPECT_OK(gcap_scratch_free(scratch_, ptr));
   ExpectConsistent();
 }
 

@@ -101,6 +101,20 @@ TEST_F(Scratch, RejectsSizesThatOverflowAndNoStream) {
   ExpectAllocFails(SIZE_MAX / 2, a_, GCAP_RESOURCE_EXHAUSTED, "cannot grow");
 }
 
+// 4 KiB too much, less than an eighth, in what the stream freed itself.
+TEST_F(Scratch, FreeMemoryOfTheStreamIsGivenWholeIfItIsLittleMore) {
+  options_.initial_chunk_bytes = 64 * 1024;
+  for (const bool cut : {false, true}) {
+    options_.max_dead_bytes_per_chunk = cut ? 0 : 4096;
+    Create();
+    for (char* block : {Alloc(kGranule, a_), Alloc(kGranule, a_)}) Free(block);  // it could be cut at once
+    Free(Alloc(64 * 1024, a_));
+    char* block = Alloc(60 * 1024, a_);
+    EXPECT_EQ(Stats().in_use_bytes, cut ? 60 * 1024u : 64 * 1024u);
+    Free(block);
+  }
+}
+
 TEST_F(Scratch, FreeMemoryOfTheStreamIsNotGivenForASizeThatIsNone) {
   for (char* block : {Alloc(kGranule, a_), Alloc(kGranule, a_)}) Free(block);  // two that become one
   void* ptr = this;

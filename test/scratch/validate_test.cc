@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "lib/scratch/arena.h"
+#include "lib/scratch/debug.h"
 #include "lib/scratch/inner.h"
 #include "lib/scratch/region.h"
 #include "lib/scratch/reservation.h"
@@ -290,6 +291,33 @@ TEST_F(Validation, ComparesTheMemoryWithTheLimit) {
   Validate();
   ExpectDamage(&scratch_->in_transit_bytes, size_t{1}, "bytes are held, the limit is");
   scratch_->options.memory_limit_bytes = 0;
+}
+
+// One of two live blocks is not in the table of the debug options.
+TEST(ValidationOfDebugOptions, CountsTheLiveBlocksThatTheyKnowOf) {
+  const Upstream upstream;
+  gcap_stream_t* stream = nullptr;
+  gcap_scratch_t* scratch = nullptr;
+  gcap_scratch_options_t options;
+  gcap_scratch_options_init(&options);
+  options.recorded_operations = 4;
+  GCAP_ASSERT_OK(gcap_stream_create(0, &stream));
+  GCAP_ASSERT_OK(gcap_scratch_create(upstream.get(), &options, &scratch));
+  void* ptrs[2] = {};
+  for (void*& ptr : ptrs) GCAP_EXPECT_OK(gcap_scratch_alloc(scratch, 100, stream, &ptr));
+  gcap_scratch_block_t* block = nullptr;
+  gcap_scratch_live_t* live = nullptr;
+  gcap_status_t damage = nullptr;
+  GCAP_EXPECT_OK(gcap_scratch_find_live(&scratch->store, ptrs[0], /*zone_bytes=*/0, &block));
+  GCAP_EXPECT_OK(gcap_scratch_debug_begin_free(scratch, block, /*forced=*/false, &live, &damage));
+  GCAP_EXPECT_OK(damage);
+  GCAP_EXPECT_FAILS(gcap_scratch_validate(scratch), GCAP_INTERNAL, "2 blocks are live, the debug options know of 1");
+  gcap_scratch_debug_undo_free(scratch, live);
+  GCAP_EXPECT_OK(gcap_scratch_validate(scratch));
+  for (void* ptr : ptrs) GCAP_EXPECT_OK(gcap_scratch_free(scratch, ptr));
+  GCAP_EXPECT_OK(gcap_stream_synchronize(stream));
+  GCAP_EXPECT_OK(gcap_scratch_destroy(scratch));
+  GCAP_EXPECT_OK(gcap_stream_destroy(stream));
 }
 
 }  // namespace

@@ -48,6 +48,18 @@ inline ModelBuilder TwoHoles(NodeControl* alloc) {
   return m;
 }
 
+// x -> Rotate -> a -> Negate -> b -> Rotate -> y: with one hole.
+inline ModelBuilder OneHole() {
+  ModelBuilder m;
+  const int x = m.Value("x", {6}), a = m.Value("a", {6}), b = m.Value("b", {6}), y = m.Value("y", {6});
+  m.inputs = {x};
+  m.outputs = {y};
+  m.Node("Rotate", "first", {x}, {a});
+  m.Node("Negate", "negate", {a}, {b});
+  m.Node("Rotate", "second", {b}, {y});
+  return m;
+}
+
 class HolesRig {
  public:
   HolesRig() : model(TwoHoles(&control)) {}

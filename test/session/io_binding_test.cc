@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <future>
 #include <memory>
 #include <stdexcept>
 #include <string>
@@ -15,6 +16,7 @@
 
 #include "gcap/capture.h"
 #include "gtest/gtest.h"
+#include "test/base/device_work.h"
 #include "test/session/host_ep.h"
 #include "test/session/session_test.h"
 #include "test/support/device_test.h"
@@ -232,6 +234,28 @@ TEST_F(IoBinding, TensorsThatAreNotTheModelsAreRefusedWhenBound) {
   GCAP_EXPECT_FAILS(Run(), GCAP_INVALID_ARGUMENT, "input 'x' is not bound");
 }
 
+TEST_F(IoBinding, AnEpThatCopiesOneWayStagesOneWay) {
+  ChainRig rig;
+  TestEpConfig config;
+  config.counts_runs = config.copies_late = true;
+  config.copies_to_host = false;
+  GCAP_ASSERT_OK(rig.Create(GraphOptions(1), config));
+  gcap_io_binding_t* binding = nullptr;
+  GCAP_ASSERT_OK(gcap_io_binding_create(rig.session, &binding));
+  Floats x = Counted(1), on_host(6);
+  DeviceFloats y(Floats(6));
+  const gcap_tensor_t input = Tensor(x.data(), {2, 3}), output = Tensor(y.get(), {2, 3});
+  const gcap_tensor_t output_on_host = Tensor(on_host.data(), {2, 3});
+  GCAP_EXPECT_OK(gcap_io_binding_bind_input(binding, "x", &input, kHost));
+  GCAP_EXPECT_FAILS(gcap_io_binding_bind_output(binding, "y", &output_on_host, kHost), GCAP_INVALID_ARGUMENT,
+                    "output 'y': is in");
+  GCAP_EXPECT_OK(gcap_io_binding_bind_output(binding, "y", &output, kDevice));
+  const gcap_run_options_t options = RunOptions(GCAP_GRAPH_ID_NONE, true);
+  GCAP_EXPECT_OK(gcap_session_run_bound(rig.session, &options, binding));
+  EXPECT_EQ(y.Get(), ChainOf(Counted(1)));
+  GCAP_EXPECT_OK(gcap_io_binding_destroy(binding));
+}
+
 TEST_F(IoBinding, RefusedBindLeavesTheEarlierTensorBound) {
   Floats x = Counted(1), y(6, 77.0f);
   GCAP_ASSERT_OK(BindX(x.data(), kHost));
@@ -276,6 +300,7 @@ std::string use_outcome;
 void UseBinding() {
   use_outcome = Outcome(gcap_io_binding_destroy(used_binding)).message + "; " +
                 Outcome(gcap_io_binding_clear(used_binding)).message + "; " +
+                Outcome(gcap_io_binding_synchronize(used_binding)).message + "; " +
                 Outcome(gcap_session_run_bound(nullptr, nullptr, used_binding)).message;
 }
 
@@ -292,8 +317,11 @@ TEST_F(IoBinding, UseInsideItsOwnRunIsRefused) {
   const gcap_run_options_t options = RunOptions(GCAP_GRAPH_ID_NONE, true);
   GCAP_EXPECT_OK(gcap_session_run_bound(rig.session, &options, used_binding));
   EXPECT_EQ(y, ChainOf(Counted(1)));
-  EXPECT_NE(use_outcome.find("gcap_io_binding_destroy: the binding is in use"), std::string::npos) << use_outcome;
-  EXPECT_NE(use_outcome.find("gcap_io_binding_clear: the binding is in use"), std::string::npos) << use_outcome;
+  for (const char* function : {"destroy", "clear", "synchronize"}) {
+    EXPECT_NE(use_outcome.find(std::string("gcap_io_binding_") + function + ": the binding is in use"),
+              std::string::npos)
+        << use_outcome;
+  }
   GCAP_EXPECT_OK(gcap_io_binding_destroy(used_binding));
 }
 
@@ -368,6 +396,47 @@ TEST_F(IoBinding, RunWithoutSynchronizeRefusesPageableOutputsAndFillsPinnedOnes)
     EXPECT_EQ(y.Get(), ChainOf(Counted(static_cast<float>(run))));
   }
   EXPECT_EQ(rig_->ep->Info(0).captures, 1u);
+}
+
+std::promise<void>* entered_kernel = nullptr;
+std::atomic<bool> has_waited{false}, waited_in_kernel{false};
+void StayInKernel() {
+  if (entered_kernel == nullptr) return;
+  entered_kernel->set_value();
+  entered_kernel = nullptr;
+  std::this_thread::sleep_for(kPatience);
+  waited_in_kernel = has_waited.load();
+}
+
+// On a stream of the application's one run at a time is issued, and the wait of another thread comes behind that.
+TEST_F(IoBinding, SynchronizeTakesATurnAndGivesItBack) {
+  cudaStream_t stream = nullptr;
+  ASSERT_EQ(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), cudaSuccess);
+  {
+    ChainRig rig("Leave");
+    TestEpConfig config;
+    config.leave = StayInKernel;
+    gcap_options_t options = GraphOptions(1);
+    options.has_user_stream = true;
+    options.user_stream = stream;
+    GCAP_ASSERT_OK(rig.Create(options, config));
+    gcap_io_binding_t* binding = nullptr;
+    GCAP_ASSERT_OK(gcap_io_binding_create(rig.session, &binding));
+    DeviceFloats x(Counted(1)), y(Floats(6));
+    std::promise<void> entered;
+    entered_kernel = &entered;
+    std::thread waits([&] {
+      entered.get_future().wait();
+      GCAP_EXPECT_OK(gcap_io_binding_synchronize(binding));
+      has_waited = true;
+    });
+    GCAP_EXPECT_OK(rig.Run(x, y, GCAP_GRAPH_ID_NONE));
+    waits.join();
+    EXPECT_FALSE(waited_in_kernel);
+    rig.ExpectRightRun(&x, &y, 2.0f);
+    GCAP_EXPECT_OK(gcap_io_binding_destroy(binding));
+  }
+  EXPECT_EQ(cudaStreamDestroy(stream), cudaSuccess);
 }
 
 // What the user's stream is given after the run, eager, captured or replayed, comes after the copy of the output.

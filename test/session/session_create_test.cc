@@ -16,6 +16,7 @@
 #include "gtest/gtest.h"
 #include "test/session/session_test.h"
 #include "test/support/device_test.h"
+#include "test/support/log_catcher.h"
 #include "test/support/runs.h"
 #include "test/support/session_info.h"
 
@@ -433,7 +434,9 @@ TEST_F(SessionCreate, ConstantsScalarsAndUnreadValuesAreFine) {
   const gcap_tensor_t outputs[] = {Tensor(filled.get(), {2}), Tensor(scalar.get(), {})};
   gcap_run_options_t options;
   gcap_run_options_init(&options);
+  const gcap::testing::LogCatcher log;
   for (int run = 0; run < 4; ++run) GCAP_ASSERT_OK(gcap_session_run(session_, &options, nullptr, outputs));
+  EXPECT_EQ(log.text(), "") << "nothing is left to the end of a run";
   EXPECT_EQ(scalar.Get(), Floats({42}));
   float expected = 0;
   std::memset(&expected, 0x40, sizeof(expected));

@@ -7,6 +7,7 @@
 #include <functional>
 #include <string>
 
+#include "gcap/graph_verify.h"
 #include "gcap/kit/session.h"
 #include "gcap_sim.h"
 #include "gtest/gtest.h"
@@ -83,6 +84,24 @@ TEST(SessionFault, CapturedRun) {
 TEST(SessionFault, Replay) {
   EXPECT_EQ(WalkRun(/*min_runs=*/1, /*runs_before=*/3, true), 5u);
   EXPECT_EQ(WalkRun(/*min_runs=*/1, /*runs_before=*/3, false), 1u);
+}
+
+// Its outcome is not that of the work which it is compared with.
+TEST(SessionFault, AReplayThatIsToBeVerifiedAndIsNotLaunchedFailsTheRun) {
+  DeviceFloats x(kContent), y(Floats(6));
+  ChainRig rig;
+  GCAP_ASSERT_OK(rig.Create(GraphOptions(1)));
+  gcap_graph_verify_t verify;
+  gcap_graph_verify_init(&verify);
+  verify.each = 1;
+  const gcap_tensor_t input = Tensor(x.get(), {2, 3}), output = Tensor(y.get(), {2, 3});
+  gcap_run_options_t options = RunOptions(0, /*synchronize=*/true);
+  options.verify = &verify;
+  for (int run = 0; run < 3; ++run) GCAP_ASSERT_OK(gcap_session_run(rig.session, &options, &input, &output));
+  gcap_sim_fail_nth("cudaGraphLaunch", 1, cudaErrorUnknown);
+  GCAP_EXPECT_FAILS(gcap_session_run(rig.session, &options, &input, &output), GCAP_CUDA_ERROR, "cudaGraphLaunch");
+  gcap_sim_clear_faults();
+  rig.ExpectRightRun(&x, &y, 2.0f);
 }
 
 // A capture that fails is no failure of the run: it is done eagerly.

@@ -4,6 +4,7 @@
 // once. The outcome is a failure or a right result, nothing is lost, and the next call succeeds. On the host alone: the
 // simulator stops when its own memory ends.
 
+#include "gcap/graph_plan.h"
 #include "gcap/kit/session.h"
 #include "gtest/gtest.h"
 #include "test/base/heap_failure.h"
@@ -107,6 +108,30 @@ TEST(SessionHeap, RunOfNewShapesFailsWholeOrIsRight) {
     if (hits == 0) break;
   }
   EXPECT_GE(failed, 10);
+}
+
+// The lists of a warm-up and of a plan, before any run.
+TEST(SessionHeap, WarmUpAndPlanWithoutMemoryForTheirListsAreRefused) {
+  DeviceFloats x(Floats(6)), y(Floats(6));
+  ChainRig rig;
+  GCAP_ASSERT_OK(rig.Create(GraphOptions(1)));
+  const gcap_tensor_t input = Tensor(x.get(), {2, 3}), output = Tensor(y.get(), {2, 3});
+  const gcap_warm_up_run_t run = {nullptr, &input, &output};
+  gcap_graph_plan_t plan;
+  gcap_graph_plan_init(&plan);
+  const long blocks = LiveBlocks();
+  for (const int skip : {0, 1}) {
+    const HeapFailure heap(1, skip);
+    GCAP_EXPECT_FAILS(rig.WarmUp(x, y), GCAP_RESOURCE_EXHAUSTED, "memory");
+    EXPECT_EQ(heap.hits(), 1);
+  }
+  for (const int skip : {0, 1, 2}) {
+    const HeapFailure heap(1, skip);
+    GCAP_EXPECT_FAILS(gcap_session_plan(rig.session, &run, 1, &plan), GCAP_RESOURCE_EXHAUSTED, "memory");
+    EXPECT_EQ(heap.hits(), 1);
+  }
+  EXPECT_EQ(LiveBlocks(), blocks);
+  EXPECT_EQ(rig.middle.computes, 0);
 }
 
 // A constant of the model is the session's own copy.

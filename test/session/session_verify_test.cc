@@ -175,7 +175,9 @@ TEST_F(SessionVerify, NothingIsVerifiedWithoutAnIdOrByACaptureAlone) {
     EXPECT_FALSE(report_.is_verified);
   }
   verify_.struct_size = 5;
-  GCAP_EXPECT_FAILS(Run(rig, Verified(), x, y), GCAP_INVALID_ARGUMENT, "gcap_graph_verify");
+  for (const int id : {0, GCAP_GRAPH_ID_NONE}) {
+    GCAP_EXPECT_FAILS(Run(rig, Verified(GCAP_BINDINGS_FIXED, id), x, y), GCAP_INVALID_ARGUMENT, "gcap_graph_verify");
+  }
 }
 
 }  // namespace
