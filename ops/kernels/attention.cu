@@ -39,5 +39,5 @@ __device__ void Run(const gcap_attention_params_t& p) {
     static __device__ Element Store(float v) { return gcap_store_##T(v); }                                  \
   };                                                                                                        \
   }                                                                                                         \
-  __global__ void gcap_kernel_attention_##T(gcap_attention_params_t params) { Run<attention_##T##_op>(params); }
+  GCAP_ROW_KERNEL gcap_kernel_attention_##T(gcap_attention_params_t params) { Run<attention_##T##_op>(params); }
 GCAP_ATTENTION_KERNELS(DEFINE_KERNEL)
