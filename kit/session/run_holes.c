@@ -18,7 +18,6 @@
 
 #include "gcap/graph_holes.h"
 #include "kit/session/steps.h"
-#include "lib/internal/unwind.h"
 
 // What a function is given.
 typedef struct gcap_run_hole {
@@ -105,12 +104,9 @@ static gcap_status_t place(const gcap_run_hole_t* hole, const gcap_run_resources
   return NULL;
 }
 
-static void leave_devices(gcap_run_state_t** state) {
-  gcap_status_ignore(gcap_device_visit_leave(&(*state)->devices));  // left already, or an exception tells
-}
-
+// Whoever calls the function has the EP's device current, and gives the thread's own one back.
 static gcap_status_t issue_steps(const gcap_run_hole_t* hole) {
-  GCAP_AT_SCOPE_END(leave_devices) gcap_run_state_t* state = &hole->of->state;
+  gcap_run_state_t* state = &hole->of->state;
   const gcap_session_parts_t* parts = state->parts;
   bool has_waited = hole->of->num_runs <= 1;
   gcap_status_t status = NULL;

@@ -6,15 +6,14 @@
 #include "kit/shape/attention.h"
 
 #include "kit/shape/infer.h"
+#include "kit/shape/inner.h"
 
 typedef struct operand {
   int64_t batch, heads, length, size;
 } operand_t;
 
-// A value that is left out before others has shape [0].
 static bool is_there(const gcap_node_t* node, const gcap_tensor_t* inputs, int input) {
-  if (input >= node->num_inputs) return false;
-  return inputs[input].rank != 1 || inputs[input].shape[0] != 0;
+  return input < node->num_inputs && !gcap_shape_is_left_out(inputs[input].rank, inputs[input].shape);
 }
 
 static gcap_status_t read_operand(const gcap_node_t* node, int input, const gcap_tensor_t* tensor,
@@ -131,7 +130,7 @@ gcap_status_t gcap_infer_attention(const gcap_node_t* node, const gcap_tensor_t*
   };
   if (node->num_outputs > 4) return GCAP_SHAPE_REFUSE(node, "it has %d outputs, allowed is 1..4", node->num_outputs);
   for (int i = 0; i < node->num_outputs; ++i) {
-    if (i > 0 && outputs[i].rank == 1 && outputs[i].shape[0] == 0) continue;  // left out before others
+    if (i > 0 && gcap_shape_is_left_out(outputs[i].rank, outputs[i].shape)) continue;
     GCAP_RETURN_IF_ERROR(gcap_shape_give(node, i, &shapes[i], &outputs[i]));
   }
   return NULL;

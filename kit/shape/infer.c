@@ -31,16 +31,20 @@ gcap_status_t gcap_shape_add(const gcap_node_t* node, gcap_shape_t* shape, int64
   return NULL;
 }
 
-gcap_shape_t gcap_shape_of(const gcap_tensor_t* tensor) {
-  gcap_shape_t shape = {.rank = tensor->rank};
-  for (int i = 0; i < tensor->rank; ++i) shape.at[i] = tensor->shape[i];
-  return shape;
-}
-
 gcap_shape_t gcap_shape_unknown(int rank) {
   gcap_shape_t shape = {.rank = rank};
   for (int i = 0; i < rank; ++i) shape.at[i] = GCAP_DIM_INFERRED;
   return shape;
+}
+
+gcap_shape_t gcap_shape_of_sizes(int rank, bool known, const int64_t* sizes) {
+  gcap_shape_t shape = gcap_shape_unknown(rank);
+  for (int i = 0; known && i < rank; ++i) shape.at[i] = sizes[i];
+  return shape;
+}
+
+gcap_shape_t gcap_shape_of(const gcap_tensor_t* tensor) {
+  return gcap_shape_of_sizes(tensor->rank, /*known=*/true, tensor->shape);
 }
 
 int64_t gcap_shape_count(const gcap_tensor_t* tensor, int begin, int end) {

@@ -29,6 +29,8 @@ typedef struct gcap_numbers {
 gcap_status_t gcap_shape_add(const gcap_node_t* node, gcap_shape_t* shape, int64_t size);
 gcap_shape_t gcap_shape_of(const gcap_tensor_t* tensor);
 gcap_shape_t gcap_shape_unknown(int rank);  // all sizes GCAP_DIM_INFERRED
+// These sizes; all GCAP_DIM_INFERRED if they are not known.
+gcap_shape_t gcap_shape_of_sizes(int rank, bool known, const int64_t* sizes);
 
 // The number of elements of the axes begin..end-1. It cannot overflow: inputs are checked before.
 int64_t gcap_shape_count(const gcap_tensor_t* tensor, int begin, int end);

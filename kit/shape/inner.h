@@ -4,7 +4,13 @@
 #ifndef GCAP_KIT_SHAPE_INNER_H_
 #define GCAP_KIT_SHAPE_INNER_H_
 
+#include <stdbool.h>
+#include <stdint.h>
+
 #include "gcap/kit/shape_inference.h"
+
+// Whether a tensor, or a value of a model, of this shape stands for one that the node leaves out before others.
+static inline bool gcap_shape_is_left_out(int rank, const int64_t* shape) { return rank == 1 && shape[0] == 0; }
 
 // How much a Pad adds to each axis of input 0, before it and behind it; what is negative is cropped.
 typedef struct gcap_pads {

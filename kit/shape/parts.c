@@ -157,8 +157,7 @@ gcap_status_t gcap_infer_slice(const gcap_node_t* node, const gcap_tensor_t* inp
 gcap_status_t gcap_infer_slice_op(const gcap_node_t* node, const gcap_tensor_t* inputs, gcap_tensor_t* outputs) {
   gcap_slice_t slice;
   GCAP_RETURN_IF_ERROR(gcap_infer_slice(node, inputs, &slice));
-  gcap_shape_t shape = gcap_shape_unknown(inputs[0].rank);
-  for (int i = 0; slice.known && i < shape.rank; ++i) shape.at[i] = slice.count[i];
+  const gcap_shape_t shape = gcap_shape_of_sizes(inputs[0].rank, slice.known, slice.count);
   return gcap_shape_give(node, 0, &shape, &outputs[0]);
 }
 

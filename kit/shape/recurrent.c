@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "kit/shape/infer.h"
+#include "kit/shape/inner.h"
 
 // Sizes of one node.
 typedef struct recurrent {
@@ -13,8 +14,6 @@ typedef struct recurrent {
   int64_t steps, batch, features, directions, hidden;
   bool batch_first;
 } recurrent_t;
-
-static bool is_left_out(const gcap_tensor_t* input) { return input->rank == 1 && input->shape[0] == 0; }
 
 static gcap_status_t read_attributes(const gcap_node_t* node, recurrent_t* out) {
   const char* direction = gcap_node_string(node, "direction", "forward");
@@ -84,7 +83,7 @@ static gcap_status_t check_inputs(const gcap_node_t* node, const gcap_tensor_t* 
                                    state,
                                    {.rank = 2, .at = {r->directions, 3 * r->hidden}}};
   for (int i = 1; i < node->num_inputs; ++i) {
-    if (i > 2 && is_left_out(&inputs[i])) continue;
+    if (i > 2 && gcap_shape_is_left_out(inputs[i].rank, inputs[i].shape)) continue;
     GCAP_RETURN_IF_ERROR(check_input(node, i, &inputs[i], &expected[i]));
   }
   return NULL;
@@ -99,13 +98,12 @@ gcap_status_t gcap_infer_recurrent(const gcap_node_t* node, const gcap_tensor_t*
   if (node->num_outputs > most) {
     return GCAP_SHAPE_REFUSE(node, "it has %d outputs, allowed is 1..%d", node->num_outputs, most);
   }
-  const gcap_shape_t none = {.rank = 1, .at = {0}}, state = state_of(&r);
+  const gcap_shape_t state = state_of(&r);
   gcap_shape_t all = {.rank = 4, .at = {r.steps, r.directions, r.batch, r.hidden}};
   if (r.batch_first) all.at[0] = r.batch, all.at[1] = r.steps, all.at[2] = r.directions;
   for (int i = 0; i < node->num_outputs; ++i) {
-    const bool leaves_out = i < node->num_outputs - 1 && outputs[i].rank == 1;
-    const gcap_shape_t* shape = leaves_out ? &none : i == 0 ? &all : &state;
-    GCAP_RETURN_IF_ERROR(gcap_shape_give(node, i, shape, &outputs[i]));
+    if (i < node->num_outputs - 1 && gcap_shape_is_left_out(outputs[i].rank, outputs[i].shape)) continue;
+    GCAP_RETURN_IF_ERROR(gcap_shape_give(node, i, i == 0 ? &all : &state, &outputs[i]));
   }
   return NULL;
 }

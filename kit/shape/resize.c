@@ -156,7 +156,6 @@ gcap_status_t gcap_infer_resize(const gcap_node_t* node, const gcap_tensor_t* in
 gcap_status_t gcap_infer_resize_op(const gcap_node_t* node, const gcap_tensor_t* inputs, gcap_tensor_t* outputs) {
   gcap_resize_t resize;
   GCAP_RETURN_IF_ERROR(gcap_infer_resize(node, inputs, &resize));
-  gcap_shape_t shape = gcap_shape_unknown(inputs[0].rank);
-  for (int i = 0; resize.known && i < shape.rank; ++i) shape.at[i] = resize.size[i];
+  const gcap_shape_t shape = gcap_shape_of_sizes(inputs[0].rank, resize.known, resize.size);
   return gcap_shape_give(node, 0, &shape, &outputs[0]);
 }

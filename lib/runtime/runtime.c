@@ -121,12 +121,7 @@ static gcap_status_t get_resources(gcap_runtime_t* runtime, gcap_run_resources_t
 
 gcap_status_t gcap_runtime_read_resources(gcap_runtime_t* runtime, gcap_run_resources_t* out_resources) {
   GCAP_RETURN_IF_NULL(out_resources);
-  if (out_resources->struct_size < 2 * sizeof(size_t)) {
-    return GCAP_STATUS(GCAP_INVALID_ARGUMENT,
-                       "gcap_run_resources_t: struct_size is %zu, which is no version's: fill the struct with "
-                       "gcap_run_resources_init",
-                       out_resources->struct_size);
-  }
+  GCAP_RETURN_IF_ERROR(gcap_sized_check(&resources_type, out_resources));
   gcap_run_resources_t known;
   gcap_run_resources_init(&known);
   gcap_sized_write(&resources_type, &known, out_resources);

@@ -8,7 +8,6 @@
 namespace {
 
 __device__ float Max(float a, float b) { return gcap_max_float(a, b); }
-__device__ float Add(float a, float b) { return a + b; }
 
 // A row of which no score counts becomes NaN, as the formula says.
 template <typename Op>
@@ -20,11 +19,8 @@ __device__ void Run(const gcap_attention_params_t& p) {
     float largest = -INFINITY;
     for (int64_t i = group.lane; i < p.keys; i += group.lanes) largest = Max(largest, Op::Score(&p, row, mask, i));
     largest = gcap::CombineGroup(group, largest, -INFINITY, Max);
-    gcap_sum_t terms = gcap_sum_zero();
-    for (int64_t i = group.lane; i < p.keys; i += group.lanes) {
-      gcap_sum_add(&terms, expf(Op::Score(&p, row, mask, i) - largest));
-    }
-    const float sum = gcap::CombineGroup(group, gcap_sum_value(terms), 0.0f, Add);
+    const float sum =
+        gcap::SumOf(group, p.keys, [&](int64_t i) { return expf(Op::Score(&p, row, mask, i) - largest); });
     for (int64_t i = group.lane; i < p.keys; i += group.lanes) {
       weights[i] = Op::Store(expf(Op::Score(&p, row, mask, i) - largest) / sum);
     }
@@ -43,5 +39,5 @@ __device__ void Run(const gcap_attention_params_t& p) {
     static __device__ Element Store(float v) { return gcap_store_##T(v); }                                  \
   };                                                                                                        \
   }                                                                                                         \
-  __global__ void gcap_kernel_attention_##T(gcap_attention_params_t params) { Run<attention_##T##_op>(params); }
+  GCAP_ROW_KERNEL gcap_kernel_attention_##T(gcap_attention_params_t params) { Run<attention_##T##_op>(params); }
 GCAP_ATTENTION_KERNELS(DEFINE_KERNEL)

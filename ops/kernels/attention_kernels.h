@@ -56,7 +56,7 @@ GCAP_INLINE int64_t gcap_mask_offset(const gcap_attention_params_t* p, int64_t r
 GCAP_ATTENTION_KERNELS(GCAP_DEFINE_SCORE)
 #undef GCAP_DEFINE_SCORE
 
-// Any one-dimensional grid; blocks of a multiple of 32 threads, at most 1024, or of `lanes`.
+// Any one-dimensional grid; blocks of a multiple of 32 threads, at most GCAP_ROW_BLOCK_THREADS, or of `lanes`.
 #define GCAP_DECLARE_KERNEL(T) GCAP_KERNEL void gcap_kernel_attention_##T(gcap_attention_params_t params);
 GCAP_ATTENTION_KERNELS(GCAP_DECLARE_KERNEL)
 #undef GCAP_DECLARE_KERNEL

@@ -8,12 +8,17 @@
 #include <stdint.h>
 
 #include "ops/kernels/compensated_sum.h"
+#include "ops/kernels/row_lanes.h"
+
+// A kernel of groups: its blocks have up to GCAP_ROW_BLOCK_THREADS threads. Without the bound nvcc may give a thread
+// 255 registers, and a block of more than 256 such threads cannot be launched.
+#define GCAP_ROW_KERNEL __global__ void __launch_bounds__(GCAP_ROW_BLOCK_THREADS)
 
 namespace gcap {
 
-constexpr unsigned kWarpThreads = 32;
+constexpr unsigned kWarpThreads = GCAP_WARP_THREADS;
 constexpr unsigned kAllLanes = 0xffffffffu;
-constexpr unsigned kMaxWarps = 1024 / kWarpThreads;
+constexpr unsigned kMaxWarps = GCAP_ROW_BLOCK_THREADS / kWarpThreads;
 
 // The calling thread's group, of `lanes` threads, and its place in it.
 struct Group {

@@ -61,7 +61,7 @@ __device__ void RunLayerNorm(const gcap_layer_norm_params_t& p) {
     static __device__ Element Apply(float a, float sum) { return gcap_store_##type(result); } \
   };                                                                                          \
   }                                                                                           \
-  __global__ void gcap_kernel_##name##_##type(gcap_softmax_params_t params) { RunSoftmax<name##_##type##_op>(params); }
+  GCAP_ROW_KERNEL gcap_kernel_##name##_##type(gcap_softmax_params_t params) { RunSoftmax<name##_##type##_op>(params); }
 
 #define DEFINE_LAYER_NORM(type)                                                    \
   namespace {                                                                      \
@@ -71,7 +71,7 @@ __device__ void RunLayerNorm(const gcap_layer_norm_params_t& p) {
     static __device__ Element Store(float v) { return gcap_store_##type(v); }      \
   };                                                                               \
   }                                                                                \
-  __global__ void gcap_kernel_layer_norm_##type(gcap_layer_norm_params_t params) { \
+  GCAP_ROW_KERNEL gcap_kernel_layer_norm_##type(gcap_layer_norm_params_t params) { \
     RunLayerNorm<layer_norm_##type##_op>(params);                                  \
   }
 

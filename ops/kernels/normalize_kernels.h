@@ -45,7 +45,7 @@ typedef struct gcap_layer_norm_params {
 // K(type)
 #define GCAP_LAYER_NORM_KERNELS(K) K(f32) K(f16) K(bf16)
 
-// Any one-dimensional grid; blocks of a multiple of 32 threads, at most 1024, or of `lanes`.
+// Any one-dimensional grid; blocks of a multiple of 32 threads, at most GCAP_ROW_BLOCK_THREADS, or of `lanes`.
 #define GCAP_DECLARE_SOFTMAX(name, type, result) \
   GCAP_KERNEL void gcap_kernel_##name##_##type(gcap_softmax_params_t params);
 #define GCAP_DECLARE_LAYER_NORM(type) GCAP_KERNEL void gcap_kernel_layer_norm_##type(gcap_layer_norm_params_t params);

@@ -52,6 +52,6 @@ __device__ void Run(const gcap_reduce_params_t& p) {
     static __device__ Element Result(Value a, [[maybe_unused]] int64_t n) { return gcap_store_##type(result); } \
   };                                                                                                            \
   }                                                                                                             \
-  __global__ void gcap_kernel_reduce_##name##_##type(gcap_reduce_params_t params) { Run<name##_##type##_op>(params); }
+  GCAP_ROW_KERNEL gcap_kernel_reduce_##name##_##type(gcap_reduce_params_t params) { Run<name##_##type##_op>(params); }
 
 GCAP_REDUCE_KERNELS(DEFINE_KERNEL)

@@ -62,7 +62,7 @@ typedef struct gcap_reduce_params {
   K(GCAP_REDUCE_MAX, max, bool, int64_t, 0, acc = gcap_max_int(acc, v), acc, gcap_max_int(a, b), a) \
   K(GCAP_REDUCE_MIN, min, bool, int64_t, 1, acc = gcap_min_int(acc, v), acc, gcap_min_int(a, b), a)
 
-// Any one-dimensional grid; blocks of a multiple of 32 threads, at most 1024, or of `lanes`.
+// Any one-dimensional grid; blocks of a multiple of 32 threads, at most GCAP_ROW_BLOCK_THREADS, or of `lanes`.
 #define GCAP_DECLARE_KERNEL(op, name, type, accumulator, start, step, end, combination, result) \
   GCAP_KERNEL void gcap_kernel_reduce_##name##_##type(gcap_reduce_params_t params);
 GCAP_REDUCE_KERNELS(GCAP_DECLARE_KERNEL)

@@ -38,7 +38,7 @@ __device__ void RunRowNorm(const gcap_row_norm_params_t& p) {
     static __device__ Element Store(float v) { return gcap_store_##type(v); }  \
   };                                                                           \
   }                                                                            \
-  __global__ void gcap_kernel_row_norm_##type(gcap_row_norm_params_t params) { \
+  GCAP_ROW_KERNEL gcap_kernel_row_norm_##type(gcap_row_norm_params_t params) { \
     RunRowNorm<row_norm_##type##_op>(params);                                  \
   }
 

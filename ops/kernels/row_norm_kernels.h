@@ -68,7 +68,7 @@ GCAP_INLINE float gcap_row_norm_divisor(const gcap_row_norm_params_t* p, float s
 // K(type)
 #define GCAP_ROW_NORM_KERNELS(K) K(f32) K(f16) K(bf16)
 
-// Any one-dimensional grid; blocks of a multiple of 32 threads, at most 1024, or of `lanes`.
+// Any one-dimensional grid; blocks of a multiple of 32 threads, at most GCAP_ROW_BLOCK_THREADS, or of `lanes`.
 #define GCAP_DECLARE_KERNEL(type) GCAP_KERNEL void gcap_kernel_row_norm_##type(gcap_row_norm_params_t params);
 GCAP_ROW_NORM_KERNELS(GCAP_DECLARE_KERNEL)
 #undef GCAP_DECLARE_KERNEL

@@ -133,7 +133,7 @@ __device__ void Top(const gcap_top_params_t& p, Key key_of, Order order) {
 }  // namespace
 
 #define DEFINE_KERNELS(T, bits)                                                                                \
-  __global__ void gcap_kernel_arg_##T(gcap_arg_params_t params) {                                              \
+  GCAP_ROW_KERNEL gcap_kernel_arg_##T(gcap_arg_params_t params) {                                              \
     Arg<gcap_##T##_t>(params, [](gcap_##T##_t v, int32_t smallest) { return gcap_arg_key_##T(v, smallest); }); \
   }                                                                                                            \
   __global__ void gcap_kernel_top_##T(gcap_top_params_t params) {                                              \

@@ -12,6 +12,7 @@
 #include "gcap/kit/ops/layout.h"
 #include "gcap/kit/ops/matmul.h"
 #include "kit/shape/attention.h"
+#include "kit/shape/inner.h"
 #include "ops/kernels/attention.h"
 #include "ops/nodes/op.h"
 
@@ -56,16 +57,13 @@ static bool attributes_fit(const gcap_node_t* node) {
          gcap_node_int(node, "softmax_precision", 0) != ONNX_DOUBLE;
 }
 
-// A value that is left out before others has shape [0].
-static bool is_left_out(const gcap_value_t* value) { return value->rank == 1 && value->shape[0] == 0; }
-
 // How many keys there are with those of the past; negative: it is open.
 static int64_t find_total_length(const gcap_model_t* model, const gcap_node_t* node) {
   const gcap_value_t* k = gcap_node_input(model, node, K);
   const int64_t length = k->shape[k->rank - 2];
   if (node->num_inputs <= PAST_KEY || length < 0) return length;
   const gcap_value_t* past = gcap_node_input(model, node, PAST_KEY);
-  if (is_left_out(past)) return length;
+  if (gcap_shape_is_left_out(past->rank, past->shape)) return length;
   return past->rank == 4 && past->shape[2] >= 0 ? past->shape[2] + length : -1;
 }
 
@@ -73,7 +71,7 @@ static int64_t find_total_length(const gcap_model_t* model, const gcap_node_t* n
 static bool mask_fits(const gcap_model_t* model, const gcap_node_t* node, gcap_dtype_t dtype) {
   if (node->num_inputs <= MASK) return true;
   const gcap_value_t* mask = gcap_node_input(model, node, MASK);
-  if (is_left_out(mask)) return true;
+  if (gcap_shape_is_left_out(mask->rank, mask->shape)) return true;
   const int64_t length = find_total_length(model, node);
   const int64_t keys = mask->rank > 0 ? mask->shape[mask->rank - 1] : 0;
   if (length >= 0 && keys >= 0 && keys != length) return false;
@@ -142,7 +140,7 @@ static gcap_status_t plan_attention(const gcap_node_planning_t* planning, attent
   a->softcap = gcap_node_float(node, "softcap", 0);
   a->visible = gcap_node_int(node, "is_causal", 0) != 0 ? a->sizes.past_length + 1 : -1;
   for (int i = 0; i < node->num_outputs; ++i) {
-    a->gives[i] = !gcap_node_is_left_out(&planning->outputs[i]);
+    a->gives[i] = !gcap_shape_is_left_out(planning->outputs[i].rank, planning->outputs[i].shape);
   }
   GCAP_RETURN_IF_ERROR(plan_product(planning, a, /*is_scores=*/true, &a->scores));
   GCAP_RETURN_IF_ERROR(plan_product(planning, a, /*is_scores=*/false, &a->mix));

@@ -6,6 +6,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "kit/shape/inner.h"
 #include "ops/kernels/elementwise.h"
 #include "ops/kernels/half.h"
 #include "ops/nodes/op.h"
@@ -140,7 +141,7 @@ static gcap_status_t read_bound(const gcap_node_kernel_t* kernel, const gcap_ker
   *out_bound = gcap_node_float(kernel->node, name, fallback);
   if (i >= kernel->node->num_inputs) return NULL;
   const gcap_tensor_t* bound = &context->inputs[i];
-  if (gcap_node_is_left_out(bound)) return NULL;
+  if (gcap_shape_is_left_out(bound->rank, bound->shape)) return NULL;
   if (gcap_tensor_elements(bound) != 1) {
     return GCAP_NODE_REFUSE(kernel->node, "input %d (%s) has %lld elements, allowed is 1", i, name,
                             (long long)gcap_tensor_elements(bound));

@@ -86,8 +86,6 @@ bool gcap_node_activation_fits(const gcap_node_t* node);
 bool gcap_node_has_relu(const gcap_node_t* node);
 // The number that ONNX's TensorProto has for a type (elementwise.c).
 int64_t gcap_node_onnx_type(gcap_dtype_t dtype);
-// Whether the tensor of an optional input or output stands for one that the node leaves out.
-bool gcap_node_is_left_out(const gcap_tensor_t* tensor);
 // For plans: a size as an int, which cuDNN counts in.
 gcap_status_t gcap_node_int_size(const gcap_node_t* node, const char* what, int64_t size, int* out_size);
 // Axis `i` of a window as a kernel counts it, in ints, over an input of `size` elements.

@@ -7,6 +7,7 @@
 
 #include "gcap/kit/ops/pool2d.h"
 #include "gcap/kit/ops/reduce.h"
+#include "kit/shape/inner.h"
 #include "ops/kernels/elementwise.h"
 #include "ops/nodes/op.h"
 
@@ -242,7 +243,7 @@ static bool fits(const gcap_node_op_t* op, char letter, const gcap_value_t* valu
 
 // True if the node leaves the value out, and the row knows what to do then. What is left out is of no type.
 static bool may_leave_out(const gcap_node_op_t* op, const gcap_value_t* value) {
-  return op->takes_left_out && value->rank == 1 && value->shape[0] == 0;
+  return op->takes_left_out && gcap_shape_is_left_out(value->rank, value->shape);
 }
 
 // The letter of value `index` in the part of a signature that begins at `letter`; 0 if it has none. `*out_least`: how

@@ -29,8 +29,7 @@ static gcap_status_t read_value(const gcap_node_kernel_t* kernel, const gcap_ker
                                 gcap_node_element_t* out_value) {
   *out_value = gcap_node_value(kernel->node, context->inputs[0].dtype);
   const gcap_tensor_t* value = &context->inputs[2];
-  if (kernel->node->num_inputs < 3 || gcap_node_is_left_out(value)) return NULL;
-  if (gcap_tensor_elements(value) == 0) return NULL;  // left out before axes
+  if (kernel->node->num_inputs < 3 || gcap_tensor_elements(value) == 0) return NULL;  // left out before axes
   if (gcap_tensor_elements(value) != 1) {
     return GCAP_NODE_REFUSE(kernel->node, "input 2 (constant_value) has %lld elements, allowed is 1",
                             (long long)gcap_tensor_elements(value));

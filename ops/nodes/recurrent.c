@@ -18,6 +18,7 @@
 #include <strings.h>
 
 #include "gcap/kit/ops/matmul.h"
+#include "kit/shape/inner.h"
 #include "ops/nodes/op.h"
 
 #define MAX_WORKSPACE_BYTES ((size_t)32 << 20)  // as in matmul.c
@@ -203,7 +204,7 @@ gcap_status_t gcap_node_recurrent_plan(const gcap_node_planning_t* planning, voi
 
 // The address of an input or output; NULL if the node leaves it out.
 static void* data_of(const gcap_tensor_t* tensors, int count, int i) {
-  return i < count && !gcap_node_is_left_out(&tensors[i]) ? tensors[i].data : NULL;
+  return i < count && !gcap_shape_is_left_out(tensors[i].rank, tensors[i].shape) ? tensors[i].data : NULL;
 }
 
 // One computation.

@@ -8,8 +8,6 @@
 #include "gcap/scratch.h"
 #include "ops/nodes/op.h"
 
-bool gcap_node_is_left_out(const gcap_tensor_t* tensor) { return tensor->rank == 1 && tensor->shape[0] == 0; }
-
 const gcap_value_t* gcap_node_input(const gcap_model_t* model, const gcap_node_t* node, int input) {
   return &model->values[node->inputs[input]];
 }

@@ -477,8 +477,19 @@ TEST_F(RuntimeOfTable, ResourcesOfOtherSizesAreFilledInAsFarAsTheyGo) {
     EXPECT_EQ(given.resources.allocator == recorder_.resources.allocator, has_all);
     EXPECT_EQ(given.later == 0, has_all);
   }
-  given.resources.struct_size = 0;
-  GCAP_EXPECT_FAILS(gcap_runtime_read_resources(runtime_, &given.resources), GCAP_INVALID_ARGUMENT, "struct_size is 0");
+}
+
+TEST_F(RuntimeOfTable, ResourcesOfASizeThatIsNoVersionsAreRefusedAndLeftAlone) {
+  Create(Full(&recorder_));
+  gcap_run_resources_t given;
+  for (const size_t bytes : {size_t{0}, sizeof(size_t), sizeof(given) - 1, sizeof(given) + 1}) {
+    std::memset(&given, 0xA5, sizeof(given));
+    given.struct_size = bytes;
+    const gcap_run_resources_t before = given;
+    GCAP_EXPECT_FAILS(gcap_runtime_read_resources(runtime_, &given), GCAP_INVALID_ARGUMENT,
+                      ("gcap_run_resources_t: struct_size is " + std::to_string(bytes) + ", ").c_str());
+    EXPECT_EQ(std::memcmp(&given, &before, sizeof(given)), 0);
+  }
 }
 
 }  // namespace

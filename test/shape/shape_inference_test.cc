@@ -198,7 +198,9 @@ std::vector<Host> RecurrentInputs(int64_t gates, int64_t directions) {
 // The outputs have the shapes of ONNX's documentation; {0} is one that the node leaves out.
 void ExpectRecurrent(OnnxNode& op, const std::vector<Host>& inputs, const std::vector<Sizes>& expected) {
   std::vector<gcap_tensor_t> outputs;
-  for (const Sizes& shape : expected) outputs.push_back(F(Sizes(shape.size(), kOpen)).Tensor());
+  for (const Sizes& shape : expected) {
+    outputs.push_back(F(shape == Sizes{0} ? shape : Sizes(shape.size(), kOpen)).Tensor());
+  }
   GCAP_ASSERT_OK(Infer(op, inputs, &outputs));
   for (size_t i = 0; i < expected.size(); ++i) EXPECT_EQ(ShapeOf(outputs[i]), expected[i]) << i;
 }
@@ -213,6 +215,12 @@ TEST(ShapeInference, OfAnLstm) {
   ExpectRecurrent(both, all, {{5, 2, 2, 3}, {2, 2, 3}, {2, 2, 3}});
   ExpectRecurrent(both, all, {{0}, {2, 2, 3}});
   ExpectRecurrent(both, all, {{5, 2, 2, 3}, {0}, {2, 2, 3}});
+  // Was: any output of rank 1 before others was taken for one that is left out.
+  for (const Sizes& other : {Sizes{kOpen}, Sizes{5}}) {
+    std::vector<gcap_tensor_t> outputs = {F(other).Tensor(), F({kOpen, kOpen, kOpen}).Tensor()};
+    const Outcome outcome(Infer(both, all, &outputs));
+    EXPECT_EQ(outcome.message, "node 'n' (LSTM): output 0 has rank 1, its inputs give 4");
+  }
   ExpectRefused(std::move(both), all, 1, "output 0 has rank 1, its inputs give 4");
   std::vector<Host> batch_first = all;
   batch_first[3] = none;
