@@ -72,6 +72,7 @@ const gcap_ort_op_t gcap_ort_node_ops[] = {
     SINCE("GatherElements", 11),
     SINCE("GatherND", 11),
     SINCE("Gelu", 20),
+    OF_MICROSOFT("Gelu"),
     SINCE("Gemm", 7),
     SINCE("GlobalAveragePool", 1),
     SINCE("GlobalMaxPool", 1),
@@ -86,7 +87,7 @@ const gcap_ort_op_t gcap_ort_node_ops[] = {
     SINCE("IsNaN", 9),
     SINCE("LRN", 1),
     SINCE("LSTM", 7),
-    SINCE("LayerNormalization", 17),
+    SINCE("LayerNormalization", 1),  // before opset 17 of ONNX Runtime, in ONNX's domain
     SINCE("LeakyRelu", 6),
     SINCE("Less", 7),
     SINCE("LessOrEqual", 12),
@@ -153,6 +154,8 @@ const gcap_ort_op_t gcap_ort_node_ops[] = {
     SINCE("SimplifiedLayerNormalization", 1),  // of ONNX Runtime, in ONNX's domain
     SINCE("Sin", 7),
     SINCE("Sinh", 9),
+    OF_MICROSOFT("SkipLayerNormalization"),
+    OF_MICROSOFT("SkipSimplifiedLayerNormalization"),
     ON_HOST("Slice", 1, 9, 0),
     ON_HOST("Slice", 10, NEWEST, INPUT(1) | INPUT(2) | INPUT(3) | INPUT(4)),
     {"Softmax", NULL, 1, 12, 0, "Softmax-1"},

@@ -63,7 +63,7 @@ typedef gcap_status_t gcap_infer_t(const gcap_node_t* node, const gcap_tensor_t*
 
 gcap_infer_t gcap_infer_elementwise, gcap_infer_same, gcap_infer_same_with_axis, gcap_infer_dropout;   // elementwise.c
 gcap_infer_t gcap_infer_same_in_rows;                                                                  // elementwise.c
-gcap_infer_t gcap_infer_layer_norm, gcap_infer_onto_first;                                             // elementwise.c
+gcap_infer_t gcap_infer_layer_norm, gcap_infer_onto_first, gcap_infer_skip_norm;                       // elementwise.c
 gcap_infer_t gcap_infer_shape_op, gcap_infer_size_op, gcap_infer_constant_of_shape, gcap_infer_range;  // sources.c
 gcap_infer_t gcap_infer_reshape, gcap_infer_flatten, gcap_infer_squeeze, gcap_infer_unsqueeze;         // layout.c
 gcap_infer_t gcap_infer_expand, gcap_infer_transpose;                                                  // layout.c

@@ -161,8 +161,11 @@ static const struct {
     {"com.microsoft.BiasGelu", gcap_infer_onto_first, 2, 2},
     {"com.microsoft.FastGelu", gcap_infer_onto_first, 1, 2},
     {"com.microsoft.FusedMatMul", gcap_infer_fused_matmul, 2, 2},
+    {"com.microsoft.Gelu", gcap_infer_same, 1, 1},
     {"com.microsoft.QuickGelu", gcap_infer_same, 1, 1},
     {"com.microsoft.RotaryEmbedding", gcap_infer_same, 4, 4},
+    {"com.microsoft.SkipLayerNormalization", gcap_infer_skip_norm, 3, 5},
+    {"com.microsoft.SkipSimplifiedLayerNormalization", gcap_infer_skip_norm, 3, 4},
 };
 #define NUM_OPERATORS ((int)(sizeof(operators) / sizeof(operators[0])))
 

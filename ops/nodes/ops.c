@@ -200,9 +200,14 @@ static const gcap_node_op_t ops[] = {
     {"com.microsoft.FastGelu", "T?T>T", FLOATS, .compute = gcap_node_fast_gelu},
     {"com.microsoft.FusedMatMul", "TT>T", FLOATS, .compute = gcap_node_matmul,
      .accepts = gcap_node_fused_matmul_accepts, PLAN(gcap_node_matmul)},
+    UNARY("com.microsoft.Gelu", FLOATS, GCAP_UNARY_GELU),
     UNARY_BY("com.microsoft.QuickGelu", FLOATS, GCAP_UNARY_SWISH, ATTRIBUTE("alpha", 1.702f), NONE),
     {"com.microsoft.RotaryEmbedding", "TLTT>T", FLOATS, .compute = gcap_node_rotary,
      .code = GCAP_NODE_ROTARY_OF_MICROSOFT, .accepts = gcap_node_rotary_accepts},
+    {"com.microsoft.SkipLayerNormalization", "TTT?TT>T?FFT", FLOATS, .compute = gcap_node_skip_norm,
+     .code = GCAP_NODE_SKIP_CENTERS, .takes_left_out = true, .accepts = gcap_node_skip_norm_accepts},
+    {"com.microsoft.SkipSimplifiedLayerNormalization", "TTT?T>T?FFT", FLOATS, .compute = gcap_node_skip_norm,
+     .code = GCAP_NODE_SKIP_SIMPLIFIED, .takes_left_out = true, .accepts = gcap_node_skip_norm_accepts},
 };
 #define NUM_OPS (sizeof(ops) / sizeof(ops[0]))
 

@@ -214,6 +214,7 @@ static const char* draw_op(fuzz_input_t* in) {
                                     "Unsqueeze",
                                     "Where",
                                     "com.microsoft.FusedMatMul",
+                                    "com.microsoft.Gelu",
                                     "QuantizeLinear",
                                     "DequantizeLinear",
                                     "DynamicQuantizeLinear",
@@ -221,7 +222,9 @@ static const char* draw_op(fuzz_input_t* in) {
                                     "Xor",
                                     "Attention",
                                     "RotaryEmbedding",
-                                    "com.microsoft.RotaryEmbedding"};
+                                    "com.microsoft.RotaryEmbedding",
+                                    "com.microsoft.SkipLayerNormalization",
+                                    "com.microsoft.SkipSimplifiedLayerNormalization"};
   return ops[fuzz_below(in, sizeof(ops) / sizeof(ops[0]))];
 }
 

@@ -180,6 +180,7 @@ void AddUnaries(std::vector<NodeCase>* all) {
   all->push_back(Unary("Relu", "Relu", kTyped, -2, 2, relu));
   all->push_back(Unary("ReluOfi32", "Relu", GCAP_DTYPE_I32, -9, 9, relu));
   all->push_back(Unary("Gelu", "Gelu", kTyped, -3, 3, Gelu));
+  all->push_back(Unary("GeluOfMicrosoft", "com.microsoft.Gelu", kTyped, -3, 3, Gelu));
   all->push_back(
       Unary("GeluWithTanh", "Gelu", kTyped, -3, 3, GeluTanh, [](Attributes* a) { a->String("approximate", "tanh"); }));
   all->push_back(Unary("Sigmoid", "Sigmoid", kTyped, -3, 3, sigmoid));

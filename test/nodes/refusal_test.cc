@@ -121,6 +121,13 @@ TEST_F(NodeRefusals, NodesThatAreNotInTheTableAreNotSupported) {
        [](Attributes* a) { a->Int("num_groups", 0); }},
       {"RMSNormalization", {{f32, {2, 3}}, {f32, {2}}}, {{f32, {2, 3}}}},  // scale of another size
       {"RMSNormalization", {{f32, {2, 3}}, {f32, {3}}}, {{f32, {2, 3}}}, [](Attributes* a) { a->Int("axis", 2); }},
+      {"com.microsoft.SkipLayerNormalization",  // of training
+       {{f32, {2, 3}}, {f32, {2, 3}}, {f32, {3}}},
+       {{f32, {2, 3}}, {f32, {2, 1}}}},
+      {"com.microsoft.SkipSimplifiedLayerNormalization",
+       {{f32, {2, 3}}, {f32, {2, 3}}, {f32, {3}}},
+       {{f32, {2, 3}}, {f32, kLeftOut}, {f32, {2, 1}}}},
+      {"com.microsoft.SkipLayerNormalization", {{f32, {2}}, {f32, {2}}, {f32, {2}}}, {{f32, {2}}}},  // no rows
       {"LpNormalization", {{f32, {2, 3}}}, {{f32, {2, 3}}}, [](Attributes* a) { a->Int("p", 3); }},
       {"LpNormalization", {{f32, {2, 3}}}, {{f32, {2, 3}}}, [](Attributes* a) { a->Int("axis", -3); }},
       {"MeanVarianceNormalization", {{f32, {2, 3}}}, {{f32, {2, 3}}}},  // no axis 2

@@ -157,9 +157,26 @@ TEST(ShapeInference, TheSlopeOfAPReluIsBroadcastToTheOtherInputAlone) {
 }
 
 TEST(ShapeInference, FunctionsOfOneInputKeepItsShape) {
-  for (const char* op :
-       {"Acos", "Acosh", "Asin", "Asinh", "Atan", "Atanh", "Celu", "Cosh", "IsInf", "Mish", "Selu", "Shrink", "Sinh",
-        "Softsign", "Swish", "Tan", "ThresholdedRelu", "BitwiseNot", "com.microsoft.QuickGelu"}) {
+  for (const char* op : {"Acos",
+                         "Acosh",
+                         "Asin",
+                         "Asinh",
+                         "Atan",
+                         "Atanh",
+                         "Celu",
+                         "Cosh",
+                         "IsInf",
+                         "Mish",
+                         "Selu",
+                         "Shrink",
+                         "Sinh",
+                         "Softsign",
+                         "Swish",
+                         "Tan",
+                         "ThresholdedRelu",
+                         "BitwiseNot",
+                         "com.microsoft.Gelu",
+                         "com.microsoft.QuickGelu"}) {
     ExpectShape(OnnxNode(op), {F({2, 0, 3})}, {2, 0, 3});
     ExpectRefused(OnnxNode(op), {F({2}), F({2})}, 1, "it has 2 inputs, allowed is 1..1");
   }
@@ -699,6 +716,29 @@ TEST(ShapeInference, OfFusedMatMul) {
   ExpectShape(std::move(Transposing(OnnxNode(op))), {F({4}), F({5, 4})}, {5});
   ExpectRefused(std::move(Transposing(OnnxNode(op))), {F({2, 3, 4}), F({5, 4})}, 3,
                 "input 0 has 3 columns, input 1 has 4 rows");
+}
+
+TEST(ShapeInference, OfSkipLayerNormalization) {
+  const char* op = "com.microsoft.SkipLayerNormalization";
+  ExpectShape(OnnxNode(op), {F({2, 3, 4}), F({2, 3, 4}), F({4})}, {2, 3, 4});
+  ExpectShape(OnnxNode(op), {F({2, 3, 4}), F({1, 3, 4}), F({4}), F({4}), F({4})}, {2, 3, 4});
+  ExpectShape(OnnxNode(op), {F({2, 3, 4}), F({3, 4}), F({4}), F({0}), F({4})}, {2, 3, 4});  // beta is left out
+  ExpectShape(OnnxNode(op), {F({3, 4}), F({3, 4}), F({4})}, {3, 4});
+  ExpectRefused(OnnxNode(op), {F({4}), F({4}), F({4})}, 1, "input 0 has rank 1, allowed is 2 or 3");
+  ExpectRefused(OnnxNode(op), {F({3, 4}), F({4}), F({4})}, 2, "input 1 has rank 1, allowed is 2 or 3");
+  ExpectRefused(OnnxNode(op), {F({2, 3, 4}), F({3, 3, 4}), F({4})}, 3, "dimension 0 of input 1 is 3, allowed is 2");
+  ExpectRefused(OnnxNode(op), {F({2, 3, 4}), F({1, 4}), F({4})}, 3, "dimension 0 of input 1 is 1, allowed is 3");
+  ExpectRefused(OnnxNode(op), {F({3, 4}), F({2, 3, 4}), F({4})}, 2, "dimension 0 of input 1 is 2, allowed is 1");
+  ExpectRefused(OnnxNode(op), {F({3, 4}), F({3, 4}), F({3})}, 2, "input 2 has rank 1, allowed is rank 1 with 4");
+  ExpectRefused(OnnxNode(op), {F({3, 4}), F({3, 4}), F({4}), F({4}), F({1, 4})}, 2,
+                "input 4 has rank 2, allowed is rank 1 with 4");
+  OnnxNode all("com.microsoft.SkipSimplifiedLayerNormalization");
+  std::vector<gcap_tensor_t> outputs(4, F({kOpen, kOpen, kOpen}).Tensor());
+  outputs[1].rank = 1, outputs[1].shape[0] = 0;
+  GCAP_ASSERT_OK(Infer(all, {F({2, 3, 4}), F({2, 3, 4}), F({4})}, &outputs));
+  EXPECT_EQ(ShapeOf(outputs[1]), (Sizes{0})) << "left out";
+  EXPECT_EQ(ShapeOf(outputs[2]), (Sizes{2, 3, 1}));
+  EXPECT_EQ(ShapeOf(outputs[3]), (Sizes{2, 3, 4}));
 }
 
 TEST(ShapeInference, OfQuantizeLinear) {

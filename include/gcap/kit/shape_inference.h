@@ -27,14 +27,15 @@ extern "C" {
 //                        GreaterOrEqual, And, Or, Xor, BitwiseAnd, BitwiseOr, BitwiseXor, Where: with broadcasting; of
 //                        input 1 to input 0: PRelu, com.microsoft.BiasGelu, com.microsoft.FastGelu
 //   one input's shape    Abs, Acos, Acosh, Asin, Asinh, Atan, Atanh, BitwiseNot, Cast, Ceil, Celu, Clip, Cos, Cosh,
-//                        Dropout, Elu, Erf, Exp, Floor, Gelu, com.microsoft.QuickGelu, HardSigmoid, HardSwish,
-//                        Identity, IsInf, IsNaN, LeakyRelu, Log, Mish, Neg, Not, Reciprocal, Relu, Round, Selu, Shrink,
-//                        Sigmoid, Sign, Sin, Sinh, Softplus, Softsign, Sqrt, Swish, Tan, Tanh, ThresholdedRelu,
-//                        BatchNormalization, GroupNormalization, InstanceNormalization, LRN, MeanVarianceNormalization,
-//                        with checked scales QuantizeLinear and DequantizeLinear (block_size), DynamicQuantizeLinear,
-//                        and with a checked axis
+//                        Dropout, Elu, Erf, Exp, Floor, Gelu, com.microsoft.Gelu, com.microsoft.QuickGelu, HardSigmoid,
+//                        HardSwish, Identity, IsInf, IsNaN, LeakyRelu, Log, Mish, Neg, Not, Reciprocal, Relu, Round,
+//                        Selu, Shrink, Sigmoid, Sign, Sin, Sinh, Softplus, Softsign, Sqrt, Swish, Tan, Tanh,
+//                        ThresholdedRelu, BatchNormalization, GroupNormalization, InstanceNormalization, LRN,
+//                        MeanVarianceNormalization, with checked scales QuantizeLinear and DequantizeLinear
+//                        (block_size), DynamicQuantizeLinear, and with a checked axis
 //                        LayerNormalization (and its Mean and InvStdDev), LogSoftmax, LpNormalization,
-//                        RMSNormalization, SimplifiedLayerNormalization, Softmax
+//                        RMSNormalization, SimplifiedLayerNormalization, Softmax; with what is added to the input
+//                        com.microsoft.SkipLayerNormalization, com.microsoft.SkipSimplifiedLayerNormalization
 //   shapes               Shape (start, end), Size, ConstantOfShape, Range, Expand, Reshape (allowzero), Flatten,
 //                        Squeeze, Unsqueeze
 //   parts                Concat, Gather, Pad (mode), Slice, Split (num_outputs), Transpose, SpaceToDepth, DepthToSpace

@@ -53,7 +53,7 @@ extern "C" {
 //   HardSigmoid                          floats                    alpha, beta
 //   Shrink                               floats, i64, i32          bias, lambd; integers are truncated
 //   PRelu                                floats                    the slope is broadcast to the other input
-//   Gelu                                 floats                    approximate
+//   Gelu, com.microsoft.Gelu             floats                    approximate, of the first
 //   com.microsoft.QuickGelu              floats                    alpha
 //   com.microsoft.BiasGelu, .FastGelu    floats                    the bias is broadcast to the other input
 //   Sigmoid, Tanh, Erf, Exp, Log, Sqrt   floats
@@ -69,6 +69,9 @@ extern "C" {
 //                                                                  axes. Mean and InvStdDev are f32
 //   RMSNormalization                     floats                    axis, epsilon; the scale has the shape of the axes.
 //                                                                  Also as SimplifiedLayerNormalization
+//   com.microsoft.SkipLayerNormalization floats                    epsilon; beta, bias, the sum as output 3. Without
+//                                                                  beta also as .SkipSimplifiedLayerNormalization.
+//                                                                  Not: mean and inv_std_var as outputs
 //   InstanceNormalization                floats                    epsilon
 //   GroupNormalization                   floats                    epsilon, num_groups; scale and bias of channels, as
 //                                                                  opset 21 has them
