@@ -57,6 +57,7 @@ const gcap_ort_op_t gcap_ort_node_ops[] = {
     ON_HOST("Dropout", 7, 11, 0),
     ON_HOST("Dropout", 12, NEWEST, INPUT(1) | INPUT(2)),
     SINCE("DynamicQuantizeLinear", 11),
+    SINCE("Einsum", 12),
     SINCE("Elu", 6),
     SINCE("Equal", 7),
     SINCE("Erf", 9),
@@ -216,6 +217,7 @@ const gcap_ort_attribute_t gcap_ort_node_attributes[] = {
     {"dtype", GCAP_ATTRIBUTE_INT},
     {"ends", GCAP_ATTRIBUTE_INTS},
     {"epsilon", GCAP_ATTRIBUTE_FLOAT},
+    {"equation", GCAP_ATTRIBUTE_STRING},
     {"exclude_outside", GCAP_ATTRIBUTE_INT},
     {"exclusive", GCAP_ATTRIBUTE_INT},
     {"extrapolation_value", GCAP_ATTRIBUTE_FLOAT},  // of a mode of coordinates that the kernels lack

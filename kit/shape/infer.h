@@ -70,7 +70,7 @@ gcap_infer_t gcap_infer_expand, gcap_infer_transpose;                           
 gcap_infer_t gcap_infer_space_to_depth, gcap_infer_depth_to_space, gcap_infer_pad;            // blocks.c, pad.c
 gcap_infer_t gcap_infer_concat, gcap_infer_gather, gcap_infer_slice_op, gcap_infer_split;     // parts.c
 gcap_infer_t gcap_infer_reduce, gcap_infer_matmul, gcap_infer_fused_matmul, gcap_infer_gemm;  // products.c
-gcap_infer_t gcap_infer_attention;                                                            // attention.c
+gcap_infer_t gcap_infer_attention, gcap_infer_einsum;                                         // attention.c, einsum.c
 gcap_infer_t gcap_infer_quantize, gcap_infer_dynamic_quantize, gcap_infer_matmul_integer;     // quantize.c
 gcap_infer_t gcap_infer_resize_op;                                                            // resize.c
 gcap_infer_t gcap_infer_conv_transpose;                                                       // window.c

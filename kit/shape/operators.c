@@ -50,6 +50,7 @@ static const struct {
     {"Div", gcap_infer_elementwise, 2, 2},
     {"Dropout", gcap_infer_dropout, 1, 3},
     {"DynamicQuantizeLinear", gcap_infer_dynamic_quantize, 1, 1},
+    {"Einsum", gcap_infer_einsum, 1, 8},
     {"Elu", gcap_infer_same, 1, 1},
     {"Equal", gcap_infer_elementwise, 2, 2},
     {"Erf", gcap_infer_same, 1, 1},

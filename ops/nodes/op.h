@@ -112,6 +112,11 @@ GCAP_NODE_ACCEPTS(gcap_node_gemm_accepts);
 GCAP_NODE_PLAN(gcap_node_gemm_plan);
 GCAP_NODE_COMPUTE(gcap_node_gemm);
 void gcap_node_gemm_end(void* plan);
+// einsum.c
+GCAP_NODE_ACCEPTS(gcap_node_einsum_accepts);
+GCAP_NODE_PLAN(gcap_node_einsum_plan);
+GCAP_NODE_COMPUTE(gcap_node_einsum);
+void gcap_node_einsum_end(void* plan);
 // attention.c, rotary.c
 GCAP_NODE_ACCEPTS(gcap_node_attention_accepts);
 GCAP_NODE_PLAN(gcap_node_attention_plan);

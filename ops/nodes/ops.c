@@ -79,6 +79,8 @@ static const gcap_node_op_t ops[] = {
     BINARY("Div", "TT>T", NUMBERS, GCAP_BINARY_DIV),
     {"Dropout", "T?ub>T?B", FLOATS, .compute = gcap_node_dropout, .accepts = gcap_node_dropout_accepts},
     {"DynamicQuantizeLinear", "F>UFU", BIT(GCAP_DTYPE_U8), .compute = gcap_node_dynamic_quantize},
+    {"Einsum", "T*>T", FLOATS, .compute = gcap_node_einsum, .accepts = gcap_node_einsum_accepts,
+     PLAN(gcap_node_einsum)},
     UNARY_BY("Elu", FLOATS, GCAP_UNARY_ELU, ATTRIBUTE("alpha", 1.0f), NONE),
     BINARY("Equal", "TT>B", ANY, GCAP_BINARY_EQUAL),
     UNARY("Erf", FLOATS, GCAP_UNARY_ERF),

@@ -197,6 +197,12 @@ TEST_F(NodeRefusals, NodesThatAreNotInTheTableAreNotSupported) {
        {{f32, {1, 1, 1, 1}}, {f32, {1, 1, 1, 1}}, {f32, {1, 1, 1, 1}}},
        {{f32, {1, 1, 1, 1}}},
        [](Attributes* a) { a->Int("softmax_precision", 11); }},
+      {"Einsum", {{f32, {2, 2}}}, {{f32, {2, 2}}}},  // no equation
+      {"Einsum", {{f32, {2, 2}}}, {{f32, {2}}}, [](Attributes* a) { a->String("equation", "i->i"); }},
+      {"Einsum",  // ten axes on the way
+       {{f32, {2, 2, 2, 2, 2}}, {f32, {2, 2, 2, 2, 2}}, {f32, {2, 2, 2, 2, 2}}},
+       {{f32, {2, 2, 2, 2, 2}}},
+       [](Attributes* a) { a->String("equation", "abcde,fghij,fghij->abcde"); }},
       {"RotaryEmbedding", {{f32, {4, 4}}, {f32, {4, 2}}, {f32, {4, 2}}, {i64, {1, 4}}}, {{f32, {4, 4}}}},
       {"com.microsoft.RotaryEmbedding",
        {{f32, {1, 4, 4}}, {i64, {1}}, {f32, {4, 2}}, {f32, {4, 2}}},

@@ -718,6 +718,46 @@ TEST(ShapeInference, OfFusedMatMul) {
                 "input 0 has 3 columns, input 1 has 4 rows");
 }
 
+OnnxNode&& Einsum(OnnxNode&& node, const char* equation) { return std::move(node.String("equation", equation)); }
+
+// The examples of onnx's Einsum, and of numpy's.
+TEST(ShapeInference, OfEinsum) {
+  ExpectShape(Einsum(OnnxNode("Einsum"), "ij->ji"), {F({3, 4})}, {4, 3});
+  ExpectShape(Einsum(OnnxNode("Einsum"), "...ii ->...i"), {F({3, 5, 5})}, {3, 5});
+  ExpectShape(Einsum(OnnxNode("Einsum"), "bij, bjk -> bik"), {F({5, 2, 3}), F({5, 3, 4})}, {5, 2, 4});
+  ExpectShape(Einsum(OnnxNode("Einsum"), "i,i"), {F({5}), F({5})}, {});
+  ExpectShape(Einsum(OnnxNode("Einsum"), "ki,...k->i..."), {F({3, 4}), F({6, 5, 3})}, {4, 6, 5});
+  ExpectShape(Einsum(OnnxNode("Einsum"), "...,..."), {F({2, 1, 3}), F({5, 1})}, {2, 5, 3});
+  ExpectShape(Einsum(OnnxNode("Einsum"), "ij,jk->ik"), {F({2, 1}), F({7, 3})}, {2, 3});
+  const std::string eight = "abcdefgh";
+  const std::vector<std::pair<std::string, std::string>> wrong = {
+      {"i->i", "has another number of letters than an input has axes"},
+      {"ijk->i", "has another number of letters than an input has axes"},
+      {"ij,jk->ik", "has another number of operands than there are inputs"},
+      {"i1->i", "has a sign that is no letter, no ellipsis, no comma and no arrow"},
+      {"i.j->i", "has a sign that is no letter, no ellipsis, no comma and no arrow"},
+      {"......->...", "has two ellipses for one tensor"},
+      {"ij-ij", "has a hyphen that is no arrow"},
+      {"ij->i,j", "has something behind the output"},
+      {"...j->j", "has an ellipsis, and none in the output"},
+      {"ij->k", "has a letter in the output that no input has"},
+      {"ij->ii", "has a letter twice in the output"},
+      {"ij->" + eight + "i", "has more than 8 letters for one tensor"},
+      {"...->" + eight + "...", "gives a tensor more than 8 dimensions"},
+  };
+  for (const auto& w : wrong) {
+    ExpectRefused(Einsum(OnnxNode("Einsum"), w.first.c_str()), {F({2, 3})}, 1,
+                  "the equation '" + w.first + "' " + w.second);
+  }
+  ExpectRefused(Einsum(OnnxNode("Einsum"), "abcde,fghij"), {F({1, 1, 1, 1, 1}), F({1, 1, 1, 1, 1})}, 1,
+                "the equation 'abcde,fghij' gives a tensor more than 8 dimensions");
+  ExpectRefused(Einsum(OnnxNode("Einsum"), "ij,jk->ik"), {F({2, 3}), F({4, 5})}, 2,
+                "dimension 0 of input 1 is 4, another one of its letter in 'ij,jk->ik' is not");
+  ExpectRefused(Einsum(OnnxNode("Einsum"), "ii->i"), {F({1, 3})}, 1,
+                "dimension 1 of input 0 is 3, another one of its letter in 'ii->i' is not");
+  ExpectRefused(OnnxNode("Einsum"), std::vector<Host>(9, F({})), 0, "it has 9 inputs, allowed is 1..8");
+}
+
 TEST(ShapeInference, OfSkipLayerNormalization) {
   const char* op = "com.microsoft.SkipLayerNormalization";
   ExpectShape(OnnxNode(op), {F({2, 3, 4}), F({2, 3, 4}), F({4})}, {2, 3, 4});

@@ -45,7 +45,7 @@ extern "C" {
 //   elements by place    Tile, Trilu, EyeLike, OneHot, CumSum, ReverseSequence (batch_axis, time_axis)
 //   reductions           ReduceL1, ReduceL2, ReduceLogSum, ReduceMax, ReduceMean, ReduceMin, ReduceProd, ReduceSum,
 //                        ReduceSumSquare (keepdims, noop_with_empty_axes)
-//   products             MatMul; com.microsoft.FusedMatMul and Gemm (transA, transB)
+//   products             MatMul; com.microsoft.FusedMatMul and Gemm (transA, transB); Einsum (equation)
 //   recurrent networks   LSTM, GRU, RNN (direction, hidden_size, layout)
 //   resizes              Resize (axes, keep_aspect_ratio_policy; of opset 10 with two inputs), Upsample (opset 9)
 //   attention            Attention (q_num_heads, kv_num_heads); RotaryEmbedding, also of com.microsoft: input 0's shape

@@ -23,16 +23,17 @@ TYPES = [np.dtype(np.float32), np.dtype(np.float16), np.dtype(ml_dtypes.bfloat16
 # `inputs`, by place: a shape, whose elements are drawn; an array, which the node gets as it is; None: left out.
 # `outputs`: those that the node has; None: left out. `error`: how far an element may be from what is expected, in units
 # of the rounding of the type.
-Case = collections.namedtuple("Case", ["name", "op_type", "domain", "opset", "inputs", "outputs", "attributes", "units"],
-                              defaults=[{}, 4])
+# `types`: those that the operator has.
+Case = collections.namedtuple(
+    "Case", ["name", "op_type", "domain", "opset", "inputs", "outputs", "attributes", "units", "types"], defaults=[TYPES])
 
 
 def of_microsoft(name, op_type, inputs, outputs=("y",), units=4, **attributes):
     return Case(name, op_type, "com.microsoft", 17, inputs, outputs, attributes, units)
 
 
-def of_onnx(name, op_type, opset, inputs, units=4, **attributes):
-    return Case(name, op_type, "", opset, inputs, ("y",), attributes, units)
+def of_onnx(name, op_type, opset, inputs, units=4, types=TYPES, **attributes):
+    return Case(name, op_type, "", opset, inputs, ("y",), attributes, units, types)
 
 
 def skip_norms():
@@ -48,6 +49,9 @@ def cases():
     yield from skip_norms()
     yield of_onnx("", "SimplifiedLayerNormalization", 17, [(2, 3, 16), (16,)], axis=-1, epsilon=1e-5, stash_type=1)
     yield of_onnx("before opset 17", "LayerNormalization", 12, [(2, 3, 16), (16,), (16,)], axis=-1)
+    for equation, *shapes in (("bqhd,bkhd->bhqk", (2, 3, 4, 5), (2, 6, 4, 5)), ("...ij->...ji", (2, 3, 4)),
+                              ("bii->b", (2, 3, 3)), ("i,ij,j", (3,), (3, 4), (4,)), ("bc...,cd->bd...", (2, 3, 4), (3, 5))):
+        yield of_onnx(equation, "Einsum", 12, shapes, units=16, types=TYPES[:2], equation=equation)
     yield of_microsoft("", "Gelu", [(3, 4)])
     yield of_microsoft("", "QuickGelu", [(3, 4)])
     yield of_microsoft("", "BiasGelu", [(3, 4), (4,)])
@@ -114,7 +118,7 @@ def main(library):
     ep = runner.Ep(library, "gcap")
     failed = 0
     for case in cases():
-        for dtype in TYPES:
+        for dtype in case.types:
             try:
                 run(ep, case, dtype)
             except Exception as error:  # all are told

@@ -21,6 +21,9 @@ extern "C" {
 //   op                                   types of T                what is honored, and what is refused
 //   MatMul                               floats                    any ranks, with broadcasting
 //   com.microsoft.FusedMatMul            floats                    transA, transB, alpha; not: transBatchA, transBatchB
+//   Einsum                               floats                    equation: letters, ellipses, a letter twice in an
+//                                                                  input; up to 8 inputs. Not: more than 8 axes on the
+//                                                                  way, where inputs are taken from the left
 //   Gemm                                 floats                    transA, transB, alpha, beta; C: any that broadcasts;
 //                                                                  activation
 //   Conv                                 floats                    one or two axes, kernel_shape, pads, strides,
