@@ -163,6 +163,7 @@ static const struct {
     {"com.microsoft.FastGelu", gcap_infer_onto_first, 1, 2},
     {"com.microsoft.FusedMatMul", gcap_infer_fused_matmul, 2, 2},
     {"com.microsoft.Gelu", gcap_infer_same, 1, 1},
+    {"com.microsoft.MultiHeadAttention", gcap_infer_attention, 3, 8},
     {"com.microsoft.QuickGelu", gcap_infer_same, 1, 1},
     {"com.microsoft.RotaryEmbedding", gcap_infer_same, 4, 4},
     {"com.microsoft.SkipLayerNormalization", gcap_infer_skip_norm, 3, 5},

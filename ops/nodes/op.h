@@ -119,6 +119,7 @@ GCAP_NODE_COMPUTE(gcap_node_einsum);
 void gcap_node_einsum_end(void* plan);
 // attention.c, rotary.c
 GCAP_NODE_ACCEPTS(gcap_node_attention_accepts);
+GCAP_NODE_ACCEPTS(gcap_node_multi_head_accepts);
 GCAP_NODE_PLAN(gcap_node_attention_plan);
 GCAP_NODE_COMPUTE(gcap_node_attention);
 void gcap_node_attention_end(void* plan);

@@ -203,6 +203,8 @@ static const gcap_node_op_t ops[] = {
     {"com.microsoft.FusedMatMul", "TT>T", FLOATS, .compute = gcap_node_matmul,
      .accepts = gcap_node_fused_matmul_accepts, PLAN(gcap_node_matmul)},
     UNARY("com.microsoft.Gelu", FLOATS, GCAP_UNARY_GELU),
+    {"com.microsoft.MultiHeadAttention", "TTT?TITTT>T?TT", FLOATS, .compute = gcap_node_attention,
+     .takes_left_out = true, .accepts = gcap_node_multi_head_accepts, PLAN(gcap_node_attention)},
     UNARY_BY("com.microsoft.QuickGelu", FLOATS, GCAP_UNARY_SWISH, ATTRIBUTE("alpha", 1.702f), NONE),
     {"com.microsoft.RotaryEmbedding", "TLTT>T", FLOATS, .compute = gcap_node_rotary,
      .code = GCAP_NODE_ROTARY_OF_MICROSOFT, .accepts = gcap_node_rotary_accepts},

@@ -224,6 +224,7 @@ static const char* draw_op(fuzz_input_t* in) {
                                     "RotaryEmbedding",
                                     "com.microsoft.RotaryEmbedding",
                                     "Einsum",
+                                    "com.microsoft.MultiHeadAttention",
                                     "com.microsoft.SkipLayerNormalization",
                                     "com.microsoft.SkipSimplifiedLayerNormalization"};
   return ops[fuzz_below(in, sizeof(ops) / sizeof(ops[0]))];
@@ -306,7 +307,8 @@ static void draw_attribute(trial_t* trial, int index) {
                                       "reverse",
                                       "time_axis",
                                       "batch_axis",
-                                      "equation"};
+                                      "equation",
+                                      "unidirectional"};
   static const char* const texts[] = {"",
                                       "CRD",
                                       "DCR",

@@ -758,6 +758,40 @@ TEST(ShapeInference, OfEinsum) {
   ExpectRefused(OnnxNode("Einsum"), std::vector<Host>(9, F({})), 0, "it has 9 inputs, allowed is 1..8");
 }
 
+TEST(ShapeInference, OfMultiHeadAttention) {
+  const auto attention = [](OnnxNode&& node) -> OnnxNode&& { return std::move(node.Int("num_heads", 2)); };
+  const char* op = "com.microsoft.MultiHeadAttention";
+  const Host q = F({5, 3, 8}), k = F({5, 4, 8}), v = F({5, 4, 6}), none = F({0});
+  const Host heads_of_k = F({5, 2, 4, 4}), heads_of_v = F({5, 2, 4, 3});
+  ExpectShape(attention(OnnxNode(op)), {q, k, v}, {5, 3, 6});
+  ExpectShape(attention(OnnxNode(op)), {q, k, v, F({22}), F({5, 4}), F({5, 2, 3, 4})}, {5, 3, 6});
+  ExpectShape(attention(OnnxNode(op)), {q, k, v, none, F({5, 3, 4}), F({1, 1, 3, 4})}, {5, 3, 6});
+  ExpectShape(attention(OnnxNode(op)), {q, heads_of_k, heads_of_v, none, F({5})}, {5, 3, 6});
+  OnnxNode with_past(op);
+  with_past.Int("num_heads", 2);
+  std::vector<gcap_tensor_t> outputs(3, F({kOpen, kOpen, kOpen, kOpen}).Tensor());
+  outputs[0].rank = 3;
+  const std::vector<Host> past = {q, k, v, none, F({5, 11}), none, F({5, 2, 7, 4}), F({5, 2, 7, 3})};
+  GCAP_ASSERT_OK(Infer(with_past, past, &outputs));
+  EXPECT_EQ(ShapeOf(outputs[0]), (Sizes{5, 3, 6}));
+  EXPECT_EQ(ShapeOf(outputs[1]), (Sizes{5, 2, 11, 4}));
+  EXPECT_EQ(ShapeOf(outputs[2]), (Sizes{5, 2, 11, 3}));
+  ExpectRefused(OnnxNode(op), {q, k, v}, 3, "num_heads is 0, allowed is a divisor of 8, dimension 2 of input 0");
+  ExpectRefused(attention(OnnxNode(op)), {q, k, F({5, 2, 4, 3})}, 3, "inputs 0, 1 and 2 have ranks 3, 3 and 4");
+  ExpectRefused(attention(OnnxNode(op)), {q, k, v, F({24})}, 3, "dimension 0 of input 3 is 24, allowed is 22");
+  ExpectRefused(attention(OnnxNode(op)), {q, k, v, F({1, 22})}, 3, "input 3 has rank 2, allowed is 1");
+  ExpectRefused(attention(OnnxNode(op)), {q, heads_of_k, heads_of_v, F({22})}, 3,
+                "input 1 has rank 4, and it has input 3");
+  ExpectRefused(attention(OnnxNode(op)), {q, k, v, none, F({17})}, 3, "dimension 0 of input 4 is 17, allowed is 5");
+  ExpectRefused(attention(OnnxNode(op)), {q, k, v, none, F({5, 3})}, 3, "dimension 1 of input 4 is 3, allowed is 4");
+  ExpectRefused(attention(OnnxNode(op)), {q, k, v, none, F({})}, 3, "input 4 has rank 0, allowed is 1 to 3");
+  ExpectRefused(attention(OnnxNode(op)), {q, k, v, none, none, F({4})}, 3, "input 5 has rank 1, allowed is 2 to 4");
+  ExpectRefused(attention(OnnxNode(op)), {q, k, v, none, none, none, F({5, 2, 7, 4})}, 3,
+                "it has input 6 without the other past");
+  ExpectRefused(std::move(attention(OnnxNode(op)).Int("unidirectional", 1)), {q, k, v}, 3,
+                "it is unidirectional, with 3 queries and 4 new keys");
+}
+
 TEST(ShapeInference, OfSkipLayerNormalization) {
   const char* op = "com.microsoft.SkipLayerNormalization";
   ExpectShape(OnnxNode(op), {F({2, 3, 4}), F({2, 3, 4}), F({4})}, {2, 3, 4});

@@ -48,7 +48,8 @@ extern "C" {
 //   products             MatMul; com.microsoft.FusedMatMul and Gemm (transA, transB); Einsum (equation)
 //   recurrent networks   LSTM, GRU, RNN (direction, hidden_size, layout)
 //   resizes              Resize (axes, keep_aspect_ratio_policy; of opset 10 with two inputs), Upsample (opset 9)
-//   attention            Attention (q_num_heads, kv_num_heads); RotaryEmbedding, also of com.microsoft: input 0's shape
+//   attention            Attention (q_num_heads, kv_num_heads), com.microsoft.MultiHeadAttention (num_heads);
+//                        RotaryEmbedding, also of com.microsoft: input 0's shape
 //   windows              Conv, ConvTranspose, MaxPool, AveragePool, GlobalAveragePool, GlobalMaxPool (auto_pad,
 //                        ceil_mode)
 //

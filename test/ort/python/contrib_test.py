@@ -45,6 +45,29 @@ def skip_norms():
         yield of_microsoft("of rank 2", op_type, [(5, 16), (5, 16), row, *[None for _ in beta], row], units=16)
 
 
+def attentions():
+    """Of 2 batches, 2 heads, 3 queries, 4 keys, heads of 8; with a past of 5 tokens."""
+    q, kv, cache, past = (2, 3, 16), (2, 4, 16), (2, 2, 4, 8), (2, 2, 5, 8)
+
+    def multi_head(name, inputs, outputs=("y",), **attributes):
+        return of_microsoft(name, "MultiHeadAttention", inputs, outputs, units=32, num_heads=2, **attributes)
+
+    yield multi_head("least", [q, kv, kv])
+    yield multi_head("with a bias", [q, kv, kv, (48,)], scale=0.25)
+    yield multi_head("with lengths", [q, kv, kv, None, np.array([2, 3], np.int32)])
+    keys = np.array([[1, 1, 1, 0], [0, 1, 1, 1]], np.int32)
+    yield multi_head("with a mask of keys", [q, kv, kv, None, keys])
+    each = np.array([[[1, 0, 0, 0], [1, 1, 0, 0], [1, 1, 1, 0]], [[0, 1, 0, 0], [0, 1, 1, 0], [1, 1, 1, 1]]], np.int32)
+    yield multi_head("with a mask of queries and keys", [q, kv, kv, None, each])
+    yield multi_head("with all of it", [q, kv, kv, (48,), keys, (1, 2, 3, 4)], mask_filter_value=-2.0)
+    yield multi_head("of cross attention", [q, cache, cache])
+    yield multi_head("unidirectional, padded at the left", [kv, kv, kv, None, keys], unidirectional=1)
+    yield multi_head("with a past", [kv, kv, kv, (48,), None, None, past, past], ("y", "k", "v"), unidirectional=1)
+    mask = np.array([[1] * 6, [0, 0, 1, 1, 1, 1]], np.int32)
+    token = (2, 1, 16)
+    yield multi_head("of a token", [token] * 3 + [None, mask, (2, 2, 1, 6), past, past], ("y", "k", "v"))
+
+
 def cases():
     yield from skip_norms()
     yield of_onnx("", "SimplifiedLayerNormalization", 17, [(2, 3, 16), (16,)], axis=-1, epsilon=1e-5, stash_type=1)
@@ -52,6 +75,7 @@ def cases():
     for equation, *shapes in (("bqhd,bkhd->bhqk", (2, 3, 4, 5), (2, 6, 4, 5)), ("...ij->...ji", (2, 3, 4)),
                               ("bii->b", (2, 3, 3)), ("i,ij,j", (3,), (3, 4), (4,)), ("bc...,cd->bd...", (2, 3, 4), (3, 5))):
         yield of_onnx(equation, "Einsum", 12, shapes, units=16, types=TYPES[:2], equation=equation)
+    yield from attentions()
     yield of_microsoft("", "Gelu", [(3, 4)])
     yield of_microsoft("", "QuickGelu", [(3, 4)])
     yield of_microsoft("", "BiasGelu", [(3, 4), (4,)])

@@ -103,6 +103,12 @@ extern "C" {
 //                                                                  kv_num_heads; a past, if both; grouped heads. Not:
 //                                                                  nonpad_kv_seqlen, qk_matmul_output_mode but 0, f64
 //                                                                  as softmax_precision
+//   com.microsoft.MultiHeadAttention     floats; mask i32          num_heads, scale, unidirectional, mask_filter_value;
+//                                                                  bias, key_padding_mask, attention_bias, a past with
+//                                                                  its present; K and V with heads as an axis. Not:
+//                                                                  packed Q, K and V, offsets of packed batches, a
+//                                                                  mask of less than all keys, buffers that past and
+//                                                                  present share, qk
 //   RotaryEmbedding                      floats; positions i64     interleaved, num_heads, rotary_embedding_dim; a
 //   com.microsoft.RotaryEmbedding                                  position out of range gives zeros. Not: scale,
 //                                                                  is_packed_batching
