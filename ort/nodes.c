@@ -35,6 +35,7 @@ const gcap_ort_op_t gcap_ort_node_ops[] = {
     SINCE("AveragePool", 7),
     SINCE("BatchNormalization", 9),
     OF_MICROSOFT("BiasGelu"),
+    SINCE("BitShift", 11),
     SINCE("BitwiseAnd", 18),
     SINCE("BitwiseNot", 18),
     SINCE("BitwiseOr", 18),

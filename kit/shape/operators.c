@@ -30,6 +30,7 @@ static const struct {
     {"Attention", gcap_infer_attention, 3, 6},
     {"AveragePool", gcap_infer_pool, 1, 1},
     {"BatchNormalization", gcap_infer_same, 5, 5},
+    {"BitShift", gcap_infer_elementwise, 2, 2},
     {"BitwiseAnd", gcap_infer_elementwise, 2, 2},
     {"BitwiseNot", gcap_infer_same, 1, 1},
     {"BitwiseOr", gcap_infer_elementwise, 2, 2},

@@ -143,6 +143,7 @@ void gcap_node_batch_norm_end(void* plan);
 // elementwise.c
 GCAP_NODE_COMPUTE(gcap_node_binary);
 GCAP_NODE_COMPUTE(gcap_node_mod);
+GCAP_NODE_COMPUTE(gcap_node_bit_shift);
 GCAP_NODE_COMPUTE(gcap_node_fold);
 GCAP_NODE_COMPUTE(gcap_node_unary);
 GCAP_NODE_COMPUTE(gcap_node_is_inf);
@@ -153,6 +154,7 @@ GCAP_NODE_COMPUTE(gcap_node_fast_gelu);
 GCAP_NODE_COMPUTE(gcap_node_clip);
 GCAP_NODE_COMPUTE(gcap_node_cast);
 GCAP_NODE_ACCEPTS(gcap_node_mod_accepts);
+GCAP_NODE_ACCEPTS(gcap_node_bit_shift_accepts);
 GCAP_NODE_ACCEPTS(gcap_node_gelu_accepts);
 GCAP_NODE_ACCEPTS(gcap_node_cast_accepts);
 // quantize.c

@@ -55,6 +55,7 @@ static const gcap_node_op_t ops[] = {
     POOL("AveragePool", GCAP_POOL2D_AVERAGE, gcap_node_pool_accepts),
     {"BatchNormalization", "TFFFF>T", FLOATS, .compute = gcap_node_batch_norm, .needs_cudnn = true,
      .accepts = gcap_node_batch_norm_accepts, PLAN(gcap_node_batch_norm)},
+    {"BitShift", "TT>T", BIT(GCAP_DTYPE_U8), .compute = gcap_node_bit_shift, .accepts = gcap_node_bit_shift_accepts},
     BINARY("BitwiseAnd", "TT>T", INTEGERS, GCAP_BINARY_BIT_AND),
     UNARY("BitwiseNot", INTEGERS, GCAP_UNARY_BIT_NOT),
     BINARY("BitwiseOr", "TT>T", INTEGERS, GCAP_BINARY_BIT_OR),

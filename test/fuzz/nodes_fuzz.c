@@ -223,6 +223,7 @@ static const char* draw_op(fuzz_input_t* in) {
                                     "Attention",
                                     "RotaryEmbedding",
                                     "com.microsoft.RotaryEmbedding",
+                                    "BitShift",
                                     "Einsum",
                                     "com.microsoft.MultiHeadAttention",
                                     "com.microsoft.SkipLayerNormalization",
@@ -330,7 +331,8 @@ static void draw_attribute(trial_t* trial, int index) {
                                       "ij,jk->ik",
                                       "...ij,...kj->...ik",
                                       "i...,j...->j",
-                                      "i,i,i->"};
+                                      "i,i,i->",
+                                      "LEFT"};
   gcap_attribute_t* attribute = &trial->attributes[index];
   attribute->name = names[fuzz_below(&trial->in, sizeof(names) / sizeof(names[0]))];
   attribute->kind = (gcap_attribute_kind_t)fuzz_below(&trial->in, 4);

@@ -238,6 +238,8 @@ TEST_F(NodeRefusals, NodesThatAreNotInTheTableAreNotSupported) {
        {{f32, {1, 2, 8}}, {f32, {1, 3, 8}}, {f32, {1, 3, 8}}},
        {{f32, {1, 2, 8}}},
        [](Attributes* a) { a->Int("num_heads", 2).Int("unidirectional", 1); }},
+      {"BitShift", {{u8, {2}}, {u8, {2}}}, {{u8, {2}}}},  // no direction
+      {"BitShift", {{i8, {2}}, {i8, {2}}}, {{i8, {2}}}, [](Attributes* a) { a->String("direction", "LEFT"); }},
       {"Einsum", {{f32, {2, 2}}}, {{f32, {2, 2}}}},  // no equation
       {"Einsum", {{f32, {2, 2}}}, {{f32, {2}}}, [](Attributes* a) { a->String("equation", "i->i"); }},
       {"Einsum",  // ten axes on the way

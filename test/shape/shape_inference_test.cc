@@ -134,6 +134,7 @@ TEST(ShapeInference, Broadcasts) {
   ExpectShape(OnnxNode("Add"), {F({3, 4, 5}), F({2, 1, 1, 1})}, {2, 3, 4, 5});
   ExpectShape(OnnxNode("Where"), {F({0, 1}), F({1, 7}), F({})}, {0, 7});
   ExpectShape(OnnxNode("Max"), {F({3}), F({2, 1}), F({4, 1, 1})}, {4, 2, 3});
+  ExpectShape(OnnxNode("BitShift"), {F({3, 1}), F({4})}, {3, 4});
   ExpectRefused(OnnxNode("Add"), {F({2, 3}), F({2})}, 2,
                 "dimension 0 of input 1 is 2, allowed is 1 or 3, as the inputs before have");
   ExpectRefused(OnnxNode("Add"), {F({0}), F({2})}, 1,

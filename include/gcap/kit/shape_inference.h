@@ -24,8 +24,8 @@ extern "C" {
 // later opsets added to them:
 //
 //   element by element   Add, Sub, Mul, Div, Mod, Pow, Min, Max, Sum, Mean, Equal, Less, LessOrEqual, Greater,
-//                        GreaterOrEqual, And, Or, Xor, BitwiseAnd, BitwiseOr, BitwiseXor, Where: with broadcasting; of
-//                        input 1 to input 0: PRelu, com.microsoft.BiasGelu, com.microsoft.FastGelu
+//                        GreaterOrEqual, And, Or, Xor, BitwiseAnd, BitwiseOr, BitwiseXor, BitShift, Where: with
+//                        broadcasting; of input 1 to input 0: PRelu, com.microsoft.BiasGelu, com.microsoft.FastGelu
 //   one input's shape    Abs, Acos, Acosh, Asin, Asinh, Atan, Atanh, BitwiseNot, Cast, Ceil, Celu, Clip, Cos, Cosh,
 //                        Dropout, Elu, Erf, Exp, Floor, Gelu, com.microsoft.Gelu, com.microsoft.QuickGelu, HardSigmoid,
 //                        HardSwish, Identity, IsInf, IsNaN, LeakyRelu, Log, Mish, Neg, Not, Reciprocal, Relu, Round,

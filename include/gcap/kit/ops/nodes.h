@@ -47,6 +47,7 @@ extern "C" {
 //   And, Or, Xor, Not                    bool
 //   BitwiseAnd, BitwiseOr, BitwiseXor    i64, i32
 //   BitwiseNot                           i64, i32
+//   BitShift                             u8                        direction; by 8 and more gives 0
 //   Where                                any                       condition: bool
 //   Cast                                 any to any                to, if given, is the output's type
 //   Relu, Neg, Abs, Sign                 floats, i64, i32
