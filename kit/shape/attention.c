@@ -120,7 +120,8 @@ static gcap_status_t check_more(const gcap_node_t* node, const gcap_tensor_t* in
   if (s->bias >= 0) {
     const gcap_tensor_t* bias = &inputs[s->bias];
     if (bias->rank != 1) return GCAP_SHAPE_REFUSE(node, "input %d has rank %d, allowed is 1", s->bias, bias->rank);
-    GCAP_RETURN_IF_ERROR(check_size(node, s->bias, bias, 0, s->q_heads * (2 * s->size + s->v_size)));
+    const uint64_t wanted = (uint64_t)s->q_heads * (2 * (uint64_t)s->size + (uint64_t)s->v_size);
+    GCAP_RETURN_IF_ERROR(check_size(node, s->bias, bias, 0, (int64_t)wanted));
   }
   if (s->padding >= 0) {
     const gcap_tensor_t* padding = &inputs[s->padding];

@@ -173,6 +173,14 @@ static bool is_dense(const view_t* view) {
   return same;
 }
 
+// Whether all that is made on the way may have as many bytes as a product of two views. Zeros do not count, so that the
+// size of any part can be computed.
+static bool fits_memory(const view_t* view, gcap_dtype_t dtype) {
+  int64_t room = PTRDIFF_MAX / MAX_STEPS / (int64_t)gcap_dtype_bytes(dtype);
+  for (int i = 0; i < view->rank; ++i) room /= view->sizes[i] > 0 ? view->sizes[i] : 1;
+  return room > 0;
+}
+
 // Adds a step that makes `out_view`, dense, in the workspace.
 static step_t* add_step(einsum_t* e, step_kind_t kind, const view_t* from, view_t* out_view) {
   const size_t bytes = (size_t)elements_of(out_view, ALL_LABELS) * gcap_dtype_bytes(e->dtype);
@@ -245,6 +253,10 @@ static gcap_status_t combine(const gcap_node_planning_t* planning, einsum_t* e, 
   add_axes(&made, a, &batch);
   add_axes(&made, a, &m);
   add_axes(&made, &b, &n);
+  if (!fits_memory(&made, e->dtype)) {
+    return GCAP_NODE_REFUSE(planning->node, "what is made on the way would have more than %lld bytes",
+                            (long long)(PTRDIFF_MAX / MAX_STEPS));
+  }
   step_t* step = add_step(e, k.count == 0 ? MULTIPLY : PRODUCT, a, &made);
   step->b = b.place;
   step->batch = elements_of(a, both & wanted);

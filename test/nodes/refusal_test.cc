@@ -339,6 +339,13 @@ TEST_F(NodeRefusals, ShapesThatDoNotFitAreNamedWhereTheKernelIsMade) {
   ExpectRefused({"Conv", {{f32, {1, 3, 4, 4}}, {f32, {2, 4, 3, 3}}}, {{f32, {1, 2, 2, 2}}}}, GCAP_INVALID_ARGUMENT,
                 "node 'n' (Conv): input 0 has 3 channels, input 1 has 4");
   ExpectRefused({"Add", {{f32, {2}}, {f32, {3}}}, {{f32, {3}}}}, GCAP_INVALID_ARGUMENT, "node 'n' (Add): ");
+  const std::pair<gcap_dtype_t, Shape> long_vector = {f32, {int64_t{1} << 32}};  // 2^64 products of two
+  ExpectRefused({"Einsum",
+                 {long_vector, long_vector, long_vector, long_vector},
+                 {{f32, {}}},
+                 [](Attributes* a) { a->String("equation", "j,k,j,k->"); }},
+                GCAP_INVALID_ARGUMENT,
+                "node 'n' (Einsum): what is made on the way would have more than 230584300921369395");
   ExpectRefused({"Relu", {{f32, {2}}}, {{f32, {GCAP_DIM_INFERRED}}}}, GCAP_INVALID_ARGUMENT,
                 "node 'n' (Relu): dimension 0 of value 1 is -9223372036854775808, allowed is 0 or more");
   ExpectRefused(
