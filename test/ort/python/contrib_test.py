@@ -24,8 +24,8 @@ TYPES = [np.dtype(np.float32), np.dtype(np.float16), np.dtype(ml_dtypes.bfloat16
 # `outputs`: those that the node has; None: left out. `error`: how far an element may be from what is expected, in units
 # of the rounding of the type.
 # `types`: those that the operator has.
-Case = collections.namedtuple(
-    "Case", ["name", "op_type", "domain", "opset", "inputs", "outputs", "attributes", "units", "types"], defaults=[TYPES])
+FIELDS = ["name", "op_type", "domain", "opset", "inputs", "outputs", "attributes", "units", "types"]
+Case = collections.namedtuple("Case", FIELDS, defaults=[TYPES])
 
 
 def of_microsoft(name, op_type, inputs, outputs=("y",), units=4, **attributes):
@@ -73,7 +73,8 @@ def cases():
     yield of_onnx("", "SimplifiedLayerNormalization", 17, [(2, 3, 16), (16,)], axis=-1, epsilon=1e-5, stash_type=1)
     yield of_onnx("before opset 17", "LayerNormalization", 12, [(2, 3, 16), (16,), (16,)], axis=-1)
     for equation, *shapes in (("bqhd,bkhd->bhqk", (2, 3, 4, 5), (2, 6, 4, 5)), ("...ij->...ji", (2, 3, 4)),
-                              ("bii->b", (2, 3, 3)), ("i,ij,j", (3,), (3, 4), (4,)), ("bc...,cd->bd...", (2, 3, 4), (3, 5))):
+                              ("bii->b", (2, 3, 3)), ("i,ij,j", (3,), (3, 4), (4,)),
+                              ("bc...,cd->bd...", (2, 3, 4), (3, 5))):
         yield of_onnx(equation, "Einsum", 12, shapes, units=16, types=TYPES[:2], equation=equation)
     yield from attentions()
     yield of_microsoft("", "Gelu", [(3, 4)])
@@ -105,7 +106,8 @@ def model_of(case, dtype):
             values.append(helper.make_tensor_value_info(names[-1], element_type(array), array.shape))
     made = [name or "" for name in case.outputs]
     node = helper.make_node(case.op_type, names, made, domain=case.domain, **case.attributes)
-    results = [helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(dtype), None) for name in made if name]
+    of_results = helper.np_dtype_to_tensor_dtype(dtype)
+    results = [helper.make_tensor_value_info(name, of_results, None) for name in made if name]
     graph = helper.make_graph([node], "graph", values, results)
     opsets = [helper.make_opsetid("", case.opset), helper.make_opsetid("com.microsoft", 1)]
     return helper.make_model(graph, opset_imports=opsets, ir_version=8).SerializeToString()
