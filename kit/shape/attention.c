@@ -1,19 +1,35 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
-// Attention: Q, K and V of rank 4 with their heads as an axis, or of rank 3 with the heads of a token behind one
-// another, whose number is an attribute then.
+// Attention, and MultiHeadAttention of com.microsoft: Q, K and V of rank 4 with their heads as an axis, or of rank 3
+// with the heads of a token behind one another, whose number is an attribute then.
 
 #include "kit/shape/attention.h"
 
+#include <string.h>
+
 #include "kit/shape/infer.h"
 #include "kit/shape/inner.h"
+
+// What differs between the operators.
+typedef struct form {
+  const char *q_heads, *kv_heads;  // attributes
+  int mask, past, bias, padding;   // inputs; -1: the operator has none
+  int max_outputs;
+} form_t;
+
+static const form_t* form_of(const gcap_node_t* node) {
+  static const form_t of_onnx = {"q_num_heads", "kv_num_heads", 3, 4, -1, -1, 4};
+  static const form_t of_microsoft = {"num_heads", "num_heads", 5, 6, 3, 4, 3};
+  return strcmp(node->op_type, "Attention") == 0 ? &of_onnx : &of_microsoft;
+}
 
 typedef struct operand {
   int64_t batch, heads, length, size;
 } operand_t;
 
 static bool is_there(const gcap_node_t* node, const gcap_tensor_t* inputs, int input) {
-  return input < node->num_inputs && !gcap_shape_is_left_out(inputs[input].rank, inputs[input].shape);
+  if (input < 0 || input >= node->num_inputs) return false;
+  return !gcap_shape_is_left_out(inputs[input].rank, inputs[input].shape);
 }
 
 static gcap_status_t read_operand(const gcap_node_t* node, int input, const gcap_tensor_t* tensor,
@@ -42,17 +58,20 @@ static gcap_status_t check_size(const gcap_node_t* node, int input, const gcap_t
                            (long long)tensor->shape[d], (long long)wanted);
 }
 
-static gcap_status_t read_past(const gcap_node_t* node, const gcap_tensor_t* inputs, gcap_attention_sizes_t* sizes) {
-  const bool has_key = is_there(node, inputs, 4), has_value = is_there(node, inputs, 5);
-  if (has_key != has_value) return GCAP_SHAPE_REFUSE(node, "it has input %d without the other past", has_key ? 4 : 5);
-  sizes->has_past = has_key;
-  for (int i = 4; has_key && i < 6; ++i) {
+static gcap_status_t read_past(const gcap_node_t* node, const gcap_tensor_t* inputs, int key,
+                               gcap_attention_sizes_t* sizes) {
+  const bool has_key = is_there(node, inputs, key), has_value = is_there(node, inputs, key + 1);
+  if (has_key != has_value) {
+    return GCAP_SHAPE_REFUSE(node, "it has input %d without the other past", has_key ? key : key + 1);
+  }
+  sizes->past = has_key ? key : -1;
+  for (int i = key; has_key && i < key + 2; ++i) {
     if (inputs[i].rank != 4) return GCAP_SHAPE_REFUSE(node, "input %d has rank %d, allowed is 4", i, inputs[i].rank);
-    if (i == 4) sizes->past_length = inputs[4].shape[2];
+    if (i == key) sizes->past_length = inputs[key].shape[2];
     GCAP_RETURN_IF_ERROR(check_size(node, i, &inputs[i], 0, sizes->batch));
     GCAP_RETURN_IF_ERROR(check_size(node, i, &inputs[i], 1, sizes->kv_heads));
     GCAP_RETURN_IF_ERROR(check_size(node, i, &inputs[i], 2, sizes->past_length));
-    GCAP_RETURN_IF_ERROR(check_size(node, i, &inputs[i], 3, i == 4 ? sizes->size : sizes->v_size));
+    GCAP_RETURN_IF_ERROR(check_size(node, i, &inputs[i], 3, i == key ? sizes->size : sizes->v_size));
   }
   return NULL;
 }
@@ -61,13 +80,13 @@ static gcap_status_t read_past(const gcap_node_t* node, const gcap_tensor_t* inp
 static gcap_status_t check_mask(const gcap_node_t* node, const gcap_tensor_t* mask,
                                 const gcap_attention_sizes_t* sizes) {
   if (mask->rank < 2 || mask->rank > 4) {
-    return GCAP_SHAPE_REFUSE(node, "input 3 has rank %d, allowed is 2 to 4", mask->rank);
+    return GCAP_SHAPE_REFUSE(node, "input %d has rank %d, allowed is 2 to 4", sizes->mask, mask->rank);
   }
   const int64_t scores[] = {sizes->batch, sizes->q_heads, sizes->q_length, sizes->past_length + sizes->kv_length};
   for (int d = 0; d < mask->rank; ++d) {
     const int64_t wanted = scores[4 - mask->rank + d];
     if (d < mask->rank - 1 && mask->shape[d] == 1) continue;
-    GCAP_RETURN_IF_ERROR(check_size(node, 3, mask, d, wanted));
+    GCAP_RETURN_IF_ERROR(check_size(node, sizes->mask, mask, d, wanted));
   }
   return NULL;
 }
@@ -90,20 +109,59 @@ static gcap_status_t check_operands(const gcap_node_t* node, const operand_t* q,
   return NULL;
 }
 
+// Of MultiHeadAttention: a bias for what is packed, and which keys count: how many of each batch, or a number for each
+// key, of all queries or of each. ONNX Runtime's EPs have different orders of tokens where there are not as many
+// queries as new keys.
+static gcap_status_t check_more(const gcap_node_t* node, const gcap_tensor_t* inputs, const gcap_attention_sizes_t* s) {
+  const int64_t total = s->past_length + s->kv_length;
+  if (s->is_packed && !s->kv_is_packed && (s->bias >= 0 || s->past >= 0)) {
+    return GCAP_SHAPE_REFUSE(node, "input 1 has rank 4, and it has input %d", s->bias >= 0 ? s->bias : s->past);
+  }
+  if (s->bias >= 0) {
+    const gcap_tensor_t* bias = &inputs[s->bias];
+    if (bias->rank != 1) return GCAP_SHAPE_REFUSE(node, "input %d has rank %d, allowed is 1", s->bias, bias->rank);
+    const uint64_t wanted = (uint64_t)s->q_heads * (2 * (uint64_t)s->size + (uint64_t)s->v_size);
+    GCAP_RETURN_IF_ERROR(check_size(node, s->bias, bias, 0, (int64_t)wanted));
+  }
+  if (s->padding >= 0) {
+    const gcap_tensor_t* padding = &inputs[s->padding];
+    const int64_t shapes[][3] = {{s->batch}, {s->batch, total}, {s->batch, s->q_length, total}};
+    if (padding->rank < 1 || padding->rank > 3) {
+      return GCAP_SHAPE_REFUSE(node, "input %d has rank %d, allowed is 1 to 3", s->padding, padding->rank);
+    }
+    for (int d = 0; d < padding->rank; ++d) {
+      GCAP_RETURN_IF_ERROR(check_size(node, s->padding, padding, d, shapes[padding->rank - 1][d]));
+    }
+  }
+  if (gcap_node_int(node, "unidirectional", 0) != 0 && s->q_length != s->kv_length) {
+    return GCAP_SHAPE_REFUSE(node, "it is unidirectional, with %lld queries and %lld new keys", (long long)s->q_length,
+                             (long long)s->kv_length);
+  }
+  return NULL;
+}
+
+static gcap_status_t check_ranks(const gcap_node_t* node, const gcap_tensor_t* inputs) {
+  const int q = inputs[0].rank, k = inputs[1].rank, v = inputs[2].rank;
+  const bool is_onnx = form_of(node)->padding < 0;
+  if (k == v && (is_onnx ? q == k : q == 3)) return NULL;
+  return GCAP_SHAPE_REFUSE(node, "inputs 0, 1 and 2 have ranks %d, %d and %d", q, k, v);
+}
+
 gcap_status_t gcap_attention_read(const gcap_node_t* node, const gcap_tensor_t* inputs,
                                   gcap_attention_sizes_t* out_sizes) {
+  const form_t* form = form_of(node);
   operand_t q, k, v;
   *out_sizes = (gcap_attention_sizes_t){0};
-  GCAP_RETURN_IF_ERROR(read_operand(node, 0, &inputs[0], "q_num_heads", &q));
-  GCAP_RETURN_IF_ERROR(read_operand(node, 1, &inputs[1], "kv_num_heads", &k));
-  GCAP_RETURN_IF_ERROR(read_operand(node, 2, &inputs[2], "kv_num_heads", &v));
-  if (inputs[0].rank != inputs[1].rank || inputs[1].rank != inputs[2].rank) {
-    return GCAP_SHAPE_REFUSE(node, "inputs 0, 1 and 2 have ranks %d, %d and %d", inputs[0].rank, inputs[1].rank,
-                             inputs[2].rank);
-  }
+  GCAP_RETURN_IF_ERROR(read_operand(node, 0, &inputs[0], form->q_heads, &q));
+  GCAP_RETURN_IF_ERROR(read_operand(node, 1, &inputs[1], form->kv_heads, &k));
+  GCAP_RETURN_IF_ERROR(read_operand(node, 2, &inputs[2], form->kv_heads, &v));
+  GCAP_RETURN_IF_ERROR(check_ranks(node, inputs));
   GCAP_RETURN_IF_ERROR(check_operands(node, &q, &k, &v));
   gcap_attention_sizes_t sizes = {.is_packed = inputs[0].rank == 3,
-                                  .has_mask = is_there(node, inputs, 3),
+                                  .kv_is_packed = inputs[1].rank == 3,
+                                  .mask = is_there(node, inputs, form->mask) ? form->mask : -1,
+                                  .bias = is_there(node, inputs, form->bias) ? form->bias : -1,
+                                  .padding = is_there(node, inputs, form->padding) ? form->padding : -1,
                                   .batch = q.batch,
                                   .q_heads = q.heads,
                                   .kv_heads = k.heads,
@@ -111,8 +169,9 @@ gcap_status_t gcap_attention_read(const gcap_node_t* node, const gcap_tensor_t* 
                                   .kv_length = k.length,
                                   .size = q.size,
                                   .v_size = v.size};
-  GCAP_RETURN_IF_ERROR(read_past(node, inputs, &sizes));
-  if (sizes.has_mask) GCAP_RETURN_IF_ERROR(check_mask(node, &inputs[3], &sizes));
+  GCAP_RETURN_IF_ERROR(read_past(node, inputs, form->past, &sizes));
+  if (sizes.mask >= 0) GCAP_RETURN_IF_ERROR(check_mask(node, &inputs[sizes.mask], &sizes));
+  GCAP_RETURN_IF_ERROR(check_more(node, inputs, &sizes));
   *out_sizes = sizes;
   return NULL;
 }
@@ -128,7 +187,10 @@ gcap_status_t gcap_infer_attention(const gcap_node_t* node, const gcap_tensor_t*
       {4, {s.batch, s.kv_heads, total, s.v_size}},
       {4, {s.batch, s.q_heads, s.q_length, total}},
   };
-  if (node->num_outputs > 4) return GCAP_SHAPE_REFUSE(node, "it has %d outputs, allowed is 1..4", node->num_outputs);
+  const int most = form_of(node)->max_outputs;
+  if (node->num_outputs > most) {
+    return GCAP_SHAPE_REFUSE(node, "it has %d outputs, allowed is 1..%d", node->num_outputs, most);
+  }
   for (int i = 0; i < node->num_outputs; ++i) {
     if (i > 0 && gcap_shape_is_left_out(outputs[i].rank, outputs[i].shape)) continue;
     GCAP_RETURN_IF_ERROR(gcap_shape_give(node, i, &shapes[i], &outputs[i]));

@@ -99,3 +99,40 @@ gcap_status_t gcap_infer_layer_norm(const gcap_node_t* node, const gcap_tensor_t
   for (int i = 1; i < node->num_outputs; ++i) GCAP_RETURN_IF_ERROR(gcap_shape_give(node, i, &shape, &outputs[i]));
   return NULL;
 }
+
+// What is added has the rows of input 0, or those of one of its batches.
+static gcap_status_t check_skip(const gcap_node_t* node, const gcap_tensor_t* x, const gcap_tensor_t* skip) {
+  if (skip->rank != 2 && skip->rank != 3) {
+    return GCAP_SHAPE_REFUSE(node, "input 1 has rank %d, allowed is 2 or 3", skip->rank);
+  }
+  for (int back = 1; back <= skip->rank; ++back) {
+    const int64_t size = skip->shape[skip->rank - back], wanted = back <= x->rank ? x->shape[x->rank - back] : 1;
+    if (size == wanted || (back == 3 && size == 1)) continue;
+    return GCAP_SHAPE_REFUSE(node, "dimension %d of input 1 is %lld, allowed is %lld", skip->rank - back,
+                             (long long)size, (long long)wanted);
+  }
+  return NULL;
+}
+
+// Mean and InvStdVar, if they are there, have 1 for the axis that is normalized; the sum has the shape.
+gcap_status_t gcap_infer_skip_norm(const gcap_node_t* node, const gcap_tensor_t* inputs, gcap_tensor_t* outputs) {
+  const gcap_tensor_t* x = &inputs[0];
+  if (x->rank != 2 && x->rank != 3) return GCAP_SHAPE_REFUSE(node, "input 0 has rank %d, allowed is 2 or 3", x->rank);
+  GCAP_RETURN_IF_ERROR(check_skip(node, x, &inputs[1]));
+  const int64_t columns = x->shape[x->rank - 1];
+  for (int i = 2; i < node->num_inputs; ++i) {
+    if (i > 2 && inputs[i].rank == 1 && inputs[i].shape[0] == 0) continue;  // left out before others
+    if (inputs[i].rank == 1 && inputs[i].shape[0] == columns) continue;
+    return GCAP_SHAPE_REFUSE(node, "input %d has rank %d, allowed is rank 1 with %lld", i, inputs[i].rank,
+                             (long long)columns);
+  }
+  if (node->num_outputs > 4) return GCAP_SHAPE_REFUSE(node, "it has %d outputs, allowed is 1..4", node->num_outputs);
+  const gcap_shape_t same = gcap_shape_of(x);
+  gcap_shape_t of_rows = same;
+  of_rows.at[of_rows.rank - 1] = 1;
+  for (int i = 0; i < node->num_outputs; ++i) {
+    if (i > 0 && outputs[i].rank == 1 && outputs[i].shape[0] == 0) continue;  // left out before others
+    GCAP_RETURN_IF_ERROR(gcap_shape_give(node, i, i == 1 || i == 2 ? &of_rows : &same, &outputs[i]));
+  }
+  return NULL;
+}

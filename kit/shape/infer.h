@@ -65,14 +65,14 @@ typedef gcap_status_t gcap_infer_t(const gcap_node_t* node, const gcap_tensor_t*
 
 gcap_infer_t gcap_infer_elementwise, gcap_infer_same, gcap_infer_same_with_axis, gcap_infer_dropout;   // elementwise.c
 gcap_infer_t gcap_infer_same_in_rows;                                                                  // elementwise.c
-gcap_infer_t gcap_infer_layer_norm, gcap_infer_onto_first;                                             // elementwise.c
+gcap_infer_t gcap_infer_layer_norm, gcap_infer_onto_first, gcap_infer_skip_norm;                       // elementwise.c
 gcap_infer_t gcap_infer_shape_op, gcap_infer_size_op, gcap_infer_constant_of_shape, gcap_infer_range;  // sources.c
 gcap_infer_t gcap_infer_reshape, gcap_infer_flatten, gcap_infer_squeeze, gcap_infer_unsqueeze;         // layout.c
 gcap_infer_t gcap_infer_expand, gcap_infer_transpose;                                                  // layout.c
 gcap_infer_t gcap_infer_space_to_depth, gcap_infer_depth_to_space, gcap_infer_pad;            // blocks.c, pad.c
 gcap_infer_t gcap_infer_concat, gcap_infer_gather, gcap_infer_slice_op, gcap_infer_split;     // parts.c
 gcap_infer_t gcap_infer_reduce, gcap_infer_matmul, gcap_infer_fused_matmul, gcap_infer_gemm;  // products.c
-gcap_infer_t gcap_infer_attention;                                                            // attention.c
+gcap_infer_t gcap_infer_attention, gcap_infer_einsum;                                         // attention.c, einsum.c
 gcap_infer_t gcap_infer_quantize, gcap_infer_dynamic_quantize, gcap_infer_matmul_integer;     // quantize.c
 gcap_infer_t gcap_infer_resize_op;                                                            // resize.c
 gcap_infer_t gcap_infer_conv_transpose;                                                       // window.c

@@ -30,6 +30,7 @@ static const struct {
     {"Attention", gcap_infer_attention, 3, 6},
     {"AveragePool", gcap_infer_pool, 1, 1},
     {"BatchNormalization", gcap_infer_same, 5, 5},
+    {"BitShift", gcap_infer_elementwise, 2, 2},
     {"BitwiseAnd", gcap_infer_elementwise, 2, 2},
     {"BitwiseNot", gcap_infer_same, 1, 1},
     {"BitwiseOr", gcap_infer_elementwise, 2, 2},
@@ -50,6 +51,7 @@ static const struct {
     {"Div", gcap_infer_elementwise, 2, 2},
     {"Dropout", gcap_infer_dropout, 1, 3},
     {"DynamicQuantizeLinear", gcap_infer_dynamic_quantize, 1, 1},
+    {"Einsum", gcap_infer_einsum, 1, 8},
     {"Elu", gcap_infer_same, 1, 1},
     {"Equal", gcap_infer_elementwise, 2, 2},
     {"Erf", gcap_infer_same, 1, 1},
@@ -161,8 +163,12 @@ static const struct {
     {"com.microsoft.BiasGelu", gcap_infer_onto_first, 2, 2},
     {"com.microsoft.FastGelu", gcap_infer_onto_first, 1, 2},
     {"com.microsoft.FusedMatMul", gcap_infer_fused_matmul, 2, 2},
+    {"com.microsoft.Gelu", gcap_infer_same, 1, 1},
+    {"com.microsoft.MultiHeadAttention", gcap_infer_attention, 3, 8},
     {"com.microsoft.QuickGelu", gcap_infer_same, 1, 1},
     {"com.microsoft.RotaryEmbedding", gcap_infer_same, 4, 4},
+    {"com.microsoft.SkipLayerNormalization", gcap_infer_skip_norm, 3, 5},
+    {"com.microsoft.SkipSimplifiedLayerNormalization", gcap_infer_skip_norm, 3, 4},
 };
 #define NUM_OPERATORS ((int)(sizeof(operators) / sizeof(operators[0])))
 

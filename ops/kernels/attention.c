@@ -48,19 +48,42 @@ static gcap_status_t take_mask(const gcap_tensor_t* mask, const gcap_tensor_t* s
   return gcap_check_shape("mask", mask, mask->rank, shape, "the shape of the scores, or 1 for axes but the last");
 }
 
-gcap_status_t gcap_attention_weights(gcap_stream_t* stream, const gcap_tensor_t* scores, const gcap_tensor_t* mask,
-                                     float softcap, int64_t visible, const gcap_tensor_t* weights) {
-  GCAP_RETURN_IF_ERROR(check(scores, mask, weights));
+// Lengths for batches, or a number for each key, of all queries or of each.
+static gcap_status_t take_padding(const gcap_attention_how_t* how, const gcap_tensor_t* scores,
+                                  const gcap_tensor_t* weights, gcap_attention_params_t* params) {
+  const gcap_tensor_t* padding = how->padding;
+  const int64_t batch = scores->shape[0], queries = scores->shape[2], keys = scores->shape[3];
+  const int64_t shapes[][3] = {{batch}, {batch, keys}, {batch, queries, keys}};
+  GCAP_RETURN_IF_ERROR(gcap_check_tensor("padding", padding));
+  GCAP_RETURN_IF_ERROR(gcap_check_dtype("padding", padding, GCAP_DTYPE_I32, "they are counted"));
+  if (padding->rank < 1 || padding->rank > 3) {
+    return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "padding.rank is %d, allowed are 1..3", padding->rank);
+  }
+  GCAP_RETURN_IF_ERROR(gcap_check_shape("padding", padding, padding->rank, shapes[padding->rank - 1],
+                                        "[batch], [batch, keys] or [batch, queries, keys] of the scores"));
+  GCAP_RETURN_IF_ERROR(gcap_check_apart("weights", weights, "padding", padding, /*or_same=*/false));
+  params->padding = padding->data;
+  params->padding_is_length = padding->rank == 1;
+  params->padding_steps[0] = padding->rank == 1 ? 1 : padding->rank == 2 ? keys : queries * keys;
+  params->padding_steps[1] = padding->rank == 3 ? keys : 0;
+  params->filter = how->filter;
+  return NULL;
+}
+
+gcap_status_t gcap_attention_weights(gcap_stream_t* stream, const gcap_attention_how_t* how,
+                                     const gcap_tensor_t* scores, const gcap_tensor_t* weights) {
+  GCAP_RETURN_IF_ERROR(check(scores, how->mask, weights));
   gcap_attention_params_t params = {.scores = scores->data,
                                     .weights = weights->data,
                                     .heads = scores->shape[1],
                                     .queries = scores->shape[2],
                                     .keys = scores->shape[3],
                                     .rows = scores->shape[0] * scores->shape[1] * scores->shape[2],
-                                    .is_causal = visible >= 0,
-                                    .visible = visible,
-                                    .softcap = softcap};
-  if (mask != NULL) GCAP_RETURN_IF_ERROR(take_mask(mask, scores, &params));
+                                    .is_causal = how->visible >= 0,
+                                    .visible = how->visible,
+                                    .softcap = how->softcap};
+  if (how->mask != NULL) GCAP_RETURN_IF_ERROR(take_mask(how->mask, scores, &params));
+  if (how->padding != NULL) GCAP_RETURN_IF_ERROR(take_padding(how, scores, weights, &params));
   if (params.rows == 0 || params.keys == 0) return NULL;
   const gcap_row_lanes_t lanes = gcap_choose_row_lanes(params.rows, params.keys, /*across=*/false);
   params.lanes = lanes.lanes;

@@ -14,15 +14,14 @@ template <typename Op>
 __device__ void Run(const gcap_attention_params_t& p) {
   const gcap::Group group(p.lanes);
   for (int64_t row = group.first_row; row < p.rows; row += group.row_step) {
-    const int64_t mask = gcap_mask_offset(&p, row);
+    const gcap_score_row_t r = gcap_score_row(&p, row);
     auto* weights = static_cast<typename Op::Element*>(p.weights) + row * p.keys;
     float largest = -INFINITY;
-    for (int64_t i = group.lane; i < p.keys; i += group.lanes) largest = Max(largest, Op::Score(&p, row, mask, i));
+    for (int64_t i = group.lane; i < p.keys; i += group.lanes) largest = Max(largest, Op::Score(&p, &r, i));
     largest = gcap::CombineGroup(group, largest, -INFINITY, Max);
-    const float sum =
-        gcap::SumOf(group, p.keys, [&](int64_t i) { return expf(Op::Score(&p, row, mask, i) - largest); });
+    const float sum = gcap::SumOf(group, p.keys, [&](int64_t i) { return expf(Op::Score(&p, &r, i) - largest); });
     for (int64_t i = group.lane; i < p.keys; i += group.lanes) {
-      weights[i] = Op::Store(expf(Op::Score(&p, row, mask, i) - largest) / sum);
+      weights[i] = Op::Store(expf(Op::Score(&p, &r, i) - largest) / sum);
     }
   }
 }
@@ -33,8 +32,8 @@ __device__ void Run(const gcap_attention_params_t& p) {
   namespace {                                                                                               \
   struct attention_##T##_op {                                                                               \
     using Element = gcap_##T##_t;                                                                           \
-    static __device__ float Score(const gcap_attention_params_t* p, int64_t row, int64_t mask, int64_t i) { \
-      return gcap_score_##T(p, row, mask, i);                                                               \
+    static __device__ float Score(const gcap_attention_params_t* p, const gcap_score_row_t* r, int64_t i) { \
+      return gcap_score_##T(p, r, i);                                                                       \
     }                                                                                                       \
     static __device__ Element Store(float v) { return gcap_store_##T(v); }                                  \
   };                                                                                                        \

@@ -60,17 +60,19 @@ typedef struct gcap_binary_params {
   K(GCAP_BINARY_MOD, mod, T, T, gcap_floor_mod(a, b))                \
   K(GCAP_BINARY_FMOD, fmod, T, T, gcap_wrap_rem(a, b))
 
-#define GCAP_BINARY_KERNELS(K)                      \
-  GCAP_BINARY_FLOAT_KERNELS(K, f32)                 \
-  GCAP_BINARY_FLOAT_KERNELS(K, f16)                 \
-  GCAP_BINARY_FLOAT_KERNELS(K, bf16)                \
-  GCAP_BINARY_INTEGER_KERNELS(K, i64)               \
-  GCAP_BINARY_INTEGER_KERNELS(K, i32)               \
-  K(GCAP_BINARY_EQUAL, equal, bool, bool, a == b)   \
-  K(GCAP_BINARY_EQUAL, equal, i8, bool, a == b)     \
-  K(GCAP_BINARY_EQUAL, equal, u8, bool, a == b)     \
-  K(GCAP_BINARY_AND, logical_and, bool, bool, a& b) \
-  K(GCAP_BINARY_OR, logical_or, bool, bool, a | b)  \
+#define GCAP_BINARY_KERNELS(K)                                        \
+  GCAP_BINARY_FLOAT_KERNELS(K, f32)                                   \
+  GCAP_BINARY_FLOAT_KERNELS(K, f16)                                   \
+  GCAP_BINARY_FLOAT_KERNELS(K, bf16)                                  \
+  GCAP_BINARY_INTEGER_KERNELS(K, i64)                                 \
+  GCAP_BINARY_INTEGER_KERNELS(K, i32)                                 \
+  K(GCAP_BINARY_EQUAL, equal, bool, bool, a == b)                     \
+  K(GCAP_BINARY_EQUAL, equal, i8, bool, a == b)                       \
+  K(GCAP_BINARY_EQUAL, equal, u8, bool, a == b)                       \
+  K(GCAP_BINARY_SHIFT_LEFT, shift_left, u8, u8, b < 8 ? a << b : 0)   \
+  K(GCAP_BINARY_SHIFT_RIGHT, shift_right, u8, u8, b < 8 ? a >> b : 0) \
+  K(GCAP_BINARY_AND, logical_and, bool, bool, a& b)                   \
+  K(GCAP_BINARY_OR, logical_or, bool, bool, a | b)                    \
   K(GCAP_BINARY_XOR, logical_xor, bool, bool, a ^ b)
 
 // Any one-dimensional grid.

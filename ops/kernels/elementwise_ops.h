@@ -52,6 +52,8 @@ enum {
   GCAP_BINARY_BIT_AND,              // of i64 and i32
   GCAP_BINARY_BIT_OR,               // of i64 and i32
   GCAP_BINARY_BIT_XOR,              // of i64 and i32
+  GCAP_BINARY_SHIFT_LEFT,           // of u8; by 8 and more: 0
+  GCAP_BINARY_SHIFT_RIGHT,          // likewise
   GCAP_BINARY_GELU,                 // GELU(a + b)
   GCAP_BINARY_GELU_TANH,            // GELU_TANH(a + b)
   GCAP_BINARY_RUNNING_MEAN,         // (a * alpha + b) / (alpha + 1)

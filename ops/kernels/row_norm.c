@@ -23,11 +23,9 @@ static gcap_status_t check(const gcap_tensor_t* x, const gcap_tensor_t* const we
   return NULL;
 }
 
-gcap_status_t gcap_row_norm(gcap_stream_t* stream, const gcap_row_norm_params_t* way, const gcap_tensor_t* x,
+static gcap_status_t launch(gcap_stream_t* stream, gcap_row_norm_params_t params, const gcap_tensor_t* x,
                             const gcap_tensor_t* scale, const gcap_tensor_t* bias, const gcap_tensor_t* y) {
-  GCAP_RETURN_IF_ERROR(check(x, (const gcap_tensor_t* const[]){scale, bias}, y));
   if (gcap_tensor_elements(x) == 0) return NULL;
-  gcap_row_norm_params_t params = *way;
   params.x = x->data;
   params.y = y->data;
   params.scale = scale != NULL ? scale->data : NULL;
@@ -37,4 +35,41 @@ gcap_status_t gcap_row_norm(gcap_stream_t* stream, const gcap_row_norm_params_t*
   params.lanes = lanes.lanes;
   return gcap_op_launch(stream, kernels[x->dtype], params.rows, lanes.block_threads / lanes.lanes, lanes.block_threads,
                         &params);
+}
+
+gcap_status_t gcap_row_norm(gcap_stream_t* stream, const gcap_row_norm_params_t* way, const gcap_tensor_t* x,
+                            const gcap_tensor_t* scale, const gcap_tensor_t* bias, const gcap_tensor_t* y) {
+  GCAP_RETURN_IF_ERROR(check(x, (const gcap_tensor_t* const[]){scale, bias}, y));
+  return launch(stream, *way, x, scale, bias, y);
+}
+
+// The sum is written first, so what is read for it is apart from the sum and from y.
+static gcap_status_t check_added(const char* name, const gcap_tensor_t* tensor, const gcap_tensor_t* y,
+                                 const gcap_tensor_t* sum) {
+  if (tensor == NULL) return NULL;
+  GCAP_RETURN_IF_ERROR(gcap_check_tensor(name, tensor));
+  GCAP_RETURN_IF_ERROR(gcap_check_apart("y", y, name, tensor, /*or_same=*/false));
+  return sum != NULL ? gcap_check_apart("sum", sum, name, tensor, /*or_same=*/false) : NULL;
+}
+
+gcap_status_t gcap_skip_norm(gcap_stream_t* stream, const gcap_row_norm_params_t* way, const gcap_tensor_t* x,
+                             const gcap_tensor_t* skip, const gcap_tensor_t* addend, const gcap_tensor_t* scale,
+                             const gcap_tensor_t* bias, const gcap_tensor_t* y, const gcap_tensor_t* sum) {
+  GCAP_RETURN_IF_ERROR(check(x, (const gcap_tensor_t* const[]){scale, bias}, y));
+  if (sum != NULL) {
+    GCAP_RETURN_IF_ERROR(gcap_check_tensor("sum", sum));
+    GCAP_RETURN_IF_ERROR(gcap_check_apart("y", y, "sum", sum, /*or_same=*/false));
+  }
+  const struct {
+    const char* name;
+    const gcap_tensor_t* tensor;
+  } read[] = {{"x", x}, {"skip", skip}, {"addend", addend}, {"scale", scale}, {"bias", bias}};
+  for (size_t i = 0; i < sizeof(read) / sizeof(read[0]); ++i) {
+    GCAP_RETURN_IF_ERROR(check_added(read[i].name, read[i].tensor, y, sum));
+  }
+  gcap_row_norm_params_t params = *way;
+  params.skip = skip->data;
+  params.addend = addend != NULL ? addend->data : NULL;
+  params.sum = sum != NULL ? sum->data : y->data;
+  return launch(stream, params, x, scale, bias, y);
 }

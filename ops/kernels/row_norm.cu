@@ -1,11 +1,26 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
 // Normalization of rows on the GPU: each pass reads the row again, from cache for all but the longest, and each element
-// is written by the thread that read it, after every thread has read its share for the last time: y may be x.
+// is written by the thread that read it, after every thread has read its share for the last time: y may be x. A thread
+// reads no other elements of a sum than it wrote itself.
 #include "ops/kernels/device_rows.cuh"
 #include "ops/kernels/row_norm_kernels.h"
 
 namespace {
+
+// Writes a row of x with what is added, and returns where.
+template <typename Op>
+__device__ const typename Op::Element* AddSkip(const gcap_row_norm_params_t& p, const gcap::Group& group, int64_t row) {
+  using Element = typename Op::Element;
+  const auto* x = static_cast<const Element*>(p.x) + row * p.columns;
+  const auto* skip = static_cast<const Element*>(p.skip) + row % p.skip_rows * p.columns;
+  const auto* addend = static_cast<const Element*>(p.addend);
+  auto* sum = static_cast<Element*>(p.sum) + row * p.columns;
+  for (int64_t i = group.lane; i < p.columns; i += group.lanes) {
+    sum[i] = Op::Store(Op::Load(x[i]) + Op::Load(skip[i]) + (addend == nullptr ? 0.0f : Op::Load(addend[i])));
+  }
+  return sum;
+}
 
 template <typename Op>
 __device__ void RunRowNorm(const gcap_row_norm_params_t& p) {
@@ -13,7 +28,8 @@ __device__ void RunRowNorm(const gcap_row_norm_params_t& p) {
   const auto* scale = static_cast<const typename Op::Element*>(p.scale);
   const auto* bias = static_cast<const typename Op::Element*>(p.bias);
   for (int64_t row = group.first_row; row < p.rows; row += group.row_step) {
-    const auto* x = static_cast<const typename Op::Element*>(p.x) + gcap_row_norm_first(&p, row);
+    const auto* x = p.skip != nullptr ? AddSkip<Op>(p, group, row)
+                                      : static_cast<const typename Op::Element*>(p.x) + gcap_row_norm_first(&p, row);
     auto* y = static_cast<typename Op::Element*>(p.y) + gcap_row_norm_first(&p, row);
     const auto at = [&](int64_t i) { return Op::Load(x[gcap_row_norm_offset(&p, i)]); };
     const float mean = p.centers ? gcap::SumOf(group, p.columns, at) / static_cast<float>(p.columns) : 0.0f;

@@ -2,8 +2,9 @@
 //
 // row_norm_kernels.h: rows divided by their deviation or by a norm, for normalizations of instances, groups and roots
 // of mean squares, and for Lp norms. A row is of up to two blocks of axes: x as [outer, columns / inner, kept, inner],
-// of which `outer` and `kept` count rows. What one element needs is a function here, of which the GPU's kernels and
-// their CPU twins are made.
+// of which `outer` and `kept` count rows. Something may be added to x first: the sum is rounded and written, and its
+// rows are normalized. What one element needs is a function here, of which the GPU's kernels and their CPU twins are
+// made.
 #ifndef GCAP_OPS_KERNELS_ROW_NORM_KERNELS_H_
 #define GCAP_OPS_KERNELS_ROW_NORM_KERNELS_H_
 
@@ -31,6 +32,12 @@ typedef struct gcap_row_norm_params {
   int64_t rows, columns, kept, inner;
   // Element c of row r has the scale (r % scale_rows) * scale_columns + c / scale_span, and the bias of this number.
   int64_t scale_rows, scale_columns, scale_span;
+  // NULL: nothing is added. Else row r of x, which is dense, gets row r % skip_rows of `skip`, and `addend` if there is
+  // one, which is one row. `sum` is where the rows go that are normalized; it may be y.
+  const void* skip;
+  const void* addend;
+  void* sum;
+  int64_t skip_rows;
   float epsilon;
   int32_t kind;
   int32_t centers;  // 1: the mean of the row is taken from its elements first

@@ -61,6 +61,21 @@ gcap_status_t gcap_node_mod(const gcap_node_kernel_t* kernel, const gcap_kernel_
   return gcap_binary_of(STREAM(context), op, 0.0f, &context->inputs[0], &context->inputs[1], &context->outputs[0]);
 }
 
+// --- BitShift -------------------------------------------------------------------------------------------------------
+
+static const char* direction_of(const gcap_node_t* node) { return gcap_node_string(node, "direction", ""); }
+
+bool gcap_node_bit_shift_accepts(const gcap_model_t* model, const gcap_node_t* node) {
+  (void)model;
+  return strcmp(direction_of(node), "LEFT") == 0 || strcmp(direction_of(node), "RIGHT") == 0;
+}
+
+gcap_status_t gcap_node_bit_shift(const gcap_node_kernel_t* kernel, const gcap_kernel_context_t* context) {
+  const bool is_left = strcmp(direction_of(kernel->node), "LEFT") == 0;
+  return gcap_binary_of(STREAM(context), is_left ? GCAP_BINARY_SHIFT_LEFT : GCAP_BINARY_SHIFT_RIGHT, 0.0f,
+                        &context->inputs[0], &context->inputs[1], &context->outputs[0]);
+}
+
 // --- Min, Max, Mean and Sum ------------------------------------------------------------------------------------------
 
 // Gives `y` the shape to which two shapes that fit each other are broadcast.

@@ -2,8 +2,9 @@
 //
 // Normalizations that are rows divided by what the rows have: InstanceNormalization, GroupNormalization,
 // RMSNormalization, SimplifiedLayerNormalization (ONNX Runtime's name of it), LpNormalization,
-// MeanVarianceNormalization.
+// MeanVarianceNormalization, and SkipLayerNormalization and SkipSimplifiedLayerNormalization of com.microsoft.
 
+#include "kit/shape/inner.h"
 #include "ops/kernels/row_norm.h"
 #include "ops/nodes/op.h"
 
@@ -92,6 +93,39 @@ gcap_status_t gcap_node_rms_norm(const gcap_node_kernel_t* kernel, const gcap_ke
   }
   const gcap_row_norm_params_t way = rows_of(product(x, 0, axis), product(x, axis, x->rank), epsilon_of(node));
   return gcap_row_norm(context->resources.stream, &way, x, scale, NULL, &context->outputs[0]);
+}
+
+// --- Of sums --------------------------------------------------------------------------------------------------------
+
+// As the operators of com.microsoft have their outputs: what training wants of them is not given.
+enum { Y, MEAN, INV_STD_VAR, SUM };
+
+bool gcap_node_skip_norm_accepts(const gcap_model_t* model, const gcap_node_t* node) {
+  for (int i = MEAN; i <= INV_STD_VAR && i < node->num_outputs; ++i) {
+    if (model->values[node->outputs[i]].name[0] != 0) return false;
+  }
+  const int rank = gcap_node_input(model, node, 0)->rank;
+  return (rank == 2 || rank == 3) && gcap_node_float(node, "epsilon", 0) >= 0;
+}
+
+// An input that may be left out.
+static const gcap_tensor_t* given(const gcap_node_kernel_t* kernel, const gcap_tensor_t* inputs, int input) {
+  const bool is_there =
+      input < kernel->node->num_inputs && !gcap_shape_is_left_out(inputs[input].rank, inputs[input].shape);
+  return is_there ? &inputs[input] : NULL;
+}
+
+gcap_status_t gcap_node_skip_norm(const gcap_node_kernel_t* kernel, const gcap_kernel_context_t* context) {
+  const gcap_tensor_t *in = context->inputs, *out = context->outputs, *x = &in[0], *skip = &in[1];
+  const bool centers = kernel->op->code == GCAP_NODE_SKIP_CENTERS;
+  const int64_t columns = x->shape[x->rank - 1];
+  gcap_row_norm_params_t way =
+      rows_of(product(x, 0, x->rank - 1), columns, gcap_node_float(kernel->node, "epsilon", 1e-12f));
+  way.centers = centers;
+  way.skip_rows = product(skip, 0, skip->rank - 1);
+  const gcap_tensor_t *bias = centers ? given(kernel, in, 3) : NULL, *addend = given(kernel, in, centers ? 4 : 3);
+  return gcap_skip_norm(context->resources.stream, &way, x, skip, addend, /*scale=*/&in[2], bias, &out[Y],
+                        kernel->node->num_outputs > SUM ? &out[SUM] : NULL);
 }
 
 // --- Without a scale ------------------------------------------------------------------------------------------------

@@ -110,8 +110,14 @@ GCAP_NODE_ACCEPTS(gcap_node_gemm_accepts);
 GCAP_NODE_PLAN(gcap_node_gemm_plan);
 GCAP_NODE_COMPUTE(gcap_node_gemm);
 void gcap_node_gemm_end(void* plan);
+// einsum.c
+GCAP_NODE_ACCEPTS(gcap_node_einsum_accepts);
+GCAP_NODE_PLAN(gcap_node_einsum_plan);
+GCAP_NODE_COMPUTE(gcap_node_einsum);
+void gcap_node_einsum_end(void* plan);
 // attention.c, rotary.c
 GCAP_NODE_ACCEPTS(gcap_node_attention_accepts);
+GCAP_NODE_ACCEPTS(gcap_node_multi_head_accepts);
 GCAP_NODE_PLAN(gcap_node_attention_plan);
 GCAP_NODE_COMPUTE(gcap_node_attention);
 void gcap_node_attention_end(void* plan);
@@ -135,6 +141,7 @@ void gcap_node_batch_norm_end(void* plan);
 // elementwise.c
 GCAP_NODE_COMPUTE(gcap_node_binary);
 GCAP_NODE_COMPUTE(gcap_node_mod);
+GCAP_NODE_COMPUTE(gcap_node_bit_shift);
 GCAP_NODE_COMPUTE(gcap_node_fold);
 GCAP_NODE_COMPUTE(gcap_node_unary);
 GCAP_NODE_COMPUTE(gcap_node_is_inf);
@@ -145,6 +152,7 @@ GCAP_NODE_COMPUTE(gcap_node_fast_gelu);
 GCAP_NODE_COMPUTE(gcap_node_clip);
 GCAP_NODE_COMPUTE(gcap_node_cast);
 GCAP_NODE_ACCEPTS(gcap_node_mod_accepts);
+GCAP_NODE_ACCEPTS(gcap_node_bit_shift_accepts);
 GCAP_NODE_ACCEPTS(gcap_node_gelu_accepts);
 GCAP_NODE_ACCEPTS(gcap_node_cast_accepts);
 // quantize.c
@@ -172,6 +180,9 @@ GCAP_NODE_ACCEPTS(gcap_node_channel_norm_accepts);
 GCAP_NODE_COMPUTE(gcap_node_channel_norm);
 GCAP_NODE_ACCEPTS(gcap_node_rms_norm_accepts);
 GCAP_NODE_COMPUTE(gcap_node_rms_norm);
+enum { GCAP_NODE_SKIP_CENTERS = 0, GCAP_NODE_SKIP_SIMPLIFIED };
+GCAP_NODE_ACCEPTS(gcap_node_skip_norm_accepts);
+GCAP_NODE_COMPUTE(gcap_node_skip_norm);
 GCAP_NODE_ACCEPTS(gcap_node_lp_norm_accepts);
 GCAP_NODE_COMPUTE(gcap_node_lp_norm);
 GCAP_NODE_ACCEPTS(gcap_node_mean_variance_accepts);

@@ -56,6 +56,7 @@ static const gcap_node_op_t ops[] = {
     POOL("AveragePool", GCAP_POOL2D_AVERAGE, gcap_node_pool_accepts),
     {"BatchNormalization", "TFFFF>T", FLOATS, .compute = gcap_node_batch_norm, .needs_cudnn = true,
      .accepts = gcap_node_batch_norm_accepts, PLAN(gcap_node_batch_norm)},
+    {"BitShift", "TT>T", BIT(GCAP_DTYPE_U8), .compute = gcap_node_bit_shift, .accepts = gcap_node_bit_shift_accepts},
     BINARY("BitwiseAnd", "TT>T", INTEGERS, GCAP_BINARY_BIT_AND),
     UNARY("BitwiseNot", INTEGERS, GCAP_UNARY_BIT_NOT),
     BINARY("BitwiseOr", "TT>T", INTEGERS, GCAP_BINARY_BIT_OR),
@@ -80,6 +81,8 @@ static const gcap_node_op_t ops[] = {
     BINARY("Div", "TT>T", NUMBERS, GCAP_BINARY_DIV),
     {"Dropout", "T?ub>T?B", FLOATS, .compute = gcap_node_dropout, .accepts = gcap_node_dropout_accepts},
     {"DynamicQuantizeLinear", "F>UFU", BIT(GCAP_DTYPE_U8), .compute = gcap_node_dynamic_quantize},
+    {"Einsum", "T*>T", FLOATS, .compute = gcap_node_einsum, .accepts = gcap_node_einsum_accepts,
+     PLAN(gcap_node_einsum)},
     UNARY_BY("Elu", FLOATS, GCAP_UNARY_ELU, ATTRIBUTE("alpha", 1.0f), NONE),
     BINARY("Equal", "TT>B", ANY, GCAP_BINARY_EQUAL),
     UNARY("Erf", FLOATS, GCAP_UNARY_ERF),
@@ -201,9 +204,16 @@ static const gcap_node_op_t ops[] = {
     {"com.microsoft.FastGelu", "T?T>T", FLOATS, .compute = gcap_node_fast_gelu},
     {"com.microsoft.FusedMatMul", "TT>T", FLOATS, .compute = gcap_node_matmul,
      .accepts = gcap_node_fused_matmul_accepts, PLAN(gcap_node_matmul)},
+    UNARY("com.microsoft.Gelu", FLOATS, GCAP_UNARY_GELU),
+    {"com.microsoft.MultiHeadAttention", "TTT?TITTT>T?TT", FLOATS, .compute = gcap_node_attention,
+     .takes_left_out = true, .accepts = gcap_node_multi_head_accepts, PLAN(gcap_node_attention)},
     UNARY_BY("com.microsoft.QuickGelu", FLOATS, GCAP_UNARY_SWISH, ATTRIBUTE("alpha", 1.702f), NONE),
     {"com.microsoft.RotaryEmbedding", "TLTT>T", FLOATS, .compute = gcap_node_rotary,
      .code = GCAP_NODE_ROTARY_OF_MICROSOFT, .accepts = gcap_node_rotary_accepts},
+    {"com.microsoft.SkipLayerNormalization", "TTT?TT>T?FFT", FLOATS, .compute = gcap_node_skip_norm,
+     .code = GCAP_NODE_SKIP_CENTERS, .takes_left_out = true, .accepts = gcap_node_skip_norm_accepts},
+    {"com.microsoft.SkipSimplifiedLayerNormalization", "TTT?T>T?FFT", FLOATS, .compute = gcap_node_skip_norm,
+     .code = GCAP_NODE_SKIP_SIMPLIFIED, .takes_left_out = true, .accepts = gcap_node_skip_norm_accepts},
 };
 #define NUM_OPS (sizeof(ops) / sizeof(ops[0]))
 

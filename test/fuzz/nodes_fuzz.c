@@ -214,6 +214,7 @@ static const char* draw_op(fuzz_input_t* in) {
                                     "Unsqueeze",
                                     "Where",
                                     "com.microsoft.FusedMatMul",
+                                    "com.microsoft.Gelu",
                                     "QuantizeLinear",
                                     "DequantizeLinear",
                                     "DynamicQuantizeLinear",
@@ -221,7 +222,12 @@ static const char* draw_op(fuzz_input_t* in) {
                                     "Xor",
                                     "Attention",
                                     "RotaryEmbedding",
-                                    "com.microsoft.RotaryEmbedding"};
+                                    "com.microsoft.RotaryEmbedding",
+                                    "BitShift",
+                                    "Einsum",
+                                    "com.microsoft.MultiHeadAttention",
+                                    "com.microsoft.SkipLayerNormalization",
+                                    "com.microsoft.SkipSimplifiedLayerNormalization"};
   return ops[fuzz_below(in, sizeof(ops) / sizeof(ops[0]))];
 }
 
@@ -301,9 +307,32 @@ static void draw_attribute(trial_t* trial, int index) {
                                       "exclusive",
                                       "reverse",
                                       "time_axis",
-                                      "batch_axis"};
-  static const char* const texts[] = {"",    "CRD",   "DCR",  "NOTSET", "Relu", "SAME_LOWER", "SAME_UPPER", "VALID",
-                                      "add", "cubic", "edge", "linear", "none", "reflect",    "tanh",       "wrap"};
+                                      "batch_axis",
+                                      "equation",
+                                      "unidirectional"};
+  static const char* const texts[] = {"",
+                                      "CRD",
+                                      "DCR",
+                                      "NOTSET",
+                                      "Relu",
+                                      "SAME_LOWER",
+                                      "SAME_UPPER",
+                                      "VALID",
+                                      "add",
+                                      "cubic",
+                                      "edge",
+                                      "linear",
+                                      "none",
+                                      "reflect",
+                                      "tanh",
+                                      "wrap",
+                                      "...i",
+                                      "ii->i",
+                                      "ij,jk->ik",
+                                      "...ij,...kj->...ik",
+                                      "i...,j...->j",
+                                      "i,i,i->",
+                                      "LEFT"};
   gcap_attribute_t* attribute = &trial->attributes[index];
   attribute->name = names[fuzz_below(&trial->in, sizeof(names) / sizeof(names[0]))];
   attribute->kind = (gcap_attribute_kind_t)fuzz_below(&trial->in, 4);

@@ -1,7 +1,7 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
 // Attention and RotaryEmbedding, by ONNX's documentation: heads as an axis or behind one another, grouped heads, masks,
-// a past, and outputs beside Y.
+// a past, and outputs beside Y. MultiHeadAttention, by the documentation of ONNX Runtime.
 
 #include <algorithm>
 #include <cmath>
@@ -133,6 +133,121 @@ NodeCase Attention(const Setup& s) {
   return c;
 }
 
+// --- MultiHeadAttention ---------------------------------------------------------------------------------------------
+
+struct MultiHead {
+  std::string name;
+  int64_t queries = 3, keys = 4, past = 0;
+  bool has_bias = false, kv_of_rank_4 = false, unidirectional = false;
+  double scale = 0, filter = 0;
+  Shape mask = {}, padding = {};  // empty: none
+  int outputs = 1;
+  double lengths = 0;  // of a padding of one axis: that of batch b is `lengths` - b
+};
+
+constexpr int64_t kNumHeads = 2;
+
+// The heads of Q, K or V, with their part of the bias.
+Elements Heads(const MultiHead& m, const Ins& in, size_t input) {
+  if (input > 0 && m.kv_of_rank_4) return in[input];
+  Elements x = in[input];
+  const int64_t hidden = x.shape[2], before = static_cast<int64_t>(input) * kNumHeads * kSize;
+  for (size_t i = 0; m.has_bias && i < x.at.size(); ++i) {
+    x.at[i] += in[3].at[static_cast<size_t>(before + static_cast<int64_t>(i) % hidden)];
+  }
+  return Unpacked(x, kNumHeads);
+}
+
+bool Counts(const MultiHead& m, const Ins& in, const Shape& at) {
+  if (m.padding.empty()) return true;
+  if (m.padding.size() == 1) return static_cast<double>(at[3]) < At(in[4], {at[0]});
+  return At(in[4], m.padding.size() == 2 ? Shape{at[0], at[3]} : Shape{at[0], at[2], at[3]}) > 0;
+}
+
+std::vector<Values> Expected(const MultiHead& m, const Ins& in) {
+  const Elements q = Heads(m, in, 0);
+  Elements k = Heads(m, in, 1), v = Heads(m, in, 2);
+  if (m.past > 0) k = Joined(in[6], k), v = Joined(in[7], v);
+  const double scale = m.scale != 0 ? m.scale : 1 / std::sqrt(static_cast<double>(kSize));
+  const double filter = m.filter != 0 ? m.filter : -10000;
+  const auto weight = [&](const Shape& at) {
+    if (m.unidirectional && at[3] > m.past + at[2]) return 0.0;
+    double score = Product(q, k, at, /*group=*/1, scale) + (m.mask.empty() ? 0 : BroadcastAt(in[5], at));
+    return std::exp(score + (Counts(m, in, at) ? 0 : filter));
+  };
+  const Values y = Make({kBatch, m.queries, kNumHeads * kValueSize}, [&](const Shape& i) {
+    double sum = 0, all = 0;
+    for (int64_t j = 0; j < m.past + m.keys; ++j) {
+      const Shape at = {i[0], i[2] / kValueSize, i[1], j};
+      all += weight(at);
+      sum += weight(at) * At(v, {at[0], at[1], j, i[2] % kValueSize});
+    }
+    return sum / all;
+  });
+  const std::vector<Values> all = {y, k.at, v.at};
+  return {all.begin(), all.begin() + m.outputs};
+}
+
+NodeCase MultiHeadAttention(const MultiHead& m) {
+  NodeCase c;
+  c.name = "MultiHeadAttention" + m.name;
+  c.op_type = "com.microsoft.MultiHeadAttention";
+  c.attributes = [=](Attributes* a) {
+    a->Int("num_heads", kNumHeads).Int("unidirectional", m.unidirectional).Float("scale", static_cast<float>(m.scale));
+    if (m.filter != 0) a->Float("mask_filter_value", static_cast<float>(m.filter));
+  };
+  const auto of_keys = [&](int64_t size) {
+    return m.kv_of_rank_4 ? Shape{kBatch, kNumHeads, m.keys, size} : Shape{kBatch, m.keys, kNumHeads * size};
+  };
+  Values padding;
+  for (int64_t i = 0; !m.padding.empty() && i < Count(m.padding); ++i) {
+    const double of_key = i % 3 == 1 ? -1 : static_cast<double>(i % 3);  // 0, -1 and 2
+    padding.push_back(m.padding.size() == 1 ? m.lengths - static_cast<double>(i) : of_key);
+  }
+  c.inputs = {
+      {kTyped, {kBatch, m.queries, kNumHeads * kSize}}, {kTyped, of_keys(kSize)}, {kTyped, of_keys(kValueSize)}};
+  c.inputs.push_back({kTyped, m.has_bias ? Shape{kNumHeads * (2 * kSize + kValueSize)} : kLeftOut});
+  c.inputs.push_back({GCAP_DTYPE_I32, m.padding.empty() ? kLeftOut : m.padding, 0, 0, padding});
+  c.inputs.push_back({kTyped, m.mask.empty() ? kLeftOut : m.mask});
+  for (const int64_t size : {kSize, kValueSize}) {
+    if (m.past > 0) c.inputs.push_back({kTyped, {kBatch, kNumHeads, m.past, size}});
+  }
+  const int64_t total = m.past + m.keys;
+  c.outputs = {{kTyped, {kBatch, m.queries, kNumHeads * kValueSize}},
+               {kTyped, {kBatch, kNumHeads, total, kSize}},
+               {kTyped, {kBatch, kNumHeads, total, kValueSize}}};
+  c.outputs.resize(static_cast<size_t>(m.outputs));
+  c.reference = [=](const Ins& in) { return Expected(m, in); };
+  c.error = 1e-5;                    // in f32: as Attention, of numbers that are twice as large
+  c.roundings = m.has_bias ? 8 : 1;  // of Q and K with the bias, each of which moves 4 terms of a score, beside weights
+  c.magnitude = 2;
+  return c;
+}
+
+std::vector<NodeCase> MultiHeadCases() {
+  std::vector<MultiHead> all(15);
+  all[1].name = "WithABias", all[1].has_bias = true;
+  all[2].name = "WithLengths", all[2].padding = {kBatch}, all[2].lengths = 3;
+  all[3].name = "WithAKeyMask", all[3].padding = {kBatch, 4};
+  all[4].name = "WithAMaskOfQueriesAndKeys", all[4].padding = {kBatch, 3, 4};
+  all[5].name = "WithAFilter", all[5].padding = {kBatch, 4}, all[5].filter = -1.5;
+  all[6].name = "WithAllKeysFiltered", all[6].padding = {kBatch}, all[6].lengths = 0, all[6].filter = -2;
+  all[7].name = "WithAnAttentionBias", all[7].mask = {kBatch, kNumHeads, 3, 4};
+  all[8].name = "WithOneAttentionBias", all[8].mask = {1, 1, 3, 4}, all[8].padding = {kBatch, 4};
+  all[9].name = "Unidirectional", all[9].unidirectional = true, all[9].queries = 4, all[9].scale = 0.25;
+  all[10].name = "OfCrossAttention", all[10].kv_of_rank_4 = true, all[10].keys = 6;
+  all[11].name = "OfCrossAttentionWithPresent", all[11].kv_of_rank_4 = true, all[11].outputs = 3;
+  all[12].name = "WithPresent", all[12].outputs = 3, all[12].has_bias = true;
+  all[13].name = "WithAPast", all[13].past = 2, all[13].outputs = 3, all[13].queries = all[13].keys = 3;
+  all[13].unidirectional = true, all[13].has_bias = true, all[13].padding = {kBatch, 5};
+  all[13].mask = {1, kNumHeads, 3, 5};
+  all[14].name = "OfOneTokenWithAPast", all[14].past = 5, all[14].outputs = 3, all[14].queries = all[14].keys = 1;
+  all[14].mask = {kBatch, 1, 1, 6};
+  std::vector<NodeCase> cases;
+  for (const MultiHead& m : all) cases.push_back(MultiHeadAttention(m));
+  return cases;
+}
+
 // --- RotaryEmbedding ------------------------------------------------------------------------------------------------
 
 struct Rotation {
@@ -217,6 +332,7 @@ std::vector<NodeCase> AttentionCases() {
   all.push_back(Attention(no_mask));
   setups[11].name += "AndNoPresent", setups[11].outputs = 1;
   all.push_back(Attention(setups[11]));
+  for (const NodeCase& c : MultiHeadCases()) all.push_back(c);
   for (const Rotation& r : std::vector<Rotation>{{""},
                                                  {"Packed", true},
                                                  {"Interleaved", false, true},

@@ -14,6 +14,7 @@ namespace gcap {
 namespace testing {
 
 std::vector<NodeCase> AttentionCases();
+std::vector<NodeCase> EinsumCases();
 std::vector<NodeCase> ElementwiseCases();
 std::vector<NodeCase> IndexCases();
 std::vector<NodeCase> LayoutCases();
@@ -31,9 +32,9 @@ NodeCase DrawnRecurrentCase(Draws* draws);
 
 inline std::vector<NodeCase> AllCases() {
   std::vector<NodeCase> all;
-  for (const auto& family :
-       {AttentionCases(), ElementwiseCases(), IndexCases(), LayoutCases(), NormalizeCases(), ProductCases(),
-        QuantizeCases(), RecurrentCases(), ReduceCases(), ResizeCases(), TransposedCases(), WindowCases()}) {
+  for (const auto& family : {AttentionCases(), EinsumCases(), ElementwiseCases(), IndexCases(), LayoutCases(),
+                             NormalizeCases(), ProductCases(), QuantizeCases(), RecurrentCases(), ReduceCases(),
+                             ResizeCases(), TransposedCases(), WindowCases()}) {
     all.insert(all.end(), family.begin(), family.end());
   }
   return all;

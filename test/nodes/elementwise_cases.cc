@@ -89,6 +89,16 @@ void AddBinaries(std::vector<NodeCase>* all) {
     c.inputs[0].high = 9;
     all->push_back(c);
   }
+  for (const bool left : {true, false}) {
+    const auto shift = [=](double a, double by) {
+      return left ? std::fmod(a * std::pow(2, by), 256) : std::floor(a / std::pow(2, by));
+    };
+    NodeCase c = Binary("BitShift", GCAP_DTYPE_U8, GCAP_DTYPE_U8, 0, 9, shift);
+    c.name += left ? "Left" : "Right";
+    c.inputs[0].high = 255;
+    c.attributes = [=](Attributes* a) { a->String("direction", left ? "LEFT" : "RIGHT"); };
+    all->push_back(c);
+  }
   all->push_back(Binary("Equal", i32, boolean, 0, 1, [](double a, double b) { return a == b; }));
   all->push_back(Binary("Add", i64, i64, -9, 9, [](double a, double b) { return a + b; }));
   all->push_back(Binary("Mul", i32, i32, -9, 9, [](double a, double b) { return a * b; }));
@@ -180,6 +190,7 @@ void AddUnaries(std::vector<NodeCase>* all) {
   all->push_back(Unary("Relu", "Relu", kTyped, -2, 2, relu));
   all->push_back(Unary("ReluOfi32", "Relu", GCAP_DTYPE_I32, -9, 9, relu));
   all->push_back(Unary("Gelu", "Gelu", kTyped, -3, 3, Gelu));
+  all->push_back(Unary("GeluOfMicrosoft", "com.microsoft.Gelu", kTyped, -3, 3, Gelu));
   all->push_back(
       Unary("GeluWithTanh", "Gelu", kTyped, -3, 3, GeluTanh, [](Attributes* a) { a->String("approximate", "tanh"); }));
   all->push_back(Unary("Sigmoid", "Sigmoid", kTyped, -3, 3, sigmoid));

@@ -25,12 +25,13 @@ namespace {
 std::vector<NodeCase> Planned() {
   std::vector<NodeCase> planned;
   for (const NodeCase& c : AllCases()) {
-    for (const char* name : {"ConvWithUnevenPads", "MatMul", "GemmWithARow", "AveragePool", "BatchNormalizationOfRank4",
-                             "LSTMWithAll", "GRUBothWays", "SliceBackwards"}) {
+    for (const char* name :
+         {"ConvWithUnevenPads", "MatMul", "GemmWithARow", "AveragePool", "BatchNormalizationOfRank4", "LSTMWithAll",
+          "GRUBothWays", "SliceBackwards", "EinsumBilinearForm", "MultiHeadAttentionWithAPast"}) {
       if (c.name == name) planned.push_back(c);
     }
   }
-  EXPECT_EQ(planned.size(), 8u);
+  EXPECT_EQ(planned.size(), 10u);
   return planned;
 }
 
@@ -169,6 +170,8 @@ TEST(NodesOnSim, WhatIsDoneInStepsGivesItsWorkspaceBackWhateverFails) {
   ExpectItsWorkspaceBackWhateverFails("MinOf5");
   ExpectItsWorkspaceBackWhateverFails("LSTMWithAll");
   ExpectItsWorkspaceBackWhateverFails("GRUBothWays");
+  ExpectItsWorkspaceBackWhateverFails("EinsumBilinearForm");
+  ExpectItsWorkspaceBackWhateverFails("MultiHeadAttentionWithAPast");
 }
 
 TEST(NodesOnSim, EverythingSaysThatThereIsNoHostMemory) {
@@ -180,7 +183,8 @@ TEST(NodesOnSim, EverythingSaysThatThereIsNoHostMemory) {
     // The kernel, its node, its shapes; of products and convolutions also what holds the plan. The plans themselves are
     // the matter of //test/ops:heap_sim_test.
     const bool has_more = node_case.op_type == "Conv" || node_case.op_type == "MatMul" || node_case.op_type == "Gemm" ||
-                          node_case.op_type == "LSTM" || node_case.op_type == "GRU";
+                          node_case.op_type == "LSTM" || node_case.op_type == "GRU" || node_case.op_type == "Einsum" ||
+                          node_case.op_type == "com.microsoft.MultiHeadAttention";
     for (int skip = 0; skip < (has_more ? 4 : 3); ++skip) {
       gcap_status_t status = nullptr;
       {

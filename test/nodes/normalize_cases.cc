@@ -125,6 +125,47 @@ NodeCase OfMeanAndVariance(const std::string& name, const Shape& x, const std::v
   });
 }
 
+struct Skip {
+  std::string name;
+  Shape x, skip;
+  bool simplified = false, has_beta = false, has_bias = false, has_sum = false;
+};
+
+// By the documentation of ONNX Runtime: rows of input + skip + bias, each with its own statistics.
+NodeCase OfASum(const Skip& s) {
+  NodeCase c;
+  c.op_type = s.simplified ? "com.microsoft.SkipSimplifiedLayerNormalization" : "com.microsoft.SkipLayerNormalization";
+  c.name = (s.simplified ? "SkipSimplifiedLayerNormalization" : "SkipLayerNormalization") + s.name;
+  c.attributes = [](Attributes* a) { a->Float("epsilon", 0.125f); };
+  const Shape row = {s.x.back()};
+  c.inputs = {{kTyped, s.x, -3, 3}, {kTyped, s.skip, -3, 3}, {kTyped, row}};
+  if (!s.simplified && (s.has_beta || s.has_bias)) c.inputs.push_back({kTyped, s.has_beta ? row : kLeftOut});
+  if (s.has_bias) c.inputs.push_back({kTyped, row});
+  c.outputs = {{kTyped, s.x}};
+  if (s.has_sum)
+    c.outputs.insert(c.outputs.end(), {{GCAP_DTYPE_F32, kLeftOut}, {GCAP_DTYPE_F32, kLeftOut}, {kTyped, s.x}});
+  c.reference = [=](const Ins& in) -> std::vector<Values> {
+    const Values sum = Make(s.x, [&](const Shape& i) {
+      return At(in[0], i) + BroadcastAt(in[1], i) + (s.has_bias ? BroadcastAt(in.back(), i) : 0);
+    });
+    const auto together = [](const Shape& a, const Shape& b) { return std::equal(a.begin(), a.end() - 1, b.begin()); };
+    const Elements sums = {s.x, sum};
+    std::deque<Row> rows = RowsOf(sums, together);
+    std::vector<Values> made = {Make(s.x, [&](const Shape& i) {
+      const Row& r = *Find(&rows, i, together);
+      const double divisor = std::sqrt((s.simplified ? r.squares / r.count : r.Variance()) + 0.125);
+      const double shift = s.has_beta ? BroadcastAt(in[3], i) : 0;
+      return (At(sums, i) - (s.simplified ? 0 : r.Mean())) / divisor * BroadcastAt(in[2], i) + shift;
+    })};
+    if (s.has_sum) made.push_back(sum);
+    return made;
+  };
+  c.error = kError;
+  c.roundings = 2;  // of the sum, which is up to 7: what it moves is divided by the deviation, which moves too
+  c.magnitude = 7;
+  return c;
+}
+
 // All elements are 0, and stay so.
 NodeCase OfZeros() {
   NodeCase c = OfANorm("OfZeros", -1, 1, 2, {2, 3});
@@ -143,6 +184,15 @@ std::vector<NodeCase> NormalizeCases() {
       OfRootsOfMeanSquares("RMSNormalization", "", -1, {2, 3, 4}, 2),
       OfRootsOfMeanSquares("RMSNormalization", "OfTwoAxes", 1, {2, 3, 4}, 1),
       OfRootsOfMeanSquares("SimplifiedLayerNormalization", "", -1, {3, 9}, 1),
+      OfASum({"", {2, 3, 40}, {2, 3, 40}}),
+      OfASum({"WithAll", {2, 3, 40}, {2, 3, 40}, false, true, true, true}),
+      OfASum({"WithABiasAlone", {2, 3, 5}, {3, 5}, false, false, true}),
+      OfASum({"WithBetaAndSum", {3, 2, 5}, {1, 2, 5}, false, true, false, true}),
+      OfASum({"OfRank2", {4, 300}, {4, 300}, false, true}),
+      OfASum({"", {2, 3, 40}, {2, 3, 40}, true}),
+      OfASum({"WithAll", {2, 3, 40}, {2, 3, 40}, true, false, true, true}),
+      OfASum({"OfOneBatch", {3, 2, 5}, {1, 2, 5}, true, false, false, true}),
+      OfASum({"OfRank2", {4, 300}, {4, 300}, true, false, true}),
       OfANorm("", -1, 2, 2, {2, 3, 4}),
       OfANorm("OfAxis1", 1, 1, 1, {2, 3, 4}),
       OfANorm("OfAxis0", -3, 0, 2, {3, 2, 4}),

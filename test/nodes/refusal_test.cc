@@ -121,6 +121,13 @@ TEST_F(NodeRefusals, NodesThatAreNotInTheTableAreNotSupported) {
        [](Attributes* a) { a->Int("num_groups", 0); }},
       {"RMSNormalization", {{f32, {2, 3}}, {f32, {2}}}, {{f32, {2, 3}}}},  // scale of another size
       {"RMSNormalization", {{f32, {2, 3}}, {f32, {3}}}, {{f32, {2, 3}}}, [](Attributes* a) { a->Int("axis", 2); }},
+      {"com.microsoft.SkipLayerNormalization",  // of training
+       {{f32, {2, 3}}, {f32, {2, 3}}, {f32, {3}}},
+       {{f32, {2, 3}}, {f32, {2, 1}}}},
+      {"com.microsoft.SkipSimplifiedLayerNormalization",
+       {{f32, {2, 3}}, {f32, {2, 3}}, {f32, {3}}},
+       {{f32, {2, 3}}, {f32, kLeftOut}, {f32, {2, 1}}}},
+      {"com.microsoft.SkipLayerNormalization", {{f32, {2}}, {f32, {2}}, {f32, {2}}}, {{f32, {2}}}},  // no rows
       {"LpNormalization", {{f32, {2, 3}}}, {{f32, {2, 3}}}, [](Attributes* a) { a->Int("p", 3); }},
       {"LpNormalization", {{f32, {2, 3}}}, {{f32, {2, 3}}}, [](Attributes* a) { a->Int("axis", -3); }},
       {"MeanVarianceNormalization", {{f32, {2, 3}}}, {{f32, {2, 3}}}},  // no axis 2
@@ -190,6 +197,55 @@ TEST_F(NodeRefusals, NodesThatAreNotInTheTableAreNotSupported) {
        {{f32, {1, 1, 1, 1}}, {f32, {1, 1, 1, 1}}, {f32, {1, 1, 1, 1}}},
        {{f32, {1, 1, 1, 1}}},
        [](Attributes* a) { a->Int("softmax_precision", 11); }},
+      {"com.microsoft.MultiHeadAttention",  // packed
+       {{f32, {1, 2, 2, 3, 4}}},
+       {{f32, {1, 2, 8}}},
+       [](Attributes* a) { a->Int("num_heads", 2); }},
+      {"com.microsoft.MultiHeadAttention",
+       {{f32, {1, 2, 8}}, {f32, {1, 2, 2, 2, 4}}, {f32, kLeftOut}},
+       {{f32, {1, 2, 8}}},
+       [](Attributes* a) { a->Int("num_heads", 2); }},
+      {"com.microsoft.MultiHeadAttention",  // no heads
+       {{f32, {1, 2, 8}}, {f32, {1, 2, 8}}, {f32, {1, 2, 8}}},
+       {{f32, {1, 2, 8}}}},
+      {"com.microsoft.MultiHeadAttention",  // offsets of packed batches
+       {{f32, {1, 2, 8}}, {f32, {1, 2, 8}}, {f32, {1, 2, 8}}, {f32, kLeftOut}, {GCAP_DTYPE_I32, {5}}},
+       {{f32, {1, 2, 8}}},
+       [](Attributes* a) { a->Int("num_heads", 2); }},
+      {"com.microsoft.MultiHeadAttention",  // a mask without the past
+       {{f32, {1, 1, 8}},
+        {f32, {1, 1, 8}},
+        {f32, {1, 1, 8}},
+        {f32, kLeftOut},
+        {GCAP_DTYPE_I32, {1, 1}},
+        {f32, kLeftOut},
+        {f32, {1, 2, 3, 4}},
+        {f32, {1, 2, 3, 4}}},
+       {{f32, {1, 1, 8}}, {f32, {1, 2, 4, 4}}, {f32, {1, 2, 4, 4}}},
+       [](Attributes* a) { a->Int("num_heads", 2); }},
+      {"com.microsoft.MultiHeadAttention",  // a past without a present
+       {{f32, {1, 1, 8}},
+        {f32, {1, 1, 8}},
+        {f32, {1, 1, 8}},
+        {f32, kLeftOut},
+        {f32, kLeftOut},
+        {f32, kLeftOut},
+        {f32, {1, 2, 3, 4}},
+        {f32, {1, 2, 3, 4}}},
+       {{f32, {1, 1, 8}}},
+       [](Attributes* a) { a->Int("num_heads", 2); }},
+      {"com.microsoft.MultiHeadAttention",
+       {{f32, {1, 2, 8}}, {f32, {1, 3, 8}}, {f32, {1, 3, 8}}},
+       {{f32, {1, 2, 8}}},
+       [](Attributes* a) { a->Int("num_heads", 2).Int("unidirectional", 1); }},
+      {"BitShift", {{u8, {2}}, {u8, {2}}}, {{u8, {2}}}},  // no direction
+      {"BitShift", {{i8, {2}}, {i8, {2}}}, {{i8, {2}}}, [](Attributes* a) { a->String("direction", "LEFT"); }},
+      {"Einsum", {{f32, {2, 2}}}, {{f32, {2, 2}}}},  // no equation
+      {"Einsum", {{f32, {2, 2}}}, {{f32, {2}}}, [](Attributes* a) { a->String("equation", "i->i"); }},
+      {"Einsum",  // ten axes on the way
+       {{f32, {2, 2, 2, 2, 2}}, {f32, {2, 2, 2, 2, 2}}, {f32, {2, 2, 2, 2, 2}}},
+       {{f32, {2, 2, 2, 2, 2}}},
+       [](Attributes* a) { a->String("equation", "abcde,fghij,fghij->abcde"); }},
       {"RotaryEmbedding", {{f32, {4, 4}}, {f32, {4, 2}}, {f32, {4, 2}}, {i64, {1, 4}}}, {{f32, {4, 4}}}},
       {"com.microsoft.RotaryEmbedding",
        {{f32, {1, 4, 4}}, {i64, {1}}, {f32, {4, 2}}, {f32, {4, 2}}},
@@ -283,6 +339,13 @@ TEST_F(NodeRefusals, ShapesThatDoNotFitAreNamedWhereTheKernelIsMade) {
   ExpectRefused({"Conv", {{f32, {1, 3, 4, 4}}, {f32, {2, 4, 3, 3}}}, {{f32, {1, 2, 2, 2}}}}, GCAP_INVALID_ARGUMENT,
                 "node 'n' (Conv): input 0 has 3 channels, input 1 has 4");
   ExpectRefused({"Add", {{f32, {2}}, {f32, {3}}}, {{f32, {3}}}}, GCAP_INVALID_ARGUMENT, "node 'n' (Add): ");
+  const std::pair<gcap_dtype_t, Shape> long_vector = {f32, {int64_t{1} << 32}};  // 2^64 products of two
+  ExpectRefused({"Einsum",
+                 {long_vector, long_vector, long_vector, long_vector},
+                 {{f32, {}}},
+                 [](Attributes* a) { a->String("equation", "j,k,j,k->"); }},
+                GCAP_INVALID_ARGUMENT,
+                "node 'n' (Einsum): what is made on the way would have more than 230584300921369395");
   ExpectRefused({"Relu", {{f32, {2}}}, {{f32, {GCAP_DIM_INFERRED}}}}, GCAP_INVALID_ARGUMENT,
                 "node 'n' (Relu): dimension 0 of value 1 is -9223372036854775808, allowed is 0 or more");
   ExpectRefused(

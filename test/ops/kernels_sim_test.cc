@@ -74,7 +74,7 @@ class KernelsOnSim : public OpTest {
         [this] { return gcap_dequantize(stream_, &quantization_, &other_bytes_, &y_); },
         [this] { return gcap_quantization_of(stream_, &two_, &one_, &one_byte_); },
         [this] { return gcap_matmul_integer(stream_, &other_bytes_, &column_of_bytes_, nullptr, nullptr, &sums_); },
-        [this] { return gcap_attention_weights(stream_, &scores_, nullptr, 0.0f, 1, &weights_); },
+        [this] { return gcap_attention_weights(stream_, &attention_, &scores_, &weights_); },
         [this] { return gcap_rotate(stream_, &rotary_, &scores_, &weights_); },
         [this] { return gcap_transpose(stream_, &x_, kSwap, &transposed_); },
         [this] { return gcap_concat(stream_, &x_, 1, 0, &y_); },
@@ -124,6 +124,7 @@ class KernelsOnSim : public OpTest {
   const gcap_tensor_t one_byte_ = View(GCAP_DTYPE_U8, {1}, static_cast<char*>(y_.data) + 8);
   const gcap_quantization_t quantization_ = {&scale_, nullptr, 0, 0};
   const gcap_tensor_t cosines_ = View(GCAP_DTYPE_F32, {2, 1}, x_.data);
+  const gcap_attention_how_t attention_ = {0.0f, 1, nullptr, nullptr, 0.0f};
   const gcap_rotary_t rotary_ = {&cosines_, &cosines_, &indices_, 0, false};
   gcap_conv2d_t* conv_ = nullptr;
   gcap_pool2d_t* pool_ = nullptr;

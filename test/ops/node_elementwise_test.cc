@@ -248,6 +248,14 @@ TEST_F(NodeBinary, BitsOfIntegers) {
   }
 }
 
+// ONNX's example, and shifts of all bits and of more.
+TEST_F(NodeBinary, ShiftsOfBytes) {
+  const gcap_dtype_t type = GCAP_DTYPE_U8;
+  const DeviceTensor a(type, {6}, {16, 4, 1, 255, 255, 255}), by(type, {6}, {1, 2, 3, 7, 8, 255});
+  EXPECT_EQ(Run(GCAP_BINARY_SHIFT_RIGHT, a, by, type, {6}), (Values{8, 1, 0, 1, 0, 0}));
+  EXPECT_EQ(Run(GCAP_BINARY_SHIFT_LEFT, a, by, type, {6}), (Values{32, 16, 8, 128, 0, 0}));
+}
+
 TEST_F(NodeBinary, XorOfBooleans) {
   EXPECT_EQ(RunPairs(GCAP_BINARY_XOR, GCAP_DTYPE_BOOL, GCAP_DTYPE_BOOL, {0, 1}), (Values{0, 1, 1, 0}));
 }

@@ -134,6 +134,7 @@ TEST(ShapeInference, Broadcasts) {
   ExpectShape(OnnxNode("Add"), {F({3, 4, 5}), F({2, 1, 1, 1})}, {2, 3, 4, 5});
   ExpectShape(OnnxNode("Where"), {F({0, 1}), F({1, 7}), F({})}, {0, 7});
   ExpectShape(OnnxNode("Max"), {F({3}), F({2, 1}), F({4, 1, 1})}, {4, 2, 3});
+  ExpectShape(OnnxNode("BitShift"), {F({3, 1}), F({4})}, {3, 4});
   ExpectRefused(OnnxNode("Add"), {F({2, 3}), F({2})}, 2,
                 "dimension 0 of input 1 is 2, allowed is 1 or 3, as the inputs before have");
   ExpectRefused(OnnxNode("Add"), {F({0}), F({2})}, 1,
@@ -157,9 +158,26 @@ TEST(ShapeInference, TheSlopeOfAPReluIsBroadcastToTheOtherInputAlone) {
 }
 
 TEST(ShapeInference, FunctionsOfOneInputKeepItsShape) {
-  for (const char* op :
-       {"Acos", "Acosh", "Asin", "Asinh", "Atan", "Atanh", "Celu", "Cosh", "IsInf", "Mish", "Selu", "Shrink", "Sinh",
-        "Softsign", "Swish", "Tan", "ThresholdedRelu", "BitwiseNot", "com.microsoft.QuickGelu"}) {
+  for (const char* op : {"Acos",
+                         "Acosh",
+                         "Asin",
+                         "Asinh",
+                         "Atan",
+                         "Atanh",
+                         "Celu",
+                         "Cosh",
+                         "IsInf",
+                         "Mish",
+                         "Selu",
+                         "Shrink",
+                         "Sinh",
+                         "Softsign",
+                         "Swish",
+                         "Tan",
+                         "ThresholdedRelu",
+                         "BitwiseNot",
+                         "com.microsoft.Gelu",
+                         "com.microsoft.QuickGelu"}) {
     ExpectShape(OnnxNode(op), {F({2, 0, 3})}, {2, 0, 3});
     ExpectRefused(OnnxNode(op), {F({2}), F({2})}, 1, "it has 2 inputs, allowed is 1..1");
   }
@@ -707,6 +725,103 @@ TEST(ShapeInference, OfFusedMatMul) {
   ExpectShape(std::move(Transposing(OnnxNode(op))), {F({4}), F({5, 4})}, {5});
   ExpectRefused(std::move(Transposing(OnnxNode(op))), {F({2, 3, 4}), F({5, 4})}, 3,
                 "input 0 has 3 columns, input 1 has 4 rows");
+}
+
+OnnxNode&& Einsum(OnnxNode&& node, const char* equation) { return std::move(node.String("equation", equation)); }
+
+// The examples of onnx's Einsum, and of numpy's.
+TEST(ShapeInference, OfEinsum) {
+  ExpectShape(Einsum(OnnxNode("Einsum"), "ij->ji"), {F({3, 4})}, {4, 3});
+  ExpectShape(Einsum(OnnxNode("Einsum"), "...ii ->...i"), {F({3, 5, 5})}, {3, 5});
+  ExpectShape(Einsum(OnnxNode("Einsum"), "bij, bjk -> bik"), {F({5, 2, 3}), F({5, 3, 4})}, {5, 2, 4});
+  ExpectShape(Einsum(OnnxNode("Einsum"), "i,i"), {F({5}), F({5})}, {});
+  ExpectShape(Einsum(OnnxNode("Einsum"), "ki,...k->i..."), {F({3, 4}), F({6, 5, 3})}, {4, 6, 5});
+  ExpectShape(Einsum(OnnxNode("Einsum"), "...,..."), {F({2, 1, 3}), F({5, 1})}, {2, 5, 3});
+  ExpectShape(Einsum(OnnxNode("Einsum"), "ij,jk->ik"), {F({2, 1}), F({7, 3})}, {2, 3});
+  const std::string eight = "abcdefgh";
+  const std::vector<std::pair<std::string, std::string>> wrong = {
+      {"i->i", "has another number of letters than an input has axes"},
+      {"ijk->i", "has another number of letters than an input has axes"},
+      {"ij,jk->ik", "has another number of operands than there are inputs"},
+      {"i1->i", "has a sign that is no letter, no ellipsis, no comma and no arrow"},
+      {"i.j->i", "has a sign that is no letter, no ellipsis, no comma and no arrow"},
+      {"......->...", "has two ellipses for one tensor"},
+      {"ij-ij", "has a hyphen that is no arrow"},
+      {"ij->i,j", "has something behind the output"},
+      {"...j->j", "has an ellipsis, and none in the output"},
+      {"ij->k", "has a letter in the output that no input has"},
+      {"ij->ii", "has a letter twice in the output"},
+      {"ij->" + eight + "i", "has more than 8 letters for one tensor"},
+      {"...->" + eight + "...", "gives a tensor more than 8 dimensions"},
+  };
+  for (const auto& w : wrong) {
+    ExpectRefused(Einsum(OnnxNode("Einsum"), w.first.c_str()), {F({2, 3})}, 1,
+                  "the equation '" + w.first + "' " + w.second);
+  }
+  ExpectRefused(Einsum(OnnxNode("Einsum"), "abcde,fghij"), {F({1, 1, 1, 1, 1}), F({1, 1, 1, 1, 1})}, 1,
+                "the equation 'abcde,fghij' gives a tensor more than 8 dimensions");
+  ExpectRefused(Einsum(OnnxNode("Einsum"), "ij,jk->ik"), {F({2, 3}), F({4, 5})}, 2,
+                "dimension 0 of input 1 is 4, another one of its letter in 'ij,jk->ik' is not");
+  ExpectRefused(Einsum(OnnxNode("Einsum"), "ii->i"), {F({1, 3})}, 1,
+                "dimension 1 of input 0 is 3, another one of its letter in 'ii->i' is not");
+  ExpectRefused(OnnxNode("Einsum"), std::vector<Host>(9, F({})), 0, "it has 9 inputs, allowed is 1..8");
+}
+
+TEST(ShapeInference, OfMultiHeadAttention) {
+  const auto attention = [](OnnxNode&& node) -> OnnxNode&& { return std::move(node.Int("num_heads", 2)); };
+  const char* op = "com.microsoft.MultiHeadAttention";
+  const Host q = F({5, 3, 8}), k = F({5, 4, 8}), v = F({5, 4, 6}), none = F({0});
+  const Host heads_of_k = F({5, 2, 4, 4}), heads_of_v = F({5, 2, 4, 3});
+  ExpectShape(attention(OnnxNode(op)), {q, k, v}, {5, 3, 6});
+  ExpectShape(attention(OnnxNode(op)), {q, k, v, F({22}), F({5, 4}), F({5, 2, 3, 4})}, {5, 3, 6});
+  ExpectShape(attention(OnnxNode(op)), {q, k, v, none, F({5, 3, 4}), F({1, 1, 3, 4})}, {5, 3, 6});
+  ExpectShape(attention(OnnxNode(op)), {q, heads_of_k, heads_of_v, none, F({5})}, {5, 3, 6});
+  OnnxNode with_past(op);
+  with_past.Int("num_heads", 2);
+  std::vector<gcap_tensor_t> outputs(3, F({kOpen, kOpen, kOpen, kOpen}).Tensor());
+  outputs[0].rank = 3;
+  const std::vector<Host> past = {q, k, v, none, F({5, 11}), none, F({5, 2, 7, 4}), F({5, 2, 7, 3})};
+  GCAP_ASSERT_OK(Infer(with_past, past, &outputs));
+  EXPECT_EQ(ShapeOf(outputs[0]), (Sizes{5, 3, 6}));
+  EXPECT_EQ(ShapeOf(outputs[1]), (Sizes{5, 2, 11, 4}));
+  EXPECT_EQ(ShapeOf(outputs[2]), (Sizes{5, 2, 11, 3}));
+  ExpectRefused(OnnxNode(op), {q, k, v}, 3, "num_heads is 0, allowed is a divisor of 8, dimension 2 of input 0");
+  ExpectRefused(attention(OnnxNode(op)), {q, k, F({5, 2, 4, 3})}, 3, "inputs 0, 1 and 2 have ranks 3, 3 and 4");
+  ExpectRefused(attention(OnnxNode(op)), {q, k, v, F({24})}, 3, "dimension 0 of input 3 is 24, allowed is 22");
+  ExpectRefused(attention(OnnxNode(op)), {q, k, v, F({1, 22})}, 3, "input 3 has rank 2, allowed is 1");
+  ExpectRefused(attention(OnnxNode(op)), {q, heads_of_k, heads_of_v, F({22})}, 3,
+                "input 1 has rank 4, and it has input 3");
+  ExpectRefused(attention(OnnxNode(op)), {q, k, v, none, F({17})}, 3, "dimension 0 of input 4 is 17, allowed is 5");
+  ExpectRefused(attention(OnnxNode(op)), {q, k, v, none, F({5, 3})}, 3, "dimension 1 of input 4 is 3, allowed is 4");
+  ExpectRefused(attention(OnnxNode(op)), {q, k, v, none, F({})}, 3, "input 4 has rank 0, allowed is 1 to 3");
+  ExpectRefused(attention(OnnxNode(op)), {q, k, v, none, none, F({4})}, 3, "input 5 has rank 1, allowed is 2 to 4");
+  ExpectRefused(attention(OnnxNode(op)), {q, k, v, none, none, none, F({5, 2, 7, 4})}, 3,
+                "it has input 6 without the other past");
+  ExpectRefused(std::move(attention(OnnxNode(op)).Int("unidirectional", 1)), {q, k, v}, 3,
+                "it is unidirectional, with 3 queries and 4 new keys");
+}
+
+TEST(ShapeInference, OfSkipLayerNormalization) {
+  const char* op = "com.microsoft.SkipLayerNormalization";
+  ExpectShape(OnnxNode(op), {F({2, 3, 4}), F({2, 3, 4}), F({4})}, {2, 3, 4});
+  ExpectShape(OnnxNode(op), {F({2, 3, 4}), F({1, 3, 4}), F({4}), F({4}), F({4})}, {2, 3, 4});
+  ExpectShape(OnnxNode(op), {F({2, 3, 4}), F({3, 4}), F({4}), F({0}), F({4})}, {2, 3, 4});  // beta is left out
+  ExpectShape(OnnxNode(op), {F({3, 4}), F({3, 4}), F({4})}, {3, 4});
+  ExpectRefused(OnnxNode(op), {F({4}), F({4}), F({4})}, 1, "input 0 has rank 1, allowed is 2 or 3");
+  ExpectRefused(OnnxNode(op), {F({3, 4}), F({4}), F({4})}, 2, "input 1 has rank 1, allowed is 2 or 3");
+  ExpectRefused(OnnxNode(op), {F({2, 3, 4}), F({3, 3, 4}), F({4})}, 3, "dimension 0 of input 1 is 3, allowed is 2");
+  ExpectRefused(OnnxNode(op), {F({2, 3, 4}), F({1, 4}), F({4})}, 3, "dimension 0 of input 1 is 1, allowed is 3");
+  ExpectRefused(OnnxNode(op), {F({3, 4}), F({2, 3, 4}), F({4})}, 2, "dimension 0 of input 1 is 2, allowed is 1");
+  ExpectRefused(OnnxNode(op), {F({3, 4}), F({3, 4}), F({3})}, 2, "input 2 has rank 1, allowed is rank 1 with 4");
+  ExpectRefused(OnnxNode(op), {F({3, 4}), F({3, 4}), F({4}), F({4}), F({1, 4})}, 2,
+                "input 4 has rank 2, allowed is rank 1 with 4");
+  OnnxNode all("com.microsoft.SkipSimplifiedLayerNormalization");
+  std::vector<gcap_tensor_t> outputs(4, F({kOpen, kOpen, kOpen}).Tensor());
+  outputs[1].rank = 1, outputs[1].shape[0] = 0;
+  GCAP_ASSERT_OK(Infer(all, {F({2, 3, 4}), F({2, 3, 4}), F({4})}, &outputs));
+  EXPECT_EQ(ShapeOf(outputs[1]), (Sizes{0})) << "left out";
+  EXPECT_EQ(ShapeOf(outputs[2]), (Sizes{2, 3, 1}));
+  EXPECT_EQ(ShapeOf(outputs[3]), (Sizes{2, 3, 4}));
 }
 
 TEST(ShapeInference, OfQuantizeLinear) {

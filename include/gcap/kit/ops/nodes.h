@@ -21,6 +21,9 @@ extern "C" {
 //   op                                   types of T                what is honored, and what is refused
 //   MatMul                               floats                    any ranks, with broadcasting
 //   com.microsoft.FusedMatMul            floats                    transA, transB, alpha; not: transBatchA, transBatchB
+//   Einsum                               floats                    equation: letters, ellipses, a letter twice in an
+//                                                                  input; up to 8 inputs. Not: more than 8 axes on the
+//                                                                  way, where inputs are taken from the left
 //   Gemm                                 floats                    transA, transB, alpha, beta; C: any that broadcasts;
 //                                                                  activation
 //   Conv                                 floats                    one or two axes, kernel_shape, pads, strides,
@@ -44,6 +47,7 @@ extern "C" {
 //   And, Or, Xor, Not                    bool
 //   BitwiseAnd, BitwiseOr, BitwiseXor    i64, i32
 //   BitwiseNot                           i64, i32
+//   BitShift                             u8                        direction; by 8 and more gives 0
 //   Where                                any                       condition: bool
 //   Cast                                 any to any                to, if given, is the output's type
 //   Relu, Neg, Abs, Sign                 floats, i64, i32
@@ -53,7 +57,7 @@ extern "C" {
 //   HardSigmoid                          floats                    alpha, beta
 //   Shrink                               floats, i64, i32          bias, lambd; integers are truncated
 //   PRelu                                floats                    the slope is broadcast to the other input
-//   Gelu                                 floats                    approximate
+//   Gelu, com.microsoft.Gelu             floats                    approximate, of the first
 //   com.microsoft.QuickGelu              floats                    alpha
 //   com.microsoft.BiasGelu, .FastGelu    floats                    the bias is broadcast to the other input
 //   Sigmoid, Tanh, Erf, Exp, Log, Sqrt   floats
@@ -69,6 +73,9 @@ extern "C" {
 //                                                                  axes. Mean and InvStdDev are f32
 //   RMSNormalization                     floats                    axis, epsilon; the scale has the shape of the axes.
 //                                                                  Also as SimplifiedLayerNormalization
+//   com.microsoft.SkipLayerNormalization floats                    epsilon; beta, bias, the sum as output 3. Without
+//                                                                  beta also as .SkipSimplifiedLayerNormalization.
+//                                                                  Not: mean and inv_std_var as outputs
 //   InstanceNormalization                floats                    epsilon
 //   GroupNormalization                   floats                    epsilon, num_groups; scale and bias of channels, as
 //                                                                  opset 21 has them
@@ -97,6 +104,12 @@ extern "C" {
 //                                                                  kv_num_heads; a past, if both; grouped heads. Not:
 //                                                                  nonpad_kv_seqlen, qk_matmul_output_mode but 0, f64
 //                                                                  as softmax_precision
+//   com.microsoft.MultiHeadAttention     floats; mask i32          num_heads, scale, unidirectional, mask_filter_value;
+//                                                                  bias, key_padding_mask, attention_bias, a past with
+//                                                                  its present; K and V with heads as an axis. Not:
+//                                                                  packed Q, K and V, offsets of packed batches, a
+//                                                                  mask of less than all keys, buffers that past and
+//                                                                  present share, qk
 //   RotaryEmbedding                      floats; positions i64     interleaved, num_heads, rotary_embedding_dim; a
 //   com.microsoft.RotaryEmbedding                                  position out of range gives zeros. Not: scale,
 //                                                                  is_packed_batching
