@@ -124,20 +124,28 @@ gcap_status_t gcap_node_fast_gelu(const gcap_node_kernel_t* kernel, const gcap_k
 
 // --- Clip -----------------------------------------------------------------------------------------------------------
 
-static double element_of(const gcap_tensor_t* tensor) {
+static bool is_integer(gcap_dtype_t dtype) { return dtype == GCAP_DTYPE_I64 || dtype == GCAP_DTYPE_I32; }
+
+// Of an integer or a float, whichever `x` is.
+typedef struct bound {
+  int64_t integer;
+  float number;
+} bound_t;
+
+static bound_t element_of(const gcap_tensor_t* tensor) {
   switch (tensor->dtype) {
-    case GCAP_DTYPE_F16: return gcap_f16_to_f32(*(const uint16_t*)tensor->data);
-    case GCAP_DTYPE_BF16: return gcap_bf16_to_f32(*(const uint16_t*)tensor->data);
-    case GCAP_DTYPE_I64: return (double)*(const int64_t*)tensor->data;
-    case GCAP_DTYPE_I32: return *(const int32_t*)tensor->data;
-    default: return *(const float*)tensor->data;
+    case GCAP_DTYPE_F16: return (bound_t){.number = gcap_f16_to_f32(*(const uint16_t*)tensor->data)};
+    case GCAP_DTYPE_BF16: return (bound_t){.number = gcap_bf16_to_f32(*(const uint16_t*)tensor->data)};
+    case GCAP_DTYPE_I64: return (bound_t){.integer = *(const int64_t*)tensor->data};
+    case GCAP_DTYPE_I32: return (bound_t){.integer = *(const int32_t*)tensor->data};
+    default: return (bound_t){.number = *(const float*)tensor->data};
   }
 }
 
-// The bound that input `i` is, or else the attribute.
+// The bound that input `i` is, or else the attribute, which Clip has of floats alone.
 static gcap_status_t read_bound(const gcap_node_kernel_t* kernel, const gcap_kernel_context_t* context, int i,
-                                const char* name, float fallback, double* out_bound) {
-  *out_bound = gcap_node_float(kernel->node, name, fallback);
+                                const char* name, bound_t fallback, bound_t* out_bound) {
+  *out_bound = (bound_t){fallback.integer, gcap_node_float(kernel->node, name, fallback.number)};
   if (i >= kernel->node->num_inputs) return NULL;
   const gcap_tensor_t* bound = &context->inputs[i];
   if (gcap_node_is_left_out(bound)) return NULL;
@@ -151,10 +159,12 @@ static gcap_status_t read_bound(const gcap_node_kernel_t* kernel, const gcap_ker
 }
 
 gcap_status_t gcap_node_clip(const gcap_node_kernel_t* kernel, const gcap_kernel_context_t* context) {
-  double low = 0, high = 0;
-  GCAP_RETURN_IF_ERROR(read_bound(kernel, context, 1, "min", -INFINITY, &low));
-  GCAP_RETURN_IF_ERROR(read_bound(kernel, context, 2, "max", INFINITY, &high));
-  return gcap_clip(STREAM(context), low, high, &context->inputs[0], &context->outputs[0]);
+  const gcap_tensor_t *x = &context->inputs[0], *y = &context->outputs[0];
+  bound_t low, high;
+  GCAP_RETURN_IF_ERROR(read_bound(kernel, context, 1, "min", (bound_t){INT64_MIN, -INFINITY}, &low));
+  GCAP_RETURN_IF_ERROR(read_bound(kernel, context, 2, "max", (bound_t){INT64_MAX, INFINITY}, &high));
+  if (is_integer(x->dtype)) return gcap_clip_integers(STREAM(context), low.integer, high.integer, x, y);
+  return gcap_clip(STREAM(context), low.number, high.number, x, y);
 }
 
 // --- Cast -----------------------------------------------------------------------------------------------------------
