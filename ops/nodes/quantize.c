@@ -15,11 +15,23 @@ static bool is_float(gcap_dtype_t dtype) {
 }
 static bool is_byte(gcap_dtype_t dtype) { return dtype == GCAP_DTYPE_I8 || dtype == GCAP_DTYPE_U8; }
 
-// The quotient is f32: a node that asks for another precision is not computed as it wants.
 static bool attributes_fit(const gcap_node_t* node, gcap_dtype_t made) {
-  const int64_t type = gcap_node_int(node, "output_dtype", 0), precision = gcap_node_int(node, "precision", 0);
-  return (type == 0 || type == gcap_node_onnx_type(made)) && (precision == 0 || precision == 1) &&
-         gcap_node_int(node, "block_size", 0) >= 0;
+  const int64_t type = gcap_node_int(node, "output_dtype", 0);
+  return (type == 0 || type == gcap_node_onnx_type(made)) && gcap_node_int(node, "block_size", 0) >= 0;
+}
+
+// The type of the quotient: that of the scale, if the attribute does not name one. False: none of ours.
+static bool read_precision(const gcap_node_t* node, gcap_dtype_t scale, gcap_dtype_t* out_precision) {
+  static const gcap_dtype_t floats[] = {GCAP_DTYPE_F32, GCAP_DTYPE_F16, GCAP_DTYPE_BF16};
+  const int64_t wanted = gcap_node_int(node, "precision", 0);
+  *out_precision = scale;
+  bool is_known = wanted == 0;
+  for (size_t i = 0; i < sizeof(floats) / sizeof(floats[0]); ++i) {
+    if (wanted != gcap_node_onnx_type(floats[i])) continue;
+    *out_precision = floats[i];
+    is_known = true;
+  }
+  return is_known;
 }
 
 bool gcap_node_quantize_accepts(const gcap_model_t* model, const gcap_node_t* node) {
@@ -28,6 +40,8 @@ bool gcap_node_quantize_accepts(const gcap_model_t* model, const gcap_node_t* no
     return false;
   }
   if (node->num_inputs == 3 && gcap_node_input(model, node, 2)->dtype != made) return false;
+  gcap_dtype_t precision;
+  if (!read_precision(node, gcap_node_input(model, node, 1)->dtype, &precision)) return false;
   return is_byte(made) && attributes_fit(node, made);
 }
 
@@ -52,6 +66,7 @@ static gcap_status_t read_how(const gcap_node_kernel_t* kernel, const gcap_kerne
 gcap_status_t gcap_node_quantize(const gcap_node_kernel_t* kernel, const gcap_kernel_context_t* context) {
   gcap_quantization_t how;
   GCAP_RETURN_IF_ERROR(read_how(kernel, context, &how));
+  read_precision(kernel->node, how.scale->dtype, &how.precision);
   return gcap_quantize(context->resources.stream, &how, &context->inputs[0], &context->outputs[0]);
 }
 
@@ -74,7 +89,7 @@ static gcap_status_t quantize_dynamically(const gcap_kernel_context_t* context, 
   GCAP_RETURN_IF_ERROR(gcap_reduce(stream, GCAP_REDUCE_MAX, x, axes, x->rank, &high));
   GCAP_RETURN_IF_ERROR(gcap_reduce(stream, GCAP_REDUCE_MIN, x, axes, x->rank, &low));
   GCAP_RETURN_IF_ERROR(gcap_quantization_of(stream, &both, &outputs[1], &outputs[2]));
-  const gcap_quantization_t how = {.scale = &outputs[1], .zero_point = &outputs[2]};
+  const gcap_quantization_t how = {.scale = &outputs[1], .zero_point = &outputs[2], .precision = GCAP_DTYPE_F32};
   return gcap_quantize(stream, &how, x, &outputs[0]);
 }
 

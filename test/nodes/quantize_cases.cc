@@ -82,6 +82,27 @@ NodeCase Dequantize(const Scales& s, gcap_dtype_t from, const Shape& shape) {
   return c;
 }
 
+// A scale that is not exact, so that the type of the quotient decides which integer is nearest. ONNX: the scale's, or
+// the one that `precision` names; its reference rounds x and the scale to that type, and then the quotient.
+NodeCase QuantizeIn(gcap_dtype_t x, gcap_dtype_t scale, gcap_dtype_t precision, int64_t onnx_precision) {
+  const Shape shape = {4000};
+  NodeCase c;
+  c.op_type = "QuantizeLinear";
+  c.name = c.op_type + "Of" + gcap_dtype_name(x) + "By" + gcap_dtype_name(scale) + "In" + gcap_dtype_name(precision);
+  c.attributes = [=](Attributes* a) {
+    if (onnx_precision != 0) a->Int("precision", onnx_precision);
+  };
+  c.inputs = {{x, shape, -40, 40}, {scale, {}, 0, 0, {0.37}}, {kI8, {}, 0, 0, {3}}};
+  c.outputs = {{kI8, shape}};
+  c.reference = [=](const Ins& in) -> std::vector<Values> {
+    return {Make(shape, [&](const Shape& i) {
+      const double quotient = Round(precision, At(in[0], i)) / Round(precision, in[1].at[0]);
+      return std::min(std::max(std::nearbyint(Round(precision, quotient)) + 3, -128.0), 127.0);
+    })};
+  };
+  return c;
+}
+
 // As the kernel has no other: the quotients by a scale that is not exact, in f32 as ONNX computes them.
 NodeCase DynamicQuantize(const std::string& name, const Shape& shape, double low, double high) {
   NodeCase c;
@@ -177,6 +198,14 @@ std::vector<NodeCase> QuantizeCases() {
   all.push_back(Dequantize(axis, kI32, shape));
   all.push_back(Quantize({"OfNothing", {}, {0.5}}, kU8, {0, 3}));
   all.push_back(Quantize({"OfAVectorByOneScale", {}, {0.5}}, kU8, {7}));  // which has no axis 1
+  constexpr gcap_dtype_t f32 = GCAP_DTYPE_F32, f16 = GCAP_DTYPE_F16, bf16 = GCAP_DTYPE_BF16;
+  all.push_back(QuantizeIn(f32, f32, f32, 0));
+  all.push_back(QuantizeIn(f16, f16, f16, 0));
+  all.push_back(QuantizeIn(bf16, bf16, bf16, 0));
+  all.push_back(QuantizeIn(f32, f16, f16, 0));
+  all.push_back(QuantizeIn(f16, f32, f32, 0));
+  all.push_back(QuantizeIn(f16, f16, f32, 1));
+  all.push_back(QuantizeIn(f32, f32, bf16, 16));
   all.push_back(DynamicQuantize("", {3, 5, 7}, -2, 5));
   all.push_back(DynamicQuantize("OfPositives", {40}, 1, 3));
   all.push_back(DynamicQuantize("OfNegatives", {40}, -3, -1));

@@ -154,7 +154,7 @@ TEST_F(NodeRefusals, NodesThatAreNotInTheTableAreNotSupported) {
       {"QuantizeLinear", {{i8, {2}}, {f32, {}}}, {{i8, {2}}}},             // no numbers
       {"QuantizeLinear", {{f32, {2}}, {f32, {}}, {u8, {}}}, {{i8, {2}}}},  // two types of integers
       {"QuantizeLinear", {{f32, {2}}, {f32, {}}}, {{i8, {2}}}, [](Attributes* a) { a->Int("output_dtype", 2); }},
-      {"QuantizeLinear", {{f32, {2}}, {f32, {}}}, {{i8, {2}}}, [](Attributes* a) { a->Int("precision", 10); }},
+      {"QuantizeLinear", {{f32, {2}}, {f32, {}}}, {{i8, {2}}}, [](Attributes* a) { a->Int("precision", 11); }},
       {"QuantizeLinear", {{f32, {2}}, {f32, {}}}, {{i8, {2}}}, [](Attributes* a) { a->Int("block_size", -1); }},
       {"DequantizeLinear", {{f32, {2}}, {f32, {}}}, {{f32, {2}}}},
       {"DequantizeLinear", {{i8, {2}}, {f32, {}}, {u8, {}}}, {{f32, {2}}}},

@@ -84,13 +84,14 @@ extern "C" {
 //   ReduceL1, ReduceSumSquare            floats, i64, i32          keepdims, noop_with_empty_axes
 //   ReduceL2, ReduceLogSum               floats
 //   ReduceMax, ReduceMin                 floats, i64, i32, bool
-//   QuantizeLinear                       floats, i8, u8            floats to i8 or u8, by quotients of f32; axis,
-//                                                                  block_size, output_dtype; not: precision of f16
+//   QuantizeLinear                       floats, i8, u8            floats to i8 or u8, by quotients of the scale's type;
+//                                                                  axis, block_size, output_dtype, precision
 //   DequantizeLinear                     floats, i8, u8, i32       integers to floats; axis, block_size
 //   ArgMax, ArgMin                       floats, i64, i32          axis, keepdims, select_last_index; give i64. A NaN
 //                                                                  is an extremum
 //   TopK                                 floats, i64, i32          axis, largest, sorted; k: on the host, or attribute.
-//                                                                  Of equals the first; a NaN is beyond infinity
+//                                                                  Of equals the first; a NaN of either sign is larger
+//                                                                  than infinity
 //   DynamicQuantizeLinear                f32 to u8
 //   MatMulInteger                        i8, u8; gives i32         zero points: one, or one for each row or column
 //   Attention                            floats; mask bool or T    scale, is_causal, softcap, q_num_heads,
