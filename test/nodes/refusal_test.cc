@@ -94,17 +94,17 @@ TEST_F(NodeRefusals, OpenSizesAreSupported) {
 
 TEST_F(NodeRefusals, NodesThatAreNotInTheTableAreNotSupported) {
   const Question questions[] = {
-      {"Loop", {{f32, {2}}}, {{f32, {2}}}},                                                  // no such operator
-      {"Add", {{f32, {2}}, {f16, {2}}}, {{f32, {2}}}},                                       // two types
-      {"Add", {{f32, {2}}}, {{f32, {2}}}},                                                   // an input is missing
-      {"Max", {{f32, {2}}, {f32, {2}}, {i64, {2}}}, {{f32, {2}}}},                           // two types
-      {"Less", {{f32, {2}}, {f32, {2}}}, {{f32, {2}}}},                                      // gives bool
-      {"MatMul", {{i64, {2, 2}}, {i64, {2, 2}}}, {{i64, {2, 2}}}},                           // integers
-      {"Exp", {{i64, {2}}}, {{i64, {2}}}},                                                   // integers
-      {"Gemm", {{f32, {2, 2, 2}}, {f32, {2, 2}}}, {{f32, {2, 2}}}},                          // not a matrix
-      {"Conv", {{f32, {1, 1, 4, 4, 4}}, {f32, {1, 1, 1, 1, 1}}}, {{f32, {1, 1, 4, 4, 4}}}},  // three axes
-      {"ConvTranspose", {{f32, {1, 1}}, {f32, {1, 1}}}, {{f32, {1, 1}}}},                    // no axis
-      {"Split", {{f32, {9}}}, std::vector<decltype(Question::outputs)::value_type>(9, {f32, {1}})},  // more than 8
+      {"Loop", {{f32, {2}}}, {{f32, {2}}}},                          // no such operator
+      {"Add", {{f32, {2}}, {f16, {2}}}, {{f32, {2}}}},               // two types
+      {"Add", {{f32, {2}}}, {{f32, {2}}}},                           // an input is missing
+      {"Max", {{f32, {2}}, {f32, {2}}, {i64, {2}}}, {{f32, {2}}}},   // two types
+      {"Less", {{f32, {2}}, {f32, {2}}}, {{f32, {2}}}},              // gives bool
+      {"MatMul", {{i64, {2, 2}}, {i64, {2, 2}}}, {{i64, {2, 2}}}},   // integers
+      {"Exp", {{i64, {2}}}, {{i64, {2}}}},                           // integers
+      {"Gemm", {{f32, {2, 2, 2}}, {f32, {2, 2}}}, {{f32, {2, 2}}}},  // not a matrix
+      {"Conv", {{f32, {1, 1, 4, 4, 4, 4}}, {f32, {1, 1, 1, 1, 1, 1}}}, {{f32, {1, 1, 4, 4, 4, 4}}}},  // four axes
+      {"ConvTranspose", {{f32, {1, 1}}, {f32, {1, 1}}}, {{f32, {1, 1}}}},                             // no axis
+      {"Split", {{f32, {9}}}, std::vector<decltype(Question::outputs)::value_type>(9, {f32, {1}})},   // more than 8
       {"Attention",  // a mask of fewer keys
        {{f32, {1, 2, 4, 8}}, {f32, {1, 2, 6, 8}}, {f32, {1, 2, 6, 8}}, {f32, {4, 3}}},
        {{f32, {1, 2, 4, 8}}}},

@@ -23,7 +23,7 @@ extern "C" {
 //   com.microsoft.FusedMatMul            floats                    transA, transB, alpha; not: transBatchA, transBatchB
 //   Gemm                                 floats                    transA, transB, alpha, beta; C: any that broadcasts;
 //                                                                  activation
-//   Conv                                 floats                    one or two axes, kernel_shape, pads, strides,
+//   Conv                                 floats                    one to three axes, kernel_shape, pads, strides,
 //                                                                  dilations, group, auto_pad; activation
 //   ConvTranspose                        floats                    one to three axes; as Conv, and output_padding and
 //                                                                  output_shape; not: activation
