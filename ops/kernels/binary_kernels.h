@@ -46,7 +46,6 @@ typedef struct gcap_binary_params {
   K(GCAP_BINARY_SUB, sub, T, T, gcap_wrap_sub(a, b))                 \
   K(GCAP_BINARY_MUL, mul, T, T, gcap_wrap_mul(a, b))                 \
   K(GCAP_BINARY_DIV, div, T, T, gcap_wrap_div(a, b))                 \
-  K(GCAP_BINARY_POW, pow, T, T, gcap_wrap_pow(a, b))                 \
   K(GCAP_BINARY_MIN, min, T, T, gcap_min_int(a, b))                  \
   K(GCAP_BINARY_MAX, max, T, T, gcap_max_int(a, b))                  \
   K(GCAP_BINARY_EQUAL, equal, T, bool, a == b)                       \
@@ -60,17 +59,19 @@ typedef struct gcap_binary_params {
   K(GCAP_BINARY_MOD, mod, T, T, gcap_floor_mod(a, b))                \
   K(GCAP_BINARY_FMOD, fmod, T, T, gcap_wrap_rem(a, b))
 
-#define GCAP_BINARY_KERNELS(K)                      \
-  GCAP_BINARY_FLOAT_KERNELS(K, f32)                 \
-  GCAP_BINARY_FLOAT_KERNELS(K, f16)                 \
-  GCAP_BINARY_FLOAT_KERNELS(K, bf16)                \
-  GCAP_BINARY_INTEGER_KERNELS(K, i64)               \
-  GCAP_BINARY_INTEGER_KERNELS(K, i32)               \
-  K(GCAP_BINARY_EQUAL, equal, bool, bool, a == b)   \
-  K(GCAP_BINARY_EQUAL, equal, i8, bool, a == b)     \
-  K(GCAP_BINARY_EQUAL, equal, u8, bool, a == b)     \
-  K(GCAP_BINARY_AND, logical_and, bool, bool, a& b) \
-  K(GCAP_BINARY_OR, logical_or, bool, bool, a | b)  \
+#define GCAP_BINARY_KERNELS(K)                           \
+  GCAP_BINARY_FLOAT_KERNELS(K, f32)                      \
+  GCAP_BINARY_FLOAT_KERNELS(K, f16)                      \
+  GCAP_BINARY_FLOAT_KERNELS(K, bf16)                     \
+  GCAP_BINARY_INTEGER_KERNELS(K, i64)                    \
+  GCAP_BINARY_INTEGER_KERNELS(K, i32)                    \
+  GCAP_BINARY_INTEGER_KERNELS(K, i8)                     \
+  GCAP_BINARY_INTEGER_KERNELS(K, u8)                     \
+  K(GCAP_BINARY_POW, pow, i64, i64, gcap_wrap_pow(a, b)) \
+  K(GCAP_BINARY_POW, pow, i32, i32, gcap_wrap_pow(a, b)) \
+  K(GCAP_BINARY_EQUAL, equal, bool, bool, a == b)        \
+  K(GCAP_BINARY_AND, logical_and, bool, bool, a& b)      \
+  K(GCAP_BINARY_OR, logical_or, bool, bool, a | b)       \
   K(GCAP_BINARY_XOR, logical_xor, bool, bool, a ^ b)
 
 // Any one-dimensional grid.

@@ -52,7 +52,7 @@ static bool is_fmod(const gcap_node_t* node) { return gcap_node_int(node, "fmod"
 // As ONNX has it: without fmod, floats have no Mod.
 bool gcap_node_mod_accepts(const gcap_model_t* model, const gcap_node_t* node) {
   const gcap_dtype_t dtype = gcap_node_input(model, node, 0)->dtype;
-  return is_fmod(node) || dtype == GCAP_DTYPE_I64 || dtype == GCAP_DTYPE_I32;
+  return is_fmod(node) || !gcap_node_is_float(dtype);
 }
 
 gcap_status_t gcap_node_mod(const gcap_node_kernel_t* kernel, const gcap_kernel_context_t* context) {
@@ -124,8 +124,6 @@ gcap_status_t gcap_node_fast_gelu(const gcap_node_kernel_t* kernel, const gcap_k
 
 // --- Clip -----------------------------------------------------------------------------------------------------------
 
-static bool is_integer(gcap_dtype_t dtype) { return dtype == GCAP_DTYPE_I64 || dtype == GCAP_DTYPE_I32; }
-
 // Of an integer or a float, whichever `x` is.
 typedef struct bound {
   int64_t integer;
@@ -138,6 +136,8 @@ static bound_t element_of(const gcap_tensor_t* tensor) {
     case GCAP_DTYPE_BF16: return (bound_t){.number = gcap_bf16_to_f32(*(const uint16_t*)tensor->data)};
     case GCAP_DTYPE_I64: return (bound_t){.integer = *(const int64_t*)tensor->data};
     case GCAP_DTYPE_I32: return (bound_t){.integer = *(const int32_t*)tensor->data};
+    case GCAP_DTYPE_I8: return (bound_t){.integer = *(const int8_t*)tensor->data};
+    case GCAP_DTYPE_U8: return (bound_t){.integer = *(const uint8_t*)tensor->data};
     default: return (bound_t){.number = *(const float*)tensor->data};
   }
 }
@@ -163,8 +163,24 @@ gcap_status_t gcap_node_clip(const gcap_node_kernel_t* kernel, const gcap_kernel
   bound_t low, high;
   GCAP_RETURN_IF_ERROR(read_bound(kernel, context, 1, "min", (bound_t){INT64_MIN, -INFINITY}, &low));
   GCAP_RETURN_IF_ERROR(read_bound(kernel, context, 2, "max", (bound_t){INT64_MAX, INFINITY}, &high));
-  if (is_integer(x->dtype)) return gcap_clip_integers(STREAM(context), low.integer, high.integer, x, y);
+  if (!gcap_node_is_float(x->dtype)) return gcap_clip_integers(STREAM(context), low.integer, high.integer, x, y);
   return gcap_clip(STREAM(context), low.number, high.number, x, y);
+}
+
+// --- BitCast --------------------------------------------------------------------------------------------------------
+
+bool gcap_node_bit_cast_accepts(const gcap_model_t* model, const gcap_node_t* node) {
+  const gcap_dtype_t made = model->values[node->outputs[0]].dtype, from = gcap_node_input(model, node, 0)->dtype;
+  return gcap_node_int(node, "to", 0) == gcap_node_onnx_type(made) && gcap_dtype_bytes(made) == gcap_dtype_bytes(from);
+}
+
+// Copies bits as those of integers, which no load or store changes.
+gcap_status_t gcap_node_bit_cast(const gcap_node_kernel_t* kernel, const gcap_kernel_context_t* context) {
+  (void)kernel;
+  gcap_tensor_t x = context->inputs[0], y = context->outputs[0];
+  const size_t bytes = gcap_dtype_bytes(x.dtype);
+  x.dtype = y.dtype = bytes == 8 ? GCAP_DTYPE_I64 : bytes == 4 ? GCAP_DTYPE_I32 : GCAP_DTYPE_I8;
+  return gcap_cast(STREAM(context), &x, &y);
 }
 
 // --- Cast -----------------------------------------------------------------------------------------------------------

@@ -163,6 +163,40 @@ NodeCase MatMulInteger(const Integers& m) {
   return c;
 }
 
+// Scales are powers of two, so that all but the last rounding is exact; b has one for each column.
+NodeCase QLinearMatMul(const std::string& name, gcap_dtype_t type, const Shape& a, const Shape& b, const Shape& y,
+                       const Values& b_scales) {
+  const bool is_signed = type == kI8;
+  NodeCase c;
+  c.op_type = "QLinearMatMul";
+  c.name = c.op_type + name + gcap_dtype_name(type);
+  const Shape of_b = b_scales.size() == 1 ? Shape{} : Shape{static_cast<int64_t>(b_scales.size())};
+  c.inputs = {{type, a, -128, 255},
+              {GCAP_DTYPE_F32, {}, 0, 0, {0.25}},
+              {type, {}, 0, 0, {is_signed ? -3.0 : 120.0}},
+              {type, b, -128, 255},
+              {GCAP_DTYPE_F32, of_b, 0, 0, b_scales},
+              {type, of_b, 0, 0, Values(b_scales.size(), is_signed ? 5.0 : 131.0)},
+              {GCAP_DTYPE_F32, {}, 0, 0, {64}},
+              {type, {}, 0, 0, {is_signed ? 2.0 : 100.0}}};
+  c.outputs = {{type, y}};
+  c.reference = [=](const Ins& in) -> std::vector<Values> {
+    return {Make(y, [&](const Shape& i) {
+      Shape at_a = i, at_b = i;
+      double sum = 0;
+      for (int64_t k = 0; k < a.back(); ++k) {
+        at_a.back() = k;
+        at_b[at_b.size() - 2] = k;
+        sum += (BroadcastAt(in[0], at_a) - in[2].at[0]) * (BroadcastAt(in[3], at_b) - in[5].at[0]);
+      }
+      const double scale = b_scales[b_scales.size() == 1 ? 0 : static_cast<size_t>(i.back())];
+      const double steps = std::nearbyint(sum * 0.25 * scale / 64) + in[7].at[0];
+      return std::min(std::max(steps, is_signed ? -128.0 : 0.0), is_signed ? 127.0 : 255.0);
+    })};
+  };
+  return c;
+}
+
 // As ONNX Runtime's quantizer writes them: the kernels refused such nodes.
 NodeCase DequantizeByAScalarZeroPoint(const Scales& one_of_a_list, const Shape& shape) {
   NodeCase c = Dequantize(one_of_a_list, kI8, shape);
@@ -210,6 +244,10 @@ std::vector<NodeCase> QuantizeCases() {
   all.push_back(DynamicQuantize("OfPositives", {40}, 1, 3));
   all.push_back(DynamicQuantize("OfNegatives", {40}, -3, -1));
   all.push_back(DynamicQuantize("OfZeros", {4}, 0, 0));
+  for (const gcap_dtype_t type : {kI8, kU8}) {
+    all.push_back(QLinearMatMul("", type, {3, 6}, {6, 5}, {3, 5}, {0.5}));
+    all.push_back(QLinearMatMul("OfABatchWithScalesOfColumns", type, {2, 3, 6}, {6, 4}, {2, 3, 4}, {0.5, 1, 2, 0.25}));
+  }
   for (const Integers& m : std::vector<Integers>{
            {"", {3, 4}, {4, 5}, {3, 5}},
            {"WithZeroPoints", {3, 4}, {4, 5}, {3, 5}, 1, 1},

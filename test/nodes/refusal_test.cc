@@ -159,7 +159,18 @@ TEST_F(NodeRefusals, NodesThatAreNotInTheTableAreNotSupported) {
       {"DequantizeLinear", {{f32, {2}}, {f32, {}}}, {{f32, {2}}}},
       {"DequantizeLinear", {{i8, {2}}, {f32, {}}, {u8, {}}}, {{f32, {2}}}},
       {"DequantizeLinear", {{i8, {2}}, {f32, {}}}, {{i8, {2}}}},
-      {"Mod", {{f32, {2}}, {f32, {2}}}, {{f32, {2}}}},     // floats without fmod
+      {"Mod", {{f32, {2}}, {f32, {2}}}, {{f32, {2}}}},                                  // floats without fmod
+      {"Neg", {{u8, {2}}}, {{u8, {2}}}},                                                // no signs
+      {"Pow", {{i8, {2}}, {i8, {2}}}, {{i8, {2}}}},                                     // as ONNX has it
+      {"BitCast", {{f32, {2}}}, {{i64, {2}}}, [](Attributes* a) { a->Int("to", 7); }},  // other sizes
+      {"BitCast", {{f32, {2}}}, {{GCAP_DTYPE_I32, {2}}}, [](Attributes* a) { a->Int("to", 1); }},  // another type
+      {"LpPool", {{f32, {1, 1, 4}}}, {{f32, {1, 1, 3}}}, [](Attributes* a) { a->Int("p", 0); }},   // no norm
+      {"QLinearMatMul",
+       {{i8, {2, 2}}, {f32, {}}, {u8, {}}, {i8, {2, 2}}, {f32, {}}, {i8, {}}, {f32, {}}, {i8, {}}},
+       {{i8, {2, 2}}}},  // a zero point of another type
+      {"QLinearMatMul",
+       {{i8, {2, 2}}, {f32, {}}, {i8, {}}, {i8, {2, 2}}, {f32, {2, 1}}, {i8, {}}, {f32, {}}, {i8, {}}},
+       {{i8, {2, 2}}}},                                    // scales of rank 2
       {"Mean", {{i64, {2}}, {i64, {2}}}, {{i64, {2}}}},    // integers
       {"IsNaN", {{f32, {2}}}, {{f32, {2}}}},               // gives bool
       {"Resize", {{f32, {2}}, {i64, {1}}}, {{f32, {4}}}},  // scales are f32

@@ -83,6 +83,38 @@ NodeCase Conv(const Setup& s) {
   return c;
 }
 
+// The p-th root of sums of p-th powers, by windows over any number of axes.
+NodeCase LpPool(const std::string& name, int64_t p, const Shape& x, const Shape& y, const Shape& window,
+                const Shape& strides, const Shape& dilations, const Shape& pads) {
+  NodeCase c;
+  c.op_type = "LpPool";
+  c.name = c.op_type + name;
+  c.attributes = [=](Attributes* a) {
+    if (p != 2) a->Int("p", p);
+    a->Ints("kernel_shape", window).Ints("strides", strides).Ints("dilations", dilations).Ints("pads", pads);
+  };
+  c.inputs = {{kTyped, x}};
+  c.outputs = {{kTyped, y}};
+  c.reference = [=](const Ins& in) -> std::vector<Values> {
+    return {Make(y, [&](const Shape& i) {
+      double sum = 0;
+      for (int64_t tap = 0; tap < Count(window); ++tap) {
+        const Shape at = Unravel(tap, window);
+        Shape from = {i[0], i[1]};
+        bool inside = true;
+        for (size_t k = 0; k < at.size(); ++k) {
+          from.push_back(i[2 + k] * strides[k] - pads[k] + at[k] * dilations[k]);
+          inside = inside && from.back() >= 0 && from.back() < x[2 + k];
+        }
+        if (inside) sum += std::pow(std::fabs(At(in[0], from)), static_cast<double>(p));
+      }
+      return std::pow(sum, 1.0 / static_cast<double>(p));
+    })};
+  };
+  c.error = 1e-5;  // of two powf and sums of up to 12 terms up to 1
+  return c;
+}
+
 std::vector<NodeCase> Convolutions() {
   Setup plain, padded, strided, dilated, grouped, depthwise, uneven, same, one_axis, volume, uneven_volume;
   padded.name = "WithPads";
@@ -303,6 +335,10 @@ NodeCase BatchNorm(const Shape& x) {
 
 std::vector<NodeCase> WindowCases() {
   std::vector<NodeCase> all = Convolutions();
+  all.push_back(LpPool("", 2, {2, 3, 5, 6}, {2, 3, 3, 3}, {3, 2}, {1, 2}, {1, 1}, {0, 0, 0, 0}));
+  all.push_back(LpPool("Of1", 1, {1, 2, 9}, {1, 2, 4}, {3}, {2}, {2}, {1, 1}));
+  all.push_back(LpPool("Of3OverThreeAxes", 3, {1, 2, 3, 4, 4}, {1, 2, 2, 3, 3}, {2, 2, 3}, {1, 1, 1}, {1, 1, 1},
+                       {0, 0, 1, 0, 0, 0}));
   const std::vector<NodeCase> pools = Pools();
   all.insert(all.end(), pools.begin(), pools.end());
   all.push_back(VolumePool({"", "MaxPool", {2, 2, 2, 6, 2}}));

@@ -15,8 +15,8 @@ extern "C" {
 #endif
 
 // Nodes have the semantics of ONNX's opset 13, and what later opsets added to them, with attributes in a
-// gcap_attributes_t (model.h). Floats are f32, f16 and bf16. Any is each type of
-// gcap_dtype_t.
+// gcap_attributes_t (model.h). Floats are f32, f16 and bf16. Integers are i64, i32, i8 and u8, and wrap around. Any is
+// each type of gcap_dtype_t.
 //
 //   op                                   types of T                what is honored, and what is refused
 //   MatMul                               floats                    any ranks, with broadcasting
@@ -30,28 +30,32 @@ extern "C" {
 //   MaxPool, AveragePool                 floats                    one to three axes; kernel_shape, pads, strides,
 //                                                                  dilations, auto_pad, ceil_mode, count_include_pad.
 //                                                                  Not: Indices, pads as large as the window reaches
+//   LpPool                               floats                    p; else as MaxPool
 //   GlobalMaxPool, GlobalAveragePool     floats                    any number of axes
 //   BatchNormalization                   floats; the rest f32      epsilon; not: training_mode
-//   Add, Sub, Mul, Div                   floats, i64, i32
+//   Add, Sub, Mul, Div                   floats, integers
 //   Pow                                  floats, i64, i32          the exponent may be of another of these types
-//   Mod                                  floats, i64, i32          fmod, which floats must have; a modulo 0 of
+//   Mod                                  floats, integers          fmod, which floats must have; a modulo 0 of
 //                                                                  integers is 0
-//   Min, Max, Sum                        floats, i64, i32          any number of inputs
+//   Min, Max                             floats, integers          any number of inputs
+//   Sum                                  floats, i64, i32          any number of inputs
 //   Mean                                 floats                    any number of inputs
 //   Equal                                any                       gives bool
-//   Less, LessOrEqual                    floats, i64, i32          give bool
-//   Greater, GreaterOrEqual              floats, i64, i32          give bool
+//   Less, LessOrEqual                    floats, integers          give bool
+//   Greater, GreaterOrEqual              floats, integers          give bool
 //   And, Or, Xor, Not                    bool
-//   BitwiseAnd, BitwiseOr, BitwiseXor    i64, i32
-//   BitwiseNot                           i64, i32
+//   BitwiseAnd, BitwiseOr, BitwiseXor    integers
+//   BitwiseNot                           integers
+//   BitCast                              f32, integers             to: the output's type, of as many bits
 //   Where                                any                       condition: bool
 //   Cast                                 any to any                to, if given, is the output's type
-//   Relu, Neg, Abs, Sign                 floats, i64, i32
+//   Abs, Sign                            floats, integers
+//   Relu, Neg                            floats, i64, i32, i8
 //   LeakyRelu, ThresholdedRelu           floats                    alpha
 //   Elu, Celu, Swish                     floats                    alpha
 //   Selu                                 floats                    alpha, gamma
 //   HardSigmoid                          floats                    alpha, beta
-//   Shrink                               floats, i64, i32          bias, lambd; integers are truncated
+//   Shrink                               floats, integers          bias, lambd; integers are truncated
 //   PRelu                                floats                    the slope is broadcast to the other input
 //   Gelu                                 floats                    approximate
 //   com.microsoft.QuickGelu              floats                    alpha
@@ -62,7 +66,7 @@ extern "C" {
 //   Sinh, Cosh, Asinh, Acosh, Atanh      floats
 //   HardSwish, Mish, Softplus, Softsign  floats
 //   IsNaN, IsInf                         floats                    give bool; detect_negative, detect_positive
-//   Clip                                 floats, i64, i32          min, max: inputs on the host, or attributes
+//   Clip                                 floats, integers          min, max: inputs on the host, or attributes
 //   Softmax, LogSoftmax                  floats                    axis
 //   Softmax-1, LogSoftmax-1              floats                    axis: as before opset 13, of all axes from it on
 //   LayerNormalization                   floats                    axis, epsilon; scale and bias have the shape of the
@@ -89,11 +93,13 @@ extern "C" {
 //   DequantizeLinear                     floats, i8, u8, i32       integers to floats; axis, block_size
 //   ArgMax, ArgMin                       floats, i64, i32          axis, keepdims, select_last_index; give i64. A NaN
 //                                                                  is an extremum
+//   Hardmax                              floats                    axis, as from opset 13 on
 //   TopK                                 floats, i64, i32          axis, largest, sorted; k: on the host, or attribute.
 //                                                                  Of equals the first; a NaN of either sign is larger
 //                                                                  than infinity
 //   DynamicQuantizeLinear                f32 to u8
 //   MatMulInteger                        i8, u8; gives i32         zero points: one, or one for each row or column
+//   QLinearMatMul                        i8, u8; scales f32        one scale and zero point, or for B one a column
 //   Attention                            floats; mask bool or T    scale, is_causal, softcap, q_num_heads,
 //                                                                  kv_num_heads; a past, if both; grouped heads. Not:
 //                                                                  nonpad_kv_seqlen, qk_matmul_output_mode but 0, f64
