@@ -78,6 +78,7 @@ const gcap_ort_op_t gcap_ort_node_ops[] = {
     SINCE("GlobalMaxPool", 1),
     SINCE("Greater", 7),
     SINCE("GreaterOrEqual", 12),
+    SINCE("GridSample", 16),
     SINCE("GroupNormalization", 21),
     SINCE("Hardmax", 13),
     SINCE("HardSigmoid", 6),
@@ -192,6 +193,7 @@ const gcap_ort_op_t gcap_ort_node_ops[] = {
 
 const gcap_ort_attribute_t gcap_ort_node_attributes[] = {
     {"activations", GCAP_ATTRIBUTE_STRING},
+    {"align_corners", GCAP_ATTRIBUTE_INT},
     {"allowzero", GCAP_ATTRIBUTE_INT},
     {"alpha", GCAP_ATTRIBUTE_FLOAT},
     {"antialias", GCAP_ATTRIBUTE_INT},
@@ -250,6 +252,7 @@ const gcap_ort_attribute_t gcap_ort_node_attributes[] = {
     {"output_padding", GCAP_ATTRIBUTE_INTS},
     {"output_shape", GCAP_ATTRIBUTE_INTS},
     {"p", GCAP_ATTRIBUTE_INT},
+    {"padding_mode", GCAP_ATTRIBUTE_STRING},
     {"pads", GCAP_ATTRIBUTE_INTS},
     {"perm", GCAP_ATTRIBUTE_INTS},
     {"precision", GCAP_ATTRIBUTE_INT},

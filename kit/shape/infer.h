@@ -73,7 +73,7 @@ gcap_infer_t gcap_infer_reduce, gcap_infer_matmul, gcap_infer_fused_matmul, gcap
 gcap_infer_t gcap_infer_attention;                                                            // attention.c
 gcap_infer_t gcap_infer_quantize, gcap_infer_dynamic_quantize, gcap_infer_matmul_integer;     // quantize.c
 gcap_infer_t gcap_infer_qlinear_matmul;                                                       // quantize.c
-gcap_infer_t gcap_infer_resize_op;                                                            // resize.c
+gcap_infer_t gcap_infer_resize_op, gcap_infer_grid_sample;                                    // resize.c
 gcap_infer_t gcap_infer_conv_transpose;                                                       // window.c
 gcap_infer_t gcap_infer_conv, gcap_infer_pool, gcap_infer_global_pool;                        // window.c
 gcap_infer_t gcap_infer_gather_elements, gcap_infer_gather_nd;                                // indices.c

@@ -69,6 +69,7 @@ static const struct {
     {"GlobalMaxPool", gcap_infer_global_pool, 1, 1},
     {"Greater", gcap_infer_elementwise, 2, 2},
     {"GreaterOrEqual", gcap_infer_elementwise, 2, 2},
+    {"GridSample", gcap_infer_grid_sample, 2, 2},
     {"GroupNormalization", gcap_infer_same, 3, 3},
     {"Hardmax", gcap_infer_same_with_axis, 1, 1},
     {"HardSigmoid", gcap_infer_same, 1, 1},

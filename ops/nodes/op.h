@@ -186,6 +186,8 @@ GCAP_NODE_ACCEPTS(gcap_node_mean_variance_accepts);
 GCAP_NODE_COMPUTE(gcap_node_mean_variance);
 GCAP_NODE_ACCEPTS(gcap_node_resize_accepts);
 GCAP_NODE_COMPUTE(gcap_node_resize);
+GCAP_NODE_ACCEPTS(gcap_node_grid_sample_accepts);
+GCAP_NODE_COMPUTE(gcap_node_grid_sample);
 // recurrent.c
 GCAP_NODE_ACCEPTS(gcap_node_recurrent_accepts);
 GCAP_NODE_PLAN(gcap_node_recurrent_plan);

@@ -102,6 +102,7 @@ static const gcap_node_op_t ops[] = {
     POOL("GlobalMaxPool", GCAP_POOL2D_MAX, gcap_node_global_pool_accepts),
     BINARY("Greater", "TT>B", ALL_NUMBERS, GCAP_BINARY_GREATER),
     BINARY("GreaterOrEqual", "TT>B", ALL_NUMBERS, GCAP_BINARY_GREATER_OR_EQUAL),
+    {"GridSample", "TT>T", FLOATS, .compute = gcap_node_grid_sample, .accepts = gcap_node_grid_sample_accepts},
     {"GroupNormalization", "TTT>T", FLOATS, .compute = gcap_node_channel_norm, .code = 1,
      .accepts = gcap_node_channel_norm_accepts},
     {"Hardmax", "T>T", FLOATS, .compute = gcap_node_hardmax},

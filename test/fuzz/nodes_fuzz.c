@@ -216,6 +216,7 @@ static const char* draw_op(fuzz_input_t* in) {
                                     "BitCast",
                                     "Hardmax",
                                     "LpPool",
+                                    "GridSample",
                                     "com.microsoft.FusedMatMul",
                                     "QuantizeLinear",
                                     "DequantizeLinear",

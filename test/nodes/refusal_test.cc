@@ -164,7 +164,12 @@ TEST_F(NodeRefusals, NodesThatAreNotInTheTableAreNotSupported) {
       {"Pow", {{i8, {2}}, {i8, {2}}}, {{i8, {2}}}},                                     // as ONNX has it
       {"BitCast", {{f32, {2}}}, {{i64, {2}}}, [](Attributes* a) { a->Int("to", 7); }},  // other sizes
       {"BitCast", {{f32, {2}}}, {{GCAP_DTYPE_I32, {2}}}, [](Attributes* a) { a->Int("to", 1); }},  // another type
-      {"LpPool", {{f32, {1, 1, 4}}}, {{f32, {1, 1, 3}}}, [](Attributes* a) { a->Int("p", 0); }},   // no norm
+      {"GridSample", {{f32, {1, 1, 2, 2}}, {f16, {1, 2, 2, 2}}}, {{f32, {1, 1, 2, 2}}}},  // a grid of another type
+      {"GridSample",
+       {{f32, {1, 1, 2, 2}}, {f32, {1, 2, 2, 2}}},
+       {{f32, {1, 1, 2, 2}}},
+       [](Attributes* a) { a->String("padding_mode", "wrap"); }},
+      {"LpPool", {{f32, {1, 1, 4}}}, {{f32, {1, 1, 3}}}, [](Attributes* a) { a->Int("p", 0); }},  // no norm
       {"QLinearMatMul",
        {{i8, {2, 2}}, {f32, {}}, {u8, {}}, {i8, {2, 2}}, {f32, {}}, {i8, {}}, {f32, {}}, {i8, {}}},
        {{i8, {2, 2}}}},  // a zero point of another type

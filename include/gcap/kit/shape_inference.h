@@ -46,7 +46,8 @@ extern "C" {
 //                        ReduceSumSquare (keepdims, noop_with_empty_axes)
 //   products             MatMul, MatMulInteger, QLinearMatMul; com.microsoft.FusedMatMul and Gemm (transA, transB)
 //   recurrent networks   LSTM, GRU, RNN (direction, hidden_size, layout)
-//   resizes              Resize (axes, keep_aspect_ratio_policy; of opset 10 with two inputs), Upsample (opset 9)
+//   resizes              Resize (axes, keep_aspect_ratio_policy; of opset 10 with two inputs), Upsample (opset 9),
+//                        GridSample
 //   attention            Attention (q_num_heads, kv_num_heads); RotaryEmbedding, also of com.microsoft: input 0's shape
 //   windows              Conv, ConvTranspose, LpPool, MaxPool, AveragePool, GlobalAveragePool, GlobalMaxPool (auto_pad,
 //                        ceil_mode)

@@ -73,6 +73,8 @@ extern "C" {
 //                                                                  axes. Mean and InvStdDev are f32
 //   RMSNormalization                     floats                    axis, epsilon; the scale has the shape of the axes.
 //                                                                  Also as SimplifiedLayerNormalization
+//   GridSample                           floats                    one to three axes; mode, padding_mode, align_corners;
+//                                                                  the grid is of the type of the image
 //   InstanceNormalization                floats                    epsilon
 //   GroupNormalization                   floats                    epsilon, num_groups; scale and bias of channels, as
 //                                                                  opset 21 has them
