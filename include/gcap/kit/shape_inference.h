@@ -26,8 +26,8 @@ extern "C" {
 //   element by element   Add, Sub, Mul, Div, Mod, Pow, Min, Max, Sum, Mean, Equal, Less, LessOrEqual, Greater,
 //                        GreaterOrEqual, And, Or, Xor, BitwiseAnd, BitwiseOr, BitwiseXor, Where: with broadcasting; of
 //                        input 1 to input 0: PRelu, com.microsoft.BiasGelu, com.microsoft.FastGelu
-//   one input's shape    Abs, Acos, Acosh, Asin, Asinh, Atan, Atanh, BitCast, BitwiseNot, Cast, Ceil, Celu, Clip, Cos, Cosh,
-//                        Dropout, Elu, Erf, Exp, Floor, Gelu, com.microsoft.QuickGelu, HardSigmoid, HardSwish,
+//   one input's shape    Abs, Acos, Acosh, Asin, Asinh, Atan, Atanh, BitCast, BitwiseNot, Cast, Ceil, Celu, Clip, Cos,
+//                        Cosh, Dropout, Elu, Erf, Exp, Floor, Gelu, com.microsoft.QuickGelu, HardSigmoid, HardSwish,
 //                        Identity, IsInf, IsNaN, LeakyRelu, Log, Mish, Neg, Not, Reciprocal, Relu, Round, Selu, Shrink,
 //                        Sigmoid, Sign, Sin, Sinh, Softplus, Softsign, Sqrt, Swish, Tan, Tanh, ThresholdedRelu,
 //                        BatchNormalization, GroupNormalization, InstanceNormalization, LRN, MeanVarianceNormalization,

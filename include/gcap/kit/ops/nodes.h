@@ -73,8 +73,8 @@ extern "C" {
 //                                                                  axes. Mean and InvStdDev are f32
 //   RMSNormalization                     floats                    axis, epsilon; the scale has the shape of the axes.
 //                                                                  Also as SimplifiedLayerNormalization
-//   GridSample                           floats                    one to three axes; mode, padding_mode, align_corners;
-//                                                                  the grid is of the type of the image
+//   GridSample                           floats                    one to three axes; mode, padding_mode,
+//                                                                  align_corners; the grid is of the type of the image
 //   InstanceNormalization                floats                    epsilon
 //   GroupNormalization                   floats                    epsilon, num_groups; scale and bias of channels, as
 //                                                                  opset 21 has them
@@ -90,8 +90,8 @@ extern "C" {
 //   ReduceL1, ReduceSumSquare            floats, i64, i32          keepdims, noop_with_empty_axes
 //   ReduceL2, ReduceLogSum               floats
 //   ReduceMax, ReduceMin                 floats, i64, i32, bool
-//   QuantizeLinear                       floats, i8, u8            floats to i8 or u8, by quotients of the scale's type;
-//                                                                  axis, block_size, output_dtype, precision
+//   QuantizeLinear                       floats, i8, u8            floats to i8 or u8; the quotient is of the scale's
+//                                                                  type or of precision; axis, block_size, output_dtype
 //   DequantizeLinear                     floats, i8, u8, i32       integers to floats; axis, block_size
 //   ArgMax, ArgMin                       floats, i64, i32          axis, keepdims, select_last_index; give i64. A NaN
 //                                                                  is an extremum
