@@ -74,7 +74,8 @@ gcap_infer_t gcap_infer_concat, gcap_infer_gather, gcap_infer_slice_op, gcap_inf
 gcap_infer_t gcap_infer_reduce, gcap_infer_matmul, gcap_infer_fused_matmul, gcap_infer_gemm;  // products.c
 gcap_infer_t gcap_infer_attention, gcap_infer_einsum;                                         // attention.c, einsum.c
 gcap_infer_t gcap_infer_quantize, gcap_infer_dynamic_quantize, gcap_infer_matmul_integer;     // quantize.c
-gcap_infer_t gcap_infer_resize_op;                                                            // resize.c
+gcap_infer_t gcap_infer_qlinear_matmul;                                                       // quantize.c
+gcap_infer_t gcap_infer_resize_op, gcap_infer_grid_sample;                                    // resize.c
 gcap_infer_t gcap_infer_conv_transpose;                                                       // window.c
 gcap_infer_t gcap_infer_conv, gcap_infer_pool, gcap_infer_global_pool;                        // window.c
 gcap_infer_t gcap_infer_gather_elements, gcap_infer_gather_nd;                                // indices.c
@@ -84,6 +85,11 @@ gcap_infer_t gcap_infer_arg, gcap_infer_top_k;                                  
 gcap_infer_t gcap_infer_tile, gcap_infer_trilu, gcap_infer_eye_like, gcap_infer_one_hot;      // arrange.c
 gcap_infer_t gcap_infer_cum_sum, gcap_infer_reverse_sequence;                                 // arrange.c
 gcap_infer_t gcap_infer_tensor_scatter;                                                       // indices.c
+
+// MatMul of input 0 and input `b_input`, as numpy.matmul: a vector is a row on the left and a column on the right, and
+// its axis is not in the output.
+gcap_status_t gcap_infer_product(const gcap_node_t* node, const gcap_tensor_t* a, int b_input, const gcap_tensor_t* b,
+                                 gcap_tensor_t* outputs);
 
 // Broadcasts `tensor`, the input number `input`, into `*shape`.
 gcap_status_t gcap_shape_broadcast(const gcap_node_t* node, int input, const gcap_shape_t* of_input,

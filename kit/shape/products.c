@@ -44,9 +44,11 @@ gcap_status_t gcap_infer_reduce(const gcap_node_t* node, const gcap_tensor_t* in
 
 // --- Products -------------------------------------------------------------------------------------------------------
 
-static gcap_status_t check_inner(const gcap_node_t* node, int64_t of_a, int64_t of_b) {
+// `b`: which input B is.
+static gcap_status_t check_inner(const gcap_node_t* node, int b, int64_t of_a, int64_t of_b) {
   if (of_a == of_b) return NULL;
-  return GCAP_SHAPE_REFUSE(node, "input 0 has %lld columns, input 1 has %lld rows", (long long)of_a, (long long)of_b);
+  return GCAP_SHAPE_REFUSE(node, "input 0 has %lld columns, input %d has %lld rows", (long long)of_a, b,
+                           (long long)of_b);
 }
 
 // The axes before the matrix.
@@ -70,20 +72,23 @@ gcap_status_t gcap_infer_fused_matmul(const gcap_node_t* node, const gcap_tensor
   gcap_tensor_t operands[] = {inputs[0], inputs[1]};
   if (gcap_node_int(node, "transA", 0) != 0) operands[0] = transposed(&inputs[0]);
   if (gcap_node_int(node, "transB", 0) != 0) operands[1] = transposed(&inputs[1]);
-  return gcap_infer_matmul(node, operands, outputs);
+  return gcap_infer_product(node, &operands[0], /*b_input=*/1, &operands[1], outputs);
 }
 
-// As numpy.matmul: a vector is a row on the left and a column on the right, and its axis is not in the output.
 gcap_status_t gcap_infer_matmul(const gcap_node_t* node, const gcap_tensor_t* inputs, gcap_tensor_t* outputs) {
-  const gcap_tensor_t *a = &inputs[0], *b = &inputs[1];
-  for (int i = 0; i < 2; ++i) {
-    if (inputs[i].rank == 0) return GCAP_SHAPE_REFUSE(node, "input %d has rank 0, allowed is 1..%d", i, GCAP_MAX_RANK);
+  return gcap_infer_product(node, &inputs[0], /*b_input=*/1, &inputs[1], outputs);
+}
+
+gcap_status_t gcap_infer_product(const gcap_node_t* node, const gcap_tensor_t* a, int b_input, const gcap_tensor_t* b,
+                                 gcap_tensor_t* outputs) {
+  if (a->rank == 0 || b->rank == 0) {
+    return GCAP_SHAPE_REFUSE(node, "input %d has rank 0, allowed is 1..%d", a->rank == 0 ? 0 : b_input, GCAP_MAX_RANK);
   }
   const int64_t rows_of_b = b->rank == 1 ? b->shape[0] : b->shape[b->rank - 2];
-  GCAP_RETURN_IF_ERROR(check_inner(node, a->shape[a->rank - 1], rows_of_b));
+  GCAP_RETURN_IF_ERROR(check_inner(node, b_input, a->shape[a->rank - 1], rows_of_b));
   gcap_shape_t shape = batch_of(a);
   const gcap_shape_t batch_of_b = batch_of(b);
-  GCAP_RETURN_IF_ERROR(gcap_shape_broadcast(node, 1, &batch_of_b, &shape));
+  GCAP_RETURN_IF_ERROR(gcap_shape_broadcast(node, b_input, &batch_of_b, &shape));
   if (a->rank > 1) GCAP_RETURN_IF_ERROR(gcap_shape_add(node, &shape, a->shape[a->rank - 2]));
   if (b->rank > 1) GCAP_RETURN_IF_ERROR(gcap_shape_add(node, &shape, b->shape[b->rank - 1]));
   return gcap_shape_give(node, 0, &shape, &outputs[0]);
@@ -108,7 +113,7 @@ gcap_status_t gcap_infer_gemm(const gcap_node_t* node, const gcap_tensor_t* inpu
   }
   const int columns_of_a = gcap_node_int(node, "transA", 0) != 0 ? 0 : 1;
   const int rows_of_b = gcap_node_int(node, "transB", 0) != 0 ? 1 : 0;
-  GCAP_RETURN_IF_ERROR(check_inner(node, a->shape[columns_of_a], b->shape[rows_of_b]));
+  GCAP_RETURN_IF_ERROR(check_inner(node, 1, a->shape[columns_of_a], b->shape[rows_of_b]));
   const gcap_shape_t shape = {.rank = 2, .at = {a->shape[1 - columns_of_a], b->shape[1 - rows_of_b]}};
   if (node->num_inputs > 2) GCAP_RETURN_IF_ERROR(check_bias(node, &inputs[2], &shape));
   return gcap_shape_give(node, 0, &shape, &outputs[0]);

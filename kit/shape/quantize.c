@@ -1,7 +1,8 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
 // QuantizeLinear, DequantizeLinear and DynamicQuantizeLinear: the shape of input 0; scales and zero points must fit it.
-// MatMulInteger: that of MatMul, with zero points for all, for each row of A, or for each column of B.
+// MatMulInteger: that of MatMul, with zero points for all, for each row of A, or for each column of B. QLinearMatMul:
+// the same of inputs 0 and 3, with one scale and one zero point for all of A and of Y.
 
 #include "kit/shape/infer.h"
 
@@ -66,4 +67,21 @@ gcap_status_t gcap_infer_matmul_integer(const gcap_node_t* node, const gcap_tens
                              zero_point->rank, (long long)wanted);
   }
   return gcap_infer_matmul(node, inputs, outputs);
+}
+
+// One number, or for `columns` of B one for each.
+static gcap_status_t check_scale(const gcap_node_t* node, const gcap_tensor_t* inputs, int input, int64_t columns) {
+  const gcap_tensor_t* scale = &inputs[input];
+  if (is_one_number(scale) || (columns > 0 && scale->rank == 1 && scale->shape[0] == columns)) return NULL;
+  if (columns == 0) return GCAP_SHAPE_REFUSE(node, "input %d has rank %d, allowed is 1 element", input, scale->rank);
+  return GCAP_SHAPE_REFUSE(node, "input %d has rank %d, allowed is 1 element, or rank 1 with %lld", input, scale->rank,
+                           (long long)columns);
+}
+
+gcap_status_t gcap_infer_qlinear_matmul(const gcap_node_t* node, const gcap_tensor_t* inputs, gcap_tensor_t* outputs) {
+  const int64_t columns = inputs[3].rank > 1 ? inputs[3].shape[inputs[3].rank - 1] : 0;
+  for (int i = 1; i < node->num_inputs; ++i) {
+    if (i != 3) GCAP_RETURN_IF_ERROR(check_scale(node, inputs, i, i == 4 || i == 5 ? columns : 0));
+  }
+  return gcap_infer_product(node, &inputs[0], /*b_input=*/3, &inputs[3], outputs);
 }

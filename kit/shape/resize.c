@@ -1,7 +1,7 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
-// Resize and Upsample. An input of scales or sizes that has no elements is not there: ONNX says so. Sizes are computed
-// in f32, as ONNX's own inference computes them: in f64 some would be one element smaller.
+// Resize, Upsample and GridSample. An input of scales or sizes that has no elements is not there: ONNX says so. Sizes
+// are computed in f32, as ONNX's own inference computes them: in f64 some would be one element smaller.
 //
 // Locking: none; no state.
 
@@ -157,5 +157,28 @@ gcap_status_t gcap_infer_resize_op(const gcap_node_t* node, const gcap_tensor_t*
   gcap_resize_t resize;
   GCAP_RETURN_IF_ERROR(gcap_infer_resize(node, inputs, &resize));
   const gcap_shape_t shape = gcap_shape_of_sizes(inputs[0].rank, resize.known, resize.size);
+  return gcap_shape_give(node, 0, &shape, &outputs[0]);
+}
+
+// --- GridSample -----------------------------------------------------------------------------------------------------
+
+// A place of each output has a number for each axis of x behind batch and channels.
+gcap_status_t gcap_infer_grid_sample(const gcap_node_t* node, const gcap_tensor_t* inputs, gcap_tensor_t* outputs) {
+  const gcap_tensor_t *x = &inputs[0], *grid = &inputs[1];
+  if (x->rank < 3) return GCAP_SHAPE_REFUSE(node, "input 0 has rank %d, allowed is 3..%d", x->rank, GCAP_MAX_RANK);
+  if (grid->rank != x->rank) {
+    return GCAP_SHAPE_REFUSE(node, "input 1 has rank %d, input 0 has %d", grid->rank, x->rank);
+  }
+  const int64_t axes = grid->shape[grid->rank - 1];
+  if (axes != x->rank - 2) {
+    return GCAP_SHAPE_REFUSE(node, "dimension %d of input 1 is %lld, allowed is %d", grid->rank - 1, (long long)axes,
+                             x->rank - 2);
+  }
+  if (grid->shape[0] != x->shape[0]) {
+    return GCAP_SHAPE_REFUSE(node, "inputs 0 and 1 have batches of %lld and %lld", (long long)x->shape[0],
+                             (long long)grid->shape[0]);
+  }
+  gcap_shape_t shape = {.rank = x->rank, .at = {x->shape[0], x->shape[1]}};
+  for (int i = 2; i < x->rank; ++i) shape.at[i] = grid->shape[i - 1];
   return gcap_shape_give(node, 0, &shape, &outputs[0]);
 }

@@ -26,21 +26,49 @@ static cudnnMathType_t math_type(const gcap_conv2d_options_t* o) {
   return o->tf32 ? CUDNN_DEFAULT_MATH : CUDNN_FMA_MATH;
 }
 
+// The function takes arrays of two axes too: those from the second entry on.
 static gcap_status_t describe_convolution(gcap_conv2d_t* conv) {
   const gcap_conv2d_options_t* o = &conv->options;
+  const int axes = conv->is_volume ? 3 : 2, first = 3 - axes;
+  const int pads[] = {gcap_conv2d_symmetric_pad(o->pad_d, o->pad_d_end),
+                      gcap_conv2d_symmetric_pad(o->pad_h, o->pad_h_end),
+                      gcap_conv2d_symmetric_pad(o->pad_w, o->pad_w_end)};
+  const int strides[] = {o->stride_d, o->stride_h, o->stride_w};
+  const int dilations[] = {o->dilation_d, o->dilation_h, o->dilation_w};
   GCAP_RETURN_IF_ERROR(GCAP_CUDNN(cudnnCreateConvolutionDescriptor(&conv->convolution)));
-  GCAP_RETURN_IF_ERROR(GCAP_CUDNN(
-      cudnnSetConvolution2dDescriptor(conv->convolution, gcap_conv2d_symmetric_pad(o->pad_h, o->pad_h_end),
-                                      gcap_conv2d_symmetric_pad(o->pad_w, o->pad_w_end), o->stride_h, o->stride_w,
-                                      o->dilation_h, o->dilation_w, CUDNN_CROSS_CORRELATION, CUDNN_DATA_FLOAT)));
+  GCAP_RETURN_IF_ERROR(
+      GCAP_CUDNN(cudnnSetConvolutionNdDescriptor(conv->convolution, axes, pads + first, strides + first,
+                                                 dilations + first, CUDNN_CROSS_CORRELATION, CUDNN_DATA_FLOAT)));
   GCAP_RETURN_IF_ERROR(GCAP_CUDNN(cudnnSetConvolutionGroupCount(conv->convolution, o->groups)));
   return GCAP_CUDNN(cudnnSetConvolutionMathType(conv->convolution, math_type(o)));
+}
+
+// Of n, c, h, w and, in a volume, d.
+static gcap_status_t describe_tensor(const gcap_conv2d_t* conv, const int shape[5], cudnnTensorDescriptor_t* out) {
+  const gcap_conv2d_options_t* o = &conv->options;
+  if (!conv->is_volume) return gcap_cudnn_describe_tensor(o->dtype, o->layout, shape, out);
+  const int dims[] = {shape[0], shape[1], shape[4], shape[2], shape[3]};
+  GCAP_RETURN_IF_ERROR(GCAP_CUDNN(cudnnCreateTensorDescriptor(out)));
+  return GCAP_CUDNN(
+      cudnnSetTensorNdDescriptorEx(*out, CUDNN_TENSOR_NCHW, gcap_cudnn_data_type(o->dtype), /*nbDims=*/5, dims));
+}
+
+static gcap_status_t describe_weight(gcap_conv2d_t* conv) {
+  const gcap_conv2d_options_t* o = &conv->options;
+  const cudnnDataType_t type = gcap_cudnn_data_type(o->dtype);
+  const int c = o->c / o->groups, dims[] = {o->k, c, o->kernel_d, o->kernel_h, o->kernel_w};
+  GCAP_RETURN_IF_ERROR(GCAP_CUDNN(cudnnCreateFilterDescriptor(&conv->weight)));
+  if (conv->is_volume) {
+    return GCAP_CUDNN(cudnnSetFilterNdDescriptor(conv->weight, type, CUDNN_TENSOR_NCHW, /*nbDims=*/5, dims));
+  }
+  return GCAP_CUDNN(cudnnSetFilter4dDescriptor(conv->weight, type, gcap_cudnn_tensor_format(o->layout), o->k, c,
+                                               o->kernel_h, o->kernel_w));
 }
 
 static gcap_status_t describe_fusion(gcap_conv2d_t* conv) {
   const gcap_conv2d_options_t* o = &conv->options;
   if (o->no_bias && !o->relu) return NULL;
-  GCAP_RETURN_IF_ERROR(gcap_cudnn_describe_tensor(o->dtype, o->layout, (const int[]){1, o->k, 1, 1}, &conv->bias));
+  GCAP_RETURN_IF_ERROR(describe_tensor(conv, (const int[]){1, o->k, 1, 1, 1}, &conv->bias));
   GCAP_RETURN_IF_ERROR(GCAP_CUDNN(cudnnCreateActivationDescriptor(&conv->activation)));
   return GCAP_CUDNN(cudnnSetActivationDescriptor(
       conv->activation, o->relu ? CUDNN_ACTIVATION_RELU : CUDNN_ACTIVATION_IDENTITY, CUDNN_PROPAGATE_NAN, 0.0));
@@ -48,13 +76,10 @@ static gcap_status_t describe_fusion(gcap_conv2d_t* conv) {
 
 static gcap_status_t describe(gcap_conv2d_t* conv) {
   const gcap_conv2d_options_t* o = &conv->options;
-  const int x_shape[] = {o->n, o->c, conv->padded_h, conv->padded_w};
-  GCAP_RETURN_IF_ERROR(gcap_cudnn_describe_tensor(o->dtype, o->layout, x_shape, &conv->x));
-  GCAP_RETURN_IF_ERROR(gcap_cudnn_describe_tensor(o->dtype, o->layout, conv->output_shape, &conv->y));
-  GCAP_RETURN_IF_ERROR(GCAP_CUDNN(cudnnCreateFilterDescriptor(&conv->weight)));
-  GCAP_RETURN_IF_ERROR(GCAP_CUDNN(cudnnSetFilter4dDescriptor(conv->weight, gcap_cudnn_data_type(o->dtype),
-                                                             gcap_cudnn_tensor_format(o->layout), o->k,
-                                                             o->c / o->groups, o->kernel_h, o->kernel_w)));
+  const int x_shape[] = {o->n, o->c, conv->padded_h, conv->padded_w, conv->padded_d};
+  GCAP_RETURN_IF_ERROR(describe_tensor(conv, x_shape, &conv->x));
+  GCAP_RETURN_IF_ERROR(describe_tensor(conv, conv->output_shape, &conv->y));
+  GCAP_RETURN_IF_ERROR(describe_weight(conv));
   GCAP_RETURN_IF_ERROR(describe_convolution(conv));
   return describe_fusion(conv);
 }
@@ -69,8 +94,8 @@ static gcap_conv2d_part_t place_part(size_t* end, size_t bytes) {
 // What stands behind the algorithm's part of the workspace.
 static void place_parts(gcap_conv2d_t* conv) {
   const gcap_conv2d_options_t* o = &conv->options;
-  const bool is_padded = conv->padded_h != o->h || conv->padded_w != o->w;
-  const size_t pixels = (size_t)conv->padded_h * (size_t)conv->padded_w;
+  const bool is_padded = conv->padded_h != o->h || conv->padded_w != o->w || conv->padded_d != o->d;
+  const size_t pixels = (size_t)conv->padded_d * (size_t)conv->padded_h * (size_t)conv->padded_w;
   const size_t padded_bytes = (size_t)o->n * (size_t)o->c * pixels * conv->element_bytes;
   size_t end = conv->algorithm_bytes;
   conv->padded = place_part(&end, is_padded ? padded_bytes : 0);
@@ -81,9 +106,10 @@ static gcap_status_t plan(gcap_conv2d_t* conv) {
   const gcap_conv2d_options_t* o = &conv->options;
   conv->is_empty = o->n == 0;
   if (conv->is_empty) return NULL;
-  conv->is_direct = gcap_conv2d_choose_direct(o, conv->output_shape);
+  conv->is_direct = gcap_conv2d_choose_direct(conv);
   if (conv->is_direct) return gcap_conv2d_plan_direct(conv);
   conv->element_bytes = gcap_dtype_bytes(o->dtype);
+  conv->padded_d = o->d + abs(o->pad_d - o->pad_d_end);
   conv->padded_h = o->h + abs(o->pad_h - o->pad_h_end);
   conv->padded_w = o->w + abs(o->pad_w - o->pad_w_end);
   GCAP_RETURN_IF_ERROR(describe(conv));
@@ -97,14 +123,16 @@ gcap_status_t gcap_conv2d_create(const gcap_conv2d_options_t* options, gcap_conv
   *out_conv = NULL;
   GCAP_RETURN_IF_NULL(options);
   gcap_conv2d_options_t known;
-  int shape[4];
-  GCAP_RETURN_IF_ERROR(gcap_conv2d_check_options(options, &known, shape));
+  int shape[5];
+  bool is_volume = false;
+  GCAP_RETURN_IF_ERROR(gcap_conv2d_check_options(options, &known, shape, &is_volume));
   GCAP_RETURN_IF_ERROR(gcap_refuse_in_capture("a convolution is planned before the capture"));
   gcap_trace_initialization(GCAP_INITIALIZED_PLAN);
   gcap_conv2d_t* conv = calloc(1, sizeof(*conv));
   if (conv == NULL) return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory for a convolution");
   conv->options = known;
-  for (int i = 0; i < 4; ++i) conv->output_shape[i] = shape[i];
+  conv->is_volume = is_volume;
+  for (int i = 0; i < 5; ++i) conv->output_shape[i] = shape[i];
   gcap_status_t status = plan(conv);
   if (status != NULL) {
     gcap_conv2d_destroy(conv);
@@ -132,8 +160,10 @@ static size_t workspace_bytes(const gcap_conv2d_t* conv) {
 
 void gcap_conv2d_read_info(const gcap_conv2d_t* conv, gcap_conv2d_info_t* out_info) {
   static const gcap_sized_type_t type = {.name = "gcap_conv2d_info", .bytes = sizeof(gcap_conv2d_info_t)};
-  gcap_conv2d_info_t info = {
-      .struct_size = sizeof(info), .is_direct = conv->is_direct, .workspace_bytes = workspace_bytes(conv)};
+  gcap_conv2d_info_t info = {.struct_size = sizeof(info),
+                             .is_direct = conv->is_direct,
+                             .workspace_bytes = workspace_bytes(conv),
+                             .output_d = conv->is_volume ? conv->output_shape[4] : 0};
   for (int i = 0; i < 4; ++i) info.output_shape[i] = conv->output_shape[i];
   gcap_sized_write(&type, &info, out_info);
 }
@@ -165,7 +195,7 @@ static gcap_status_t check_operands(const gcap_conv2d_t* conv, const operands_t*
 }
 
 // Puts parts of the workspace in the place of the caller's operands.
-static gcap_status_t prepare(const gcap_conv2d_t* conv, cudaStream_t stream, operands_t* p) {
+static gcap_status_t prepare(const gcap_conv2d_t* conv, gcap_stream_t* stream, operands_t* p) {
   if (conv->padded.bytes != 0) {
     void* padded = (char*)p->workspace + conv->padded.offset;
     GCAP_RETURN_IF_ERROR(gcap_conv2d_pad_input(conv, stream, p->x, padded));
@@ -173,13 +203,13 @@ static gcap_status_t prepare(const gcap_conv2d_t* conv, cudaStream_t stream, ope
   }
   if (conv->zeros.bytes != 0) {
     void* zeros = (char*)p->workspace + conv->zeros.offset;
-    GCAP_RETURN_IF_ERROR(GCAP_CUDA(cudaMemsetAsync(zeros, 0, conv->zeros.bytes, stream)));
+    GCAP_RETURN_IF_ERROR(GCAP_CUDA(cudaMemsetAsync(zeros, 0, conv->zeros.bytes, gcap_stream_handle(stream))));
     p->bias = zeros;
   }
   return NULL;
 }
 
-static gcap_status_t issue(const gcap_conv2d_t* conv, cudaStream_t stream, cudnnHandle_t handle, operands_t p) {
+static gcap_status_t issue(const gcap_conv2d_t* conv, gcap_stream_t* stream, cudnnHandle_t handle, operands_t p) {
   static const float one = 1.0f, zero = 0.0f;
   GCAP_RETURN_IF_ERROR(prepare(conv, stream, &p));
   if (conv->activation == NULL) {
@@ -215,6 +245,6 @@ gcap_status_t gcap_conv2d_run(const gcap_conv2d_t* conv, gcap_stream_t* stream, 
   const int device_id = gcap_stream_device(stream);
   int previous = 0;
   GCAP_RETURN_IF_ERROR(gcap_device_push(device_id, &previous));
-  gcap_status_t status = issue(conv, gcap_stream_handle(stream), handle, operands);
+  gcap_status_t status = issue(conv, stream, handle, operands);
   return gcap_status_join(status, gcap_device_pop(device_id, previous));
 }

@@ -28,9 +28,11 @@ static bool is_small(const gcap_conv2d_options_t* o, const int y_shape[4]) {
          is_at_most(MAX_OUTPUTS, y_shape, 4);
 }
 
-bool gcap_conv2d_choose_direct(const gcap_conv2d_options_t* options, const int y_shape[4]) {
-  if (options->direct != GCAP_CONV2D_DIRECT_AUTO) return options->direct == GCAP_CONV2D_DIRECT_ALWAYS;
-  return is_small(options, y_shape);
+bool gcap_conv2d_choose_direct(const gcap_conv2d_t* conv) {
+  const gcap_conv2d_options_t* o = &conv->options;
+  if (conv->is_volume) return false;
+  if (o->direct != GCAP_CONV2D_DIRECT_AUTO) return o->direct == GCAP_CONV2D_DIRECT_ALWAYS;
+  return is_small(o, conv->output_shape);
 }
 
 gcap_status_t gcap_conv2d_plan_direct(gcap_conv2d_t* conv) {

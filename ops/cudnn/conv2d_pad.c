@@ -1,22 +1,27 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
-// Pads that are not the same at both ends, which cuDNN does not have: the input is copied among zeros in the workspace,
-// as one box. A line of the box is a row of one channel in NCHW, of all channels in NHWC. No state.
+// Pads that are not the same at both ends, which cuDNN does not have: the input is copied among zeros in the workspace.
+// No state.
 #include "ops/cudnn/conv2d_plan.h"
+#include "ops/kernels/pad.h"
 
-gcap_status_t gcap_conv2d_pad_input(const gcap_conv2d_t* conv, cudaStream_t stream, const void* x, void* padded) {
+// The tensor of n images or volumes, with its channels where the layout has them.
+static gcap_tensor_t tensor_of(const gcap_conv2d_options_t* o, int d, int h, int w, void* data) {
+  if (o->layout == GCAP_IMAGE_NHWC) {
+    return (gcap_tensor_t){.data = data, .dtype = o->dtype, .rank = 5, .shape = {o->n, d, h, w, o->c}};
+  }
+  return (gcap_tensor_t){.data = data, .dtype = o->dtype, .rank = 5, .shape = {o->n, o->c, d, h, w}};
+}
+
+gcap_status_t gcap_conv2d_pad_input(const gcap_conv2d_t* conv, gcap_stream_t* stream, const void* x, void* padded) {
+  static const float zero = 0.0f;  // of any type
   const gcap_conv2d_options_t* o = &conv->options;
-  const bool is_nhwc = o->layout == GCAP_IMAGE_NHWC;
-  const size_t pixel = is_nhwc ? (size_t)o->c * conv->element_bytes : conv->element_bytes;
-  const size_t planes = is_nhwc ? (size_t)o->n : (size_t)o->n * (size_t)o->c;
-  const size_t line = (size_t)o->w * pixel, padded_line = (size_t)conv->padded_w * pixel;
-  const struct cudaMemcpy3DParms copy = {
-      .srcPtr = {(void*)x, line, line, (size_t)o->h},  // the struct serves both ways
-      .dstPtr = {padded, padded_line, padded_line, (size_t)conv->padded_h},
-      .dstPos = {(size_t)(o->pad_w - gcap_conv2d_symmetric_pad(o->pad_w, o->pad_w_end)) * pixel,
-                 (size_t)(o->pad_h - gcap_conv2d_symmetric_pad(o->pad_h, o->pad_h_end)), 0},
-      .extent = {line, (size_t)o->h, planes},
-      .kind = cudaMemcpyDeviceToDevice};
-  GCAP_RETURN_IF_ERROR(GCAP_CUDA(cudaMemsetAsync(padded, 0, conv->padded.bytes, stream)));
-  return GCAP_CUDA(cudaMemcpy3DAsync(&copy, stream));
+  const int first = o->layout == GCAP_IMAGE_NHWC ? 1 : 2;
+  const gcap_tensor_t from = tensor_of(o, o->d, o->h, o->w, (void*)x);  // the struct serves both ways
+  const gcap_tensor_t to = tensor_of(o, conv->padded_d, conv->padded_h, conv->padded_w, padded);
+  int64_t begins[5] = {0};
+  begins[first] = o->pad_d - gcap_conv2d_symmetric_pad(o->pad_d, o->pad_d_end);
+  begins[first + 1] = o->pad_h - gcap_conv2d_symmetric_pad(o->pad_h, o->pad_h_end);
+  begins[first + 2] = o->pad_w - gcap_conv2d_symmetric_pad(o->pad_w, o->pad_w_end);
+  return gcap_pad(stream, &from, begins, GCAP_PAD_CONSTANT, &zero, &to);
 }

@@ -28,21 +28,22 @@ struct gcap_conv2d {
   size_t algorithm_bytes;            // of the workspace
   gcap_conv2d_part_t padded, zeros;  // the input with the pads that cuDNN cannot have, and a bias of zeros
   size_t element_bytes;
-  int padded_h, padded_w;  // of the input that cuDNN sees
-  int output_shape[4];
+  int padded_h, padded_w, padded_d;  // of the input that cuDNN sees
+  int output_shape[5];               // n, k, oh, ow, od
+  bool is_volume;                    // of three axes; else all of the third one is 1, and its pads are 0
   bool is_empty;                     // there is nothing to compute, and nothing is described
   bool is_direct;                    // nothing is described
   gcap_direct_conv_params_t direct;  // then; without operands
 };
 
-// The caller's options, checked, and the shape of the output.
+// The caller's options, checked, the shape of the output, and whether there is a third axis.
 gcap_status_t gcap_conv2d_check_options(const gcap_conv2d_options_t* given, gcap_conv2d_options_t* out_options,
-                                        int out_shape[4]) GCAP_NODISCARD;
+                                        int out_shape[5], bool* out_is_volume) GCAP_NODISCARD;
 
 // --- gcap's kernel --------------------------------------------------------------------------------------------------
 
-// Whether it does a convolution with these checked options.
-bool gcap_conv2d_choose_direct(const gcap_conv2d_options_t* options, const int y_shape[4]);
+// Whether it does the convolution, which is checked.
+bool gcap_conv2d_choose_direct(const gcap_conv2d_t* conv);
 
 // Makes its parameters.
 gcap_status_t gcap_conv2d_plan_direct(gcap_conv2d_t* conv) GCAP_NODISCARD;
@@ -66,7 +67,7 @@ gcap_status_t gcap_conv2d_need(const gcap_conv2d_t* conv, cudnnConvolutionFwdAlg
 static inline int gcap_conv2d_symmetric_pad(int begin, int end) { return begin < end ? begin : end; }
 
 // Copies x into the workspace's part, among zeros.
-gcap_status_t gcap_conv2d_pad_input(const gcap_conv2d_t* conv, cudaStream_t stream, const void* x,
+gcap_status_t gcap_conv2d_pad_input(const gcap_conv2d_t* conv, gcap_stream_t* stream, const void* x,
                                     void* padded) GCAP_NODISCARD;
 
 #endif  // GCAP_OPS_CUDNN_CONV2D_PLAN_H_

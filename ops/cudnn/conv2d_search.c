@@ -100,9 +100,10 @@ static gcap_status_t largest_need(const gcap_conv2d_t* conv, size_t* out_bytes) 
 static gcap_status_t take_operands(const gcap_conv2d_t* conv, trial_t* trial) {
   const gcap_conv2d_options_t* o = &conv->options;
   const size_t element = conv->element_bytes, c = (size_t)o->c, k = (size_t)o->k;
-  const size_t pixels = (size_t)conv->padded_h * (size_t)conv->padded_w;
-  const size_t y_pixels = (size_t)conv->output_shape[2] * (size_t)conv->output_shape[3];
-  const size_t taps = (size_t)o->kernel_h * (size_t)o->kernel_w;
+  const int* y = conv->output_shape;
+  const size_t pixels = (size_t)conv->padded_d * (size_t)conv->padded_h * (size_t)conv->padded_w;
+  const size_t y_pixels = (size_t)y[2] * (size_t)y[3] * (size_t)y[4];
+  const size_t taps = (size_t)o->kernel_d * (size_t)o->kernel_h * (size_t)o->kernel_w;
   GCAP_RETURN_IF_ERROR(take_zeros(o, (size_t)o->n * c * pixels * element, &trial->x));
   GCAP_RETURN_IF_ERROR(take_zeros(o, k * (c / (size_t)o->groups) * taps * element, &trial->weight));
   GCAP_RETURN_IF_ERROR(take_zeros(o, (size_t)o->n * k * y_pixels * element, &trial->y));

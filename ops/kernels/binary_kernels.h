@@ -46,7 +46,6 @@ typedef struct gcap_binary_params {
   K(GCAP_BINARY_SUB, sub, T, T, gcap_wrap_sub(a, b))                 \
   K(GCAP_BINARY_MUL, mul, T, T, gcap_wrap_mul(a, b))                 \
   K(GCAP_BINARY_DIV, div, T, T, gcap_wrap_div(a, b))                 \
-  K(GCAP_BINARY_POW, pow, T, T, gcap_wrap_pow(a, b))                 \
   K(GCAP_BINARY_MIN, min, T, T, gcap_min_int(a, b))                  \
   K(GCAP_BINARY_MAX, max, T, T, gcap_max_int(a, b))                  \
   K(GCAP_BINARY_EQUAL, equal, T, bool, a == b)                       \
@@ -66,9 +65,11 @@ typedef struct gcap_binary_params {
   GCAP_BINARY_FLOAT_KERNELS(K, bf16)                                  \
   GCAP_BINARY_INTEGER_KERNELS(K, i64)                                 \
   GCAP_BINARY_INTEGER_KERNELS(K, i32)                                 \
+  GCAP_BINARY_INTEGER_KERNELS(K, i8)                                  \
+  GCAP_BINARY_INTEGER_KERNELS(K, u8)                                  \
+  K(GCAP_BINARY_POW, pow, i64, i64, gcap_wrap_pow(a, b))              \
+  K(GCAP_BINARY_POW, pow, i32, i32, gcap_wrap_pow(a, b))              \
   K(GCAP_BINARY_EQUAL, equal, bool, bool, a == b)                     \
-  K(GCAP_BINARY_EQUAL, equal, i8, bool, a == b)                       \
-  K(GCAP_BINARY_EQUAL, equal, u8, bool, a == b)                       \
   K(GCAP_BINARY_SHIFT_LEFT, shift_left, u8, u8, b < 8 ? a << b : 0)   \
   K(GCAP_BINARY_SHIFT_RIGHT, shift_right, u8, u8, b < 8 ? a >> b : 0) \
   K(GCAP_BINARY_AND, logical_and, bool, bool, a& b)                   \

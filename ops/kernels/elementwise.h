@@ -19,6 +19,11 @@ gcap_status_t gcap_unary_of(gcap_stream_t* stream, int op, float alpha, float be
 gcap_status_t gcap_binary_of(gcap_stream_t* stream, int op, float alpha, const gcap_tensor_t* a, const gcap_tensor_t* b,
                              const gcap_tensor_t* y) GCAP_NODISCARD;
 
+// gcap_clip of integers with bounds that a double may not hold. A bound that the type does not have is the
+// nearest that it has.
+gcap_status_t gcap_clip_integers(gcap_stream_t* stream, int64_t low, int64_t high, const gcap_tensor_t* x,
+                                 const gcap_tensor_t* y) GCAP_NODISCARD;
+
 #ifdef __cplusplus
 }  // extern "C"
 #endif

@@ -23,7 +23,7 @@ enum {
   GCAP_UNARY_CEIL,
   GCAP_UNARY_FLOOR,
   GCAP_UNARY_ROUND,             // half to even
-  GCAP_UNARY_SIGN,              // also of i64 and i32; a NaN stays a NaN
+  GCAP_UNARY_SIGN,              // also of integers; a NaN stays a NaN
   GCAP_UNARY_ELU,               // x, or alpha * (exp(x) - 1) where x < 0
   GCAP_UNARY_SELU,              // beta * ELU(x)
   GCAP_UNARY_CELU,              // x, or alpha * (exp(x / alpha) - 1) where x < 0
@@ -34,8 +34,8 @@ enum {
   GCAP_UNARY_SOFTSIGN,          // x / (1 + |x|)
   GCAP_UNARY_MISH,              // x * tanh(SOFTPLUS(x))
   GCAP_UNARY_THRESHOLDED_RELU,  // x where x > alpha, else 0
-  GCAP_UNARY_SHRINK,   // x + alpha where x < -beta, x - alpha where x > beta, else 0; also of i64 and i32, truncated
-  GCAP_UNARY_BIT_NOT,  // of i64 and i32
+  GCAP_UNARY_SHRINK,   // x + alpha where x < -beta, x - alpha where x > beta, else 0; also of integers, truncated
+  GCAP_UNARY_BIT_NOT,  // of integers
   GCAP_UNARY_IS_NAN,   // gives bool
   GCAP_UNARY_IS_INF,   // gives bool: of -inf whether alpha is not 0, of +inf whether beta is not 0
   GCAP_UNARY_END,
@@ -47,11 +47,11 @@ enum {
   GCAP_BINARY_GREATER_OR_EQUAL,     // gives bool
   GCAP_BINARY_PRELU,                // a * b where a < 0, else a
   GCAP_BINARY_XOR,                  // of bool alone
-  GCAP_BINARY_MOD,                  // of i64 and i32: a modulo b, of the sign of b; a modulo 0 is 0
+  GCAP_BINARY_MOD,                  // of integers: a modulo b, of the sign of b; a modulo 0 is 0
   GCAP_BINARY_FMOD,                 // the same of the sign of a, also of floats; there, a modulo 0 is a NaN
-  GCAP_BINARY_BIT_AND,              // of i64 and i32
-  GCAP_BINARY_BIT_OR,               // of i64 and i32
-  GCAP_BINARY_BIT_XOR,              // of i64 and i32
+  GCAP_BINARY_BIT_AND,              // of integers
+  GCAP_BINARY_BIT_OR,               // of integers
+  GCAP_BINARY_BIT_XOR,              // of integers
   GCAP_BINARY_SHIFT_LEFT,           // of u8; by 8 and more: 0
   GCAP_BINARY_SHIFT_RIGHT,          // likewise
   GCAP_BINARY_GELU,                 // GELU(a + b)

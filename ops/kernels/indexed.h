@@ -32,7 +32,9 @@ gcap_status_t gcap_gather_nd(gcap_stream_t* stream, const gcap_tensor_t* x, cons
 bool gcap_scatter_op_takes(gcap_scatter_op_t op, gcap_dtype_t dtype);
 
 // `y` has the data already. Without an op, of several updates of one element any one stays; with one all count, in any
-// order. The op takes the type.
+// order, which differs from run to run, and with it how sums and products of floats are rounded. On a GPU, an addition
+// of f32 takes subnormal numbers as zeros of their sign, and gives such zeros for them: so PTX has red.add.f32 in
+// global memory. The op takes the type.
 gcap_status_t gcap_scatter_elements(gcap_stream_t* stream, gcap_scatter_op_t op, const gcap_tensor_t* indices,
                                     const gcap_tensor_t* updates, int axis, const gcap_tensor_t* y) GCAP_NODISCARD;
 gcap_status_t gcap_scatter_nd(gcap_stream_t* stream, gcap_scatter_op_t op, const gcap_tensor_t* indices,

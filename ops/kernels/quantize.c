@@ -78,7 +78,8 @@ static gcap_status_t run(gcap_stream_t* stream, const void* kernel, const gcap_q
                                    .zero_point = how->zero_point != NULL ? how->zero_point->data : NULL,
                                    .y = y->data,
                                    .count = gcap_tensor_elements(x),
-                                   .scale_type = scale_type(how->scale->dtype)};
+                                   .scale_type = scale_type(how->scale->dtype),
+                                   .precision = scale_type(how->precision)};
   GCAP_RETURN_IF_ERROR(take_steps(how, x, &params));
   if (params.count == 0) return NULL;
   return gcap_op_launch(stream, kernel, params.count, GCAP_BLOCK_THREADS, GCAP_BLOCK_THREADS, &params);
@@ -87,6 +88,7 @@ static gcap_status_t run(gcap_stream_t* stream, const void* kernel, const gcap_q
 gcap_status_t gcap_quantize(gcap_stream_t* stream, const gcap_quantization_t* how, const gcap_tensor_t* x,
                             const gcap_tensor_t* y) {
   GCAP_RETURN_IF_ERROR(check(how, x, y, y->dtype));
+  GCAP_RETURN_IF_ERROR(gcap_check_dtype_among("a quotient", how->precision, floats));
   return run(stream, quantize_kernels[x->dtype][y->dtype], how, x, y);
 }
 

@@ -19,6 +19,7 @@ typedef struct gcap_quantization {
   const gcap_tensor_t* zero_point;
   int axis;  // 0..rank - 1, where there is more than one scale
   int64_t block_size;
+  gcap_dtype_t precision;  // f32, f16 or bf16: what x and the scale are rounded to, and then their quotient
 } gcap_quantization_t;
 
 // y = x / scale, rounded to nearest even, + zero_point, at least and at most what y can hold. x is f32, f16 or bf16, y
@@ -28,7 +29,8 @@ typedef struct gcap_quantization {
 gcap_status_t gcap_quantize(gcap_stream_t* stream, const gcap_quantization_t* how, const gcap_tensor_t* x,
                             const gcap_tensor_t* y) GCAP_NODISCARD;
 
-// y = (x - zero_point) * scale. x is i8, u8 or i32, y is f32, f16 or bf16. Errors as above.
+// y = (x - zero_point) * scale, rounded once. x is i8, u8 or i32, y is f32, f16 or bf16. `precision` is not read.
+// Errors as above.
 gcap_status_t gcap_dequantize(gcap_stream_t* stream, const gcap_quantization_t* how, const gcap_tensor_t* x,
                               const gcap_tensor_t* y) GCAP_NODISCARD;
 

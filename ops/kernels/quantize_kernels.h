@@ -11,7 +11,7 @@
 extern "C" {
 #endif
 
-// The type of a scale. A parameter, and the same for all threads.
+// The type of a scale, and what a quotient is computed in. Parameters, and the same for all threads.
 typedef enum gcap_scale {
   GCAP_SCALE_F32 = 0,
   GCAP_SCALE_F16,
@@ -29,6 +29,7 @@ typedef struct gcap_quantize_params {
   int64_t axis_size, inner, block;
   int64_t outer_step, axis_step, inner_step;
   int32_t scale_type;  // gcap_scale_t
+  int32_t precision;   // gcap_scale_t
 } gcap_quantize_params_t;
 
 GCAP_INLINE int64_t gcap_scale_index(const gcap_quantize_params_t* p, int64_t i) {
@@ -41,6 +42,17 @@ GCAP_INLINE float gcap_load_scale(const gcap_quantize_params_t* p, int64_t i) {
   if (p->scale_type == GCAP_SCALE_F32) return gcap_load_f32(((const gcap_f32_t*)p->scale)[i]);
   if (p->scale_type == GCAP_SCALE_F16) return gcap_load_f16(((const gcap_f16_t*)p->scale)[i]);
   return gcap_load_bf16(((const gcap_bf16_t*)p->scale)[i]);
+}
+
+// A quotient of f16 or bf16 that is rounded to f32 first is none the worse for that: f32 has twice their bits, and two
+// more (Figueroa, When is double rounding innocuous?, 1995).
+GCAP_INLINE float gcap_in_precision(int32_t precision, float v) {
+  if (precision == GCAP_SCALE_F32) return v;
+  return precision == GCAP_SCALE_F16 ? gcap_load_f16(gcap_store_f16(v)) : gcap_load_bf16(gcap_store_bf16(v));
+}
+GCAP_INLINE float gcap_scaled(const gcap_quantize_params_t* p, float x, int64_t scale) {
+  const float divisor = gcap_in_precision(p->precision, gcap_load_scale(p, scale));
+  return gcap_in_precision(p->precision, gcap_in_precision(p->precision, x) / divisor);
 }
 
 // Rounds to the nearest, ties to even. A NaN is the zero point; what is too large is the nearest of low and high.
@@ -61,7 +73,7 @@ GCAP_INLINE int64_t gcap_quantized(float quotient, int64_t zero_point, int64_t l
   GCAP_INLINE gcap_##out##_t gcap_quantize_##in##_##out(const gcap_quantize_params_t* p, int64_t i) {                  \
     const int64_t s = gcap_scale_index(p, i);                                                                          \
     const int64_t zero_point = p->zero_point != NULL ? gcap_load_##out(((const gcap_##out##_t*)p->zero_point)[s]) : 0; \
-    const float quotient = gcap_load_##in(((const gcap_##in##_t*)p->x)[i]) / gcap_load_scale(p, s);                    \
+    const float quotient = gcap_scaled(p, gcap_load_##in(((const gcap_##in##_t*)p->x)[i]), s);                         \
     return gcap_store_##out(gcap_quantized(quotient, zero_point, low, high));                                          \
   }
 GCAP_QUANTIZE_KERNELS(GCAP_DEFINE_QUANTIZE)

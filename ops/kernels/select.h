@@ -27,7 +27,8 @@ gcap_status_t gcap_arg(gcap_stream_t* stream, const gcap_tensor_t* x, int axis, 
 
 // The k largest or smallest elements of each row, where k is the size of `values` on the axis, and their indices, of
 // i64. Of equal elements those with the lower indices are taken, and come first. `sorted`: in the order of the
-// elements, the most extreme one first; else in that of the indices. A NaN is beyond the infinity of its sign.
+// elements, the most extreme one first; else in that of the indices. A NaN of either sign is larger than any number,
+// and equal to other NaNs, as ONNX Runtime's CPU EP has it.
 gcap_status_t gcap_top_k(gcap_stream_t* stream, const gcap_tensor_t* x, int axis, bool smallest, bool sorted,
                          const gcap_tensor_t* values, const gcap_tensor_t* indices) GCAP_NODISCARD;
 

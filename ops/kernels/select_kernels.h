@@ -5,7 +5,8 @@
 // twins.
 //
 // A key is an unsigned integer that is ordered as the elements are: of floats the bits, with negative ones inverted.
-// Zeros of both signs are one key. A NaN is beyond the infinity of its sign.
+// Zeros of both signs are one key. Each NaN is the largest key, whatever its sign: a GPU and x86 make NaNs of different
+// signs.
 //
 // The k elements are found by their keys, 8 bits at a time from the top: the elements whose key begins as the k-th
 // largest key does are counted by their next digit, which tells the next digit of the k-th largest key. Then all with
@@ -65,22 +66,30 @@ GCAP_INLINE uint32_t gcap_bits_of_f16(gcap_f16_t v) { return v; }
 GCAP_INLINE uint32_t gcap_bits_of_bf16(gcap_bf16_t v) { return v; }
 #endif
 
-// `sign`: the sign's bit, the highest one.
-GCAP_INLINE uint64_t gcap_float_key(uint32_t bits, uint32_t sign) {
-  if ((bits & (sign - 1)) == 0) bits = 0;
-  return bits & sign ? ~bits & (sign | (sign - 1)) : bits | sign;
-}
-GCAP_INLINE uint64_t gcap_key_f32(gcap_f32_t v) { return gcap_float_key(gcap_bits_of_f32(v), UINT32_C(1) << 31); }
-GCAP_INLINE uint64_t gcap_key_f16(gcap_f16_t v) { return gcap_float_key(gcap_bits_of_f16(v), UINT32_C(1) << 15); }
-GCAP_INLINE uint64_t gcap_key_bf16(gcap_bf16_t v) { return gcap_float_key(gcap_bits_of_bf16(v), UINT32_C(1) << 15); }
-GCAP_INLINE uint64_t gcap_key_i64(gcap_i64_t v) { return (uint64_t)v ^ UINT64_C(1) << 63; }
-GCAP_INLINE uint64_t gcap_key_i32(gcap_i32_t v) { return (uint32_t)v ^ UINT32_C(1) << 31; }
-
 GCAP_INLINE int gcap_is_nan_f32(gcap_f32_t v) { return (gcap_bits_of_f32(v) & 0x7fffffff) > 0x7f800000; }
 GCAP_INLINE int gcap_is_nan_f16(gcap_f16_t v) { return (gcap_bits_of_f16(v) & 0x7fff) > 0x7c00; }
 GCAP_INLINE int gcap_is_nan_bf16(gcap_bf16_t v) { return (gcap_bits_of_bf16(v) & 0x7fff) > 0x7f80; }
 GCAP_INLINE int gcap_is_nan_i64(gcap_i64_t v) { return (void)v, 0; }
 GCAP_INLINE int gcap_is_nan_i32(gcap_i32_t v) { return (void)v, 0; }
+
+// `sign`: the sign's bit, the highest one.
+GCAP_INLINE uint64_t gcap_float_key(uint32_t bits, uint32_t sign, int is_nan) {
+  const uint32_t magnitude = sign - 1;
+  if (is_nan) return sign | magnitude;
+  if ((bits & magnitude) == 0) bits = 0;
+  return bits & sign ? ~bits & (sign | magnitude) : bits | sign;
+}
+GCAP_INLINE uint64_t gcap_key_f32(gcap_f32_t v) {
+  return gcap_float_key(gcap_bits_of_f32(v), UINT32_C(1) << 31, gcap_is_nan_f32(v));
+}
+GCAP_INLINE uint64_t gcap_key_f16(gcap_f16_t v) {
+  return gcap_float_key(gcap_bits_of_f16(v), UINT32_C(1) << 15, gcap_is_nan_f16(v));
+}
+GCAP_INLINE uint64_t gcap_key_bf16(gcap_bf16_t v) {
+  return gcap_float_key(gcap_bits_of_bf16(v), UINT32_C(1) << 15, gcap_is_nan_bf16(v));
+}
+GCAP_INLINE uint64_t gcap_key_i64(gcap_i64_t v) { return (uint64_t)v ^ UINT64_C(1) << 63; }
+GCAP_INLINE uint64_t gcap_key_i32(gcap_i32_t v) { return (uint32_t)v ^ UINT32_C(1) << 31; }
 
 // K(type, bits of a key)
 #define GCAP_SELECT_KERNELS(K) K(f32, 32) K(f16, 16) K(bf16, 16) K(i64, 64) K(i32, 32)

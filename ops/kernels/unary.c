@@ -121,10 +121,32 @@ gcap_status_t gcap_leaky_relu(gcap_stream_t* stream, float alpha, const gcap_ten
   return gcap_unary_of(stream, GCAP_UNARY_LEAKY_RELU, alpha, 0.0f, x, y);
 }
 
-// `bound`, an integer or infinite, as the nearest value of the type whose largest is `largest`.
-static int64_t saturate(double bound, int64_t largest) {
-  if (bound >= (double)largest) return largest;
-  return bound <= -(double)largest - 1 ? -largest - 1 : (int64_t)bound;
+static bool is_integer(gcap_dtype_t dtype) {
+  return dtype == GCAP_DTYPE_I64 || dtype == GCAP_DTYPE_I32 || dtype == GCAP_DTYPE_I8 || dtype == GCAP_DTYPE_U8;
+}
+
+// The nearest value of the type of `x`, integers.
+static int64_t saturate(const gcap_tensor_t* x, int64_t bound) {
+  static const int64_t least[] = {
+      [GCAP_DTYPE_I64] = INT64_MIN, [GCAP_DTYPE_I32] = INT32_MIN, [GCAP_DTYPE_I8] = INT8_MIN, [GCAP_DTYPE_U8] = 0};
+  static const int64_t most[] = {[GCAP_DTYPE_I64] = INT64_MAX,
+                                 [GCAP_DTYPE_I32] = INT32_MAX,
+                                 [GCAP_DTYPE_I8] = INT8_MAX,
+                                 [GCAP_DTYPE_U8] = UINT8_MAX};
+  return bound > most[x->dtype] ? most[x->dtype] : bound < least[x->dtype] ? least[x->dtype] : bound;
+}
+
+gcap_status_t gcap_clip_integers(gcap_stream_t* stream, int64_t low, int64_t high, const gcap_tensor_t* x,
+                                 const gcap_tensor_t* y) {
+  GCAP_RETURN_IF_ERROR(check_arguments(stream, x, y));
+  return run(stream, GCAP_UNARY_CLIP, x, y,
+             (gcap_unary_params_t){.low_int = saturate(x, low), .high_int = saturate(x, high)});
+}
+
+// The nearest integer to one that may be infinite. 2^63 is the least double that is too large.
+static int64_t to_integer(double bound) {
+  if (bound >= 0x1p63) return INT64_MAX;
+  return bound < -0x1p63 ? INT64_MIN : (int64_t)bound;
 }
 
 gcap_status_t gcap_clip(gcap_stream_t* stream, double low, double high, const gcap_tensor_t* x,
@@ -134,12 +156,10 @@ gcap_status_t gcap_clip(gcap_stream_t* stream, double low, double high, const gc
     return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "%s is a NaN, allowed are numbers and infinities",
                        isnan(low) ? "low" : "high");
   }
-  const int64_t largest = x->dtype == GCAP_DTYPE_I32 ? INT32_MAX : INT64_MAX;
-  return run(stream, GCAP_UNARY_CLIP, x, y,
-             (gcap_unary_params_t){.low = (float)low,
-                                   .high = (float)high,
-                                   .low_int = saturate(ceil(low), largest),
-                                   .high_int = saturate(floor(high), largest)});
+  if (is_integer(x->dtype)) {
+    return gcap_clip_integers(stream, to_integer(ceil(low)), to_integer(floor(high)), x, y);
+  }
+  return run(stream, GCAP_UNARY_CLIP, x, y, (gcap_unary_params_t){.low = (float)low, .high = (float)high});
 }
 
 gcap_status_t gcap_cast(gcap_stream_t* stream, const gcap_tensor_t* x, const gcap_tensor_t* y) {

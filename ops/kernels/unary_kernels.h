@@ -104,6 +104,8 @@ GCAP_INLINE int64_t gcap_shrink_int(int64_t a, float bias, float lambda) {
   GCAP_UNARY_FLOAT_KERNELS(K, bf16)  \
   GCAP_UNARY_INTEGER_KERNELS(K, i64) \
   GCAP_UNARY_INTEGER_KERNELS(K, i32) \
+  GCAP_UNARY_INTEGER_KERNELS(K, i8)  \
+  GCAP_UNARY_INTEGER_KERNELS(K, u8)  \
   K(GCAP_UNARY_NOT, logical_not, bool, bool, !a)
 
 // Casts, with the type of y as operator. `bool` is a macro, so that it cannot be passed on. An integer that f16 can

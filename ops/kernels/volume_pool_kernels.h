@@ -11,15 +11,30 @@
 extern "C" {
 #endif
 
+typedef enum gcap_volume_pool_mode {
+  GCAP_VOLUME_POOL_AVERAGE = 0,
+  GCAP_VOLUME_POOL_MAX,
+  GCAP_VOLUME_POOL_NORM,  // the p-th root of the sum of the p-th powers of magnitudes
+} gcap_volume_pool_mode_t;
+
 typedef struct gcap_volume_pool_params {
   const void* x;
   void* y;
   gcap_volume_t volume;
-  int32_t is_max;      // else an average
+  int32_t mode;        // gcap_volume_pool_mode_t
   int32_t counts_pad;  // 1: an average counts pads as zeros
+  float p;             // of a norm
   // Of pads behind the last element, which count. What a window reaches beyond them does not.
   int32_t pad_end[GCAP_VOLUME_AXES];
 } gcap_volume_pool_params_t;
+
+// The powers and roots of 1 and 2, which are nearly all that there are, are exact, or rounded once.
+GCAP_INLINE float gcap_pool_power(float value, float p) {
+  return p == 1.0f ? fabsf(value) : p == 2.0f ? value * value : powf(fabsf(value), p);
+}
+GCAP_INLINE float gcap_pool_root(float sum, float p) {
+  return p == 1.0f ? sum : p == 2.0f ? sqrtf(sum) : powf(sum, 1.0f / p);
+}
 
 // Output `i`. A maximum of no element is -infinity.
 #define GCAP_DEFINE_VOLUME_POOL(T)                                                                               \
@@ -46,9 +61,10 @@ typedef struct gcap_volume_pool_params {
       if (!is_inside) continue;                                                                                  \
       const float value = gcap_load_##T(GCAP_READ_ONLY(x + offset));                                             \
       most = gcap_max_float(most, value);                                                                        \
-      sum += value;                                                                                              \
+      sum += p->mode == GCAP_VOLUME_POOL_NORM ? gcap_pool_power(value, p->p) : value;                            \
     }                                                                                                            \
-    return gcap_store_##T(p->is_max ? most : sum / count);                                                       \
+    if (p->mode == GCAP_VOLUME_POOL_NORM) return gcap_store_##T(gcap_pool_root(sum, p->p));                      \
+    return gcap_store_##T(p->mode == GCAP_VOLUME_POOL_MAX ? most : sum / count);                                 \
   }
 
 // K(type)

@@ -9,6 +9,7 @@
 #include "kit/shape/inner.h"
 #include "ops/kernels/cum_sum.h"
 #include "ops/kernels/pad.h"
+#include "ops/kernels/select.h"
 #include "ops/nodes/op.h"
 
 #define STREAM(context) ((context)->resources.stream)
@@ -63,6 +64,38 @@ bool gcap_node_one_hot_accepts(const gcap_model_t* model, const gcap_node_t* nod
 gcap_status_t gcap_node_one_hot(const gcap_node_kernel_t* kernel, const gcap_kernel_context_t* context) {
   const int axis = (int)gcap_node_int(kernel->node, "axis", -1);
   return gcap_one_hot(STREAM(context), &context->inputs[0], &context->inputs[2], axis, &context->outputs[0]);
+}
+
+// --- Hardmax --------------------------------------------------------------------------------------------------------
+
+// One hot at the largest element of each row, the first of them. `workspace` has 0 and 1 of the type, then the indices.
+static gcap_status_t mark_largest(const gcap_kernel_context_t* context, int axis, void* workspace) {
+  const gcap_tensor_t *x = &context->inputs[0], *y = &context->outputs[0];
+  const gcap_node_element_t one = gcap_node_element(y->dtype, 1);
+  const gcap_tensor_t values = {.data = workspace, .dtype = y->dtype, .rank = 2, .shape = {1, 2}};
+  gcap_tensor_t indices = *x, off_on = values;
+  indices.data = (int64_t*)workspace + 1;  // two elements of the type take no more than that
+  indices.dtype = GCAP_DTYPE_I64;
+  indices.shape[axis] = 1;
+  GCAP_RETURN_IF_ERROR(gcap_arg(STREAM(context), x, axis, /*smallest=*/false, /*last=*/false, &indices));
+  GCAP_RETURN_IF_ERROR(gcap_triangle(STREAM(context), GCAP_TRIANGLE_DIAGONAL, /*k=*/1, NULL, &one, &values));
+  for (int i = axis; i < x->rank - 1; ++i) indices.shape[i] = x->shape[i + 1];
+  --indices.rank;
+  off_on.rank = 1;
+  off_on.shape[0] = 2;
+  return gcap_one_hot(STREAM(context), &indices, &off_on, axis, y);
+}
+
+gcap_status_t gcap_node_hardmax(const gcap_node_kernel_t* kernel, const gcap_kernel_context_t* context) {
+  const gcap_tensor_t* x = &context->inputs[0];
+  const int64_t elements = gcap_tensor_elements(x);
+  int axis = 0;
+  void* workspace = NULL;
+  GCAP_RETURN_IF_ERROR(gcap_infer_axis(kernel->node, x->rank, -1, &axis));
+  if (elements == 0) return NULL;
+  const size_t bytes = (size_t)(1 + elements / x->shape[axis]) * sizeof(int64_t);
+  GCAP_RETURN_IF_ERROR(gcap_node_take_workspace(context, bytes, &workspace));
+  return gcap_node_return_workspace(context, workspace, mark_largest(context, axis, workspace));
 }
 
 // --- CumSum and ReverseSequence -------------------------------------------------------------------------------------

@@ -1,7 +1,7 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
-// Conv. One axis is a second one of size 1. cuDNN's handle for planning is that of the calling thread's stream, since a
-// handle may serve one thread at a time; an exhaustive search runs there too.
+// Conv of one to three axes. One axis is a second one of size 1. cuDNN's handle for planning is that of the calling
+// thread's stream, since a handle may serve one thread at a time; an exhaustive search runs there too.
 
 #include <stdlib.h>
 
@@ -22,25 +22,27 @@ typedef struct conv {
 
 bool gcap_node_conv_accepts(const gcap_model_t* model, const gcap_node_t* node) {
   const int rank = gcap_node_input(model, node, 0)->rank;
-  if ((rank != 3 && rank != 4) || gcap_node_input(model, node, 1)->rank != rank) return false;
+  if (rank < 3 || rank > 5 || gcap_node_input(model, node, 1)->rank != rank) return false;
   return gcap_node_activation_fits(node);
 }
 
-// Puts the sizes of an axis where cuDNN has its first (0) or its second one.
-static gcap_status_t set_axis(const gcap_node_planning_t* planning, const gcap_window_t* window, int from, int to,
-                              gcap_conv2d_options_t* options) {
+typedef enum axis { AXIS_H, AXIS_W, AXIS_D } axis_t;
+
+// Puts the sizes of axis `from` where the options have those of axis `to`.
+static gcap_status_t set_axis(const gcap_node_planning_t* planning, const gcap_window_t* window, int from, axis_t to,
+                              gcap_conv2d_options_t* o) {
   const gcap_node_t* node = planning->node;
   const struct {
     const char* what;
     int64_t size;
     int* out_size;
   } sizes[] = {
-      {"an axis of input 0", planning->inputs[0].shape[2 + from], to == 0 ? &options->h : &options->w},
-      {"an axis of the window", window->size[from], to == 0 ? &options->kernel_h : &options->kernel_w},
-      {"a stride", window->stride[from], to == 0 ? &options->stride_h : &options->stride_w},
-      {"a dilation", window->dilation[from], to == 0 ? &options->dilation_h : &options->dilation_w},
-      {"a pad", window->pad_begin[from], to == 0 ? &options->pad_h : &options->pad_w},
-      {"a pad", window->pad_end[from], to == 0 ? &options->pad_h_end : &options->pad_w_end},
+      {"an axis of input 0", planning->inputs[0].shape[2 + from], (int*[]){&o->h, &o->w, &o->d}[to]},
+      {"an axis of the window", window->size[from], (int*[]){&o->kernel_h, &o->kernel_w, &o->kernel_d}[to]},
+      {"a stride", window->stride[from], (int*[]){&o->stride_h, &o->stride_w, &o->stride_d}[to]},
+      {"a dilation", window->dilation[from], (int*[]){&o->dilation_h, &o->dilation_w, &o->dilation_d}[to]},
+      {"a pad", window->pad_begin[from], (int*[]){&o->pad_h, &o->pad_w, &o->pad_d}[to]},
+      {"a pad", window->pad_end[from], (int*[]){&o->pad_h_end, &o->pad_w_end, &o->pad_d_end}[to]},
   };
   for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); ++i) {
     GCAP_RETURN_IF_ERROR(gcap_node_int_size(node, sizes[i].what, sizes[i].size, sizes[i].out_size));
@@ -58,9 +60,12 @@ static gcap_status_t set_shapes(const gcap_node_planning_t* planning, gcap_conv2
   GCAP_RETURN_IF_ERROR(gcap_node_int_size(node, "the number of maps", weight->shape[0], &options->k));
   GCAP_RETURN_IF_ERROR(gcap_node_int_size(node, "group", gcap_node_int(node, "group", 1), &options->groups));
   options->h = options->w = options->kernel_h = options->kernel_w = 1;
-  if (window.rank == 1) return set_axis(planning, &window, 0, planning->kernels->options.conv1d_pad_to_nc1d, options);
-  GCAP_RETURN_IF_ERROR(set_axis(planning, &window, 0, 0, options));
-  return set_axis(planning, &window, 1, 1, options);
+  if (window.rank == 1) {
+    return set_axis(planning, &window, 0, planning->kernels->options.conv1d_pad_to_nc1d ? AXIS_W : AXIS_H, options);
+  }
+  if (window.rank == 3) GCAP_RETURN_IF_ERROR(set_axis(planning, &window, 0, AXIS_D, options));
+  GCAP_RETURN_IF_ERROR(set_axis(planning, &window, window.rank - 2, AXIS_H, options));
+  return set_axis(planning, &window, window.rank - 1, AXIS_W, options);
 }
 
 static void set_choices(const gcap_node_planning_t* planning, gcap_conv2d_options_t* options) {

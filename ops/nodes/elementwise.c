@@ -53,7 +53,7 @@ static bool is_fmod(const gcap_node_t* node) { return gcap_node_int(node, "fmod"
 // As ONNX has it: without fmod, floats have no Mod.
 bool gcap_node_mod_accepts(const gcap_model_t* model, const gcap_node_t* node) {
   const gcap_dtype_t dtype = gcap_node_input(model, node, 0)->dtype;
-  return is_fmod(node) || dtype == GCAP_DTYPE_I64 || dtype == GCAP_DTYPE_I32;
+  return is_fmod(node) || !gcap_node_is_float(dtype);
 }
 
 gcap_status_t gcap_node_mod(const gcap_node_kernel_t* kernel, const gcap_kernel_context_t* context) {
@@ -140,20 +140,28 @@ gcap_status_t gcap_node_fast_gelu(const gcap_node_kernel_t* kernel, const gcap_k
 
 // --- Clip -----------------------------------------------------------------------------------------------------------
 
-static double element_of(const gcap_tensor_t* tensor) {
+// Of an integer or a float, whichever `x` is.
+typedef struct bound {
+  int64_t integer;
+  float number;
+} bound_t;
+
+static bound_t element_of(const gcap_tensor_t* tensor) {
   switch (tensor->dtype) {
-    case GCAP_DTYPE_F16: return gcap_f16_to_f32(*(const uint16_t*)tensor->data);
-    case GCAP_DTYPE_BF16: return gcap_bf16_to_f32(*(const uint16_t*)tensor->data);
-    case GCAP_DTYPE_I64: return (double)*(const int64_t*)tensor->data;
-    case GCAP_DTYPE_I32: return *(const int32_t*)tensor->data;
-    default: return *(const float*)tensor->data;
+    case GCAP_DTYPE_F16: return (bound_t){.number = gcap_f16_to_f32(*(const uint16_t*)tensor->data)};
+    case GCAP_DTYPE_BF16: return (bound_t){.number = gcap_bf16_to_f32(*(const uint16_t*)tensor->data)};
+    case GCAP_DTYPE_I64: return (bound_t){.integer = *(const int64_t*)tensor->data};
+    case GCAP_DTYPE_I32: return (bound_t){.integer = *(const int32_t*)tensor->data};
+    case GCAP_DTYPE_I8: return (bound_t){.integer = *(const int8_t*)tensor->data};
+    case GCAP_DTYPE_U8: return (bound_t){.integer = *(const uint8_t*)tensor->data};
+    default: return (bound_t){.number = *(const float*)tensor->data};
   }
 }
 
-// The bound that input `i` is, or else the attribute.
+// The bound that input `i` is, or else the attribute, which Clip has of floats alone.
 static gcap_status_t read_bound(const gcap_node_kernel_t* kernel, const gcap_kernel_context_t* context, int i,
-                                const char* name, float fallback, double* out_bound) {
-  *out_bound = gcap_node_float(kernel->node, name, fallback);
+                                const char* name, bound_t fallback, bound_t* out_bound) {
+  *out_bound = (bound_t){fallback.integer, gcap_node_float(kernel->node, name, fallback.number)};
   if (i >= kernel->node->num_inputs) return NULL;
   const gcap_tensor_t* bound = &context->inputs[i];
   if (gcap_shape_is_left_out(bound->rank, bound->shape)) return NULL;
@@ -167,10 +175,28 @@ static gcap_status_t read_bound(const gcap_node_kernel_t* kernel, const gcap_ker
 }
 
 gcap_status_t gcap_node_clip(const gcap_node_kernel_t* kernel, const gcap_kernel_context_t* context) {
-  double low = 0, high = 0;
-  GCAP_RETURN_IF_ERROR(read_bound(kernel, context, 1, "min", -INFINITY, &low));
-  GCAP_RETURN_IF_ERROR(read_bound(kernel, context, 2, "max", INFINITY, &high));
-  return gcap_clip(STREAM(context), low, high, &context->inputs[0], &context->outputs[0]);
+  const gcap_tensor_t *x = &context->inputs[0], *y = &context->outputs[0];
+  bound_t low, high;
+  GCAP_RETURN_IF_ERROR(read_bound(kernel, context, 1, "min", (bound_t){INT64_MIN, -INFINITY}, &low));
+  GCAP_RETURN_IF_ERROR(read_bound(kernel, context, 2, "max", (bound_t){INT64_MAX, INFINITY}, &high));
+  if (!gcap_node_is_float(x->dtype)) return gcap_clip_integers(STREAM(context), low.integer, high.integer, x, y);
+  return gcap_clip(STREAM(context), low.number, high.number, x, y);
+}
+
+// --- BitCast --------------------------------------------------------------------------------------------------------
+
+bool gcap_node_bit_cast_accepts(const gcap_model_t* model, const gcap_node_t* node) {
+  const gcap_dtype_t made = model->values[node->outputs[0]].dtype, from = gcap_node_input(model, node, 0)->dtype;
+  return gcap_node_int(node, "to", 0) == gcap_node_onnx_type(made) && gcap_dtype_bytes(made) == gcap_dtype_bytes(from);
+}
+
+// Copies bits as those of integers, which no load or store changes.
+gcap_status_t gcap_node_bit_cast(const gcap_node_kernel_t* kernel, const gcap_kernel_context_t* context) {
+  (void)kernel;
+  gcap_tensor_t x = context->inputs[0], y = context->outputs[0];
+  const size_t bytes = gcap_dtype_bytes(x.dtype);
+  x.dtype = y.dtype = bytes == 8 ? GCAP_DTYPE_I64 : bytes == 4 ? GCAP_DTYPE_I32 : GCAP_DTYPE_I8;
+  return gcap_cast(STREAM(context), &x, &y);
 }
 
 // --- Cast -----------------------------------------------------------------------------------------------------------

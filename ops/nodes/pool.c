@@ -1,7 +1,8 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
-// MaxPool, AveragePool, GlobalMaxPool and GlobalAveragePool. One axis is a second one of size 1; a window of three axes
-// is moved by a kernel of gcap's, without a plan. A global pool of more axes than two has them in one.
+// MaxPool, AveragePool, GlobalMaxPool and GlobalAveragePool. One axis is a second one of size 1; a window of three
+// axes, and that of LpPool, is moved by a kernel of gcap's, without a plan. A global pool of more axes than two has
+// them in one.
 
 #include <stdint.h>
 #include <string.h>
@@ -104,23 +105,39 @@ gcap_status_t gcap_node_pool_plan(const gcap_node_planning_t* planning, void** o
 
 void gcap_node_pool_end(void* plan) { gcap_pool2d_destroy(plan); }
 
-static gcap_status_t pool_volume(const gcap_node_t* node, const gcap_kernel_context_t* context) {
+static gcap_status_t pool_volume(const gcap_node_t* node, gcap_volume_pool_mode_t mode,
+                                 const gcap_kernel_context_t* context) {
+  static const gcap_window_side_t one = {.input = 1, .output = 1, .kernel = 1, .stride = 1, .dilation = 1};
   const gcap_tensor_t* x = &context->inputs[0];
   gcap_window_t window;
   int ignored = 0;
   GCAP_RETURN_IF_ERROR(gcap_infer_window(node, x, &window));
-  gcap_volume_pool_params_t way = {.is_max = is_max(node),
-                                   .counts_pad = gcap_node_int(node, "count_include_pad", 0) != 0};
+  gcap_volume_pool_params_t way = {.mode = mode,
+                                   .counts_pad = gcap_node_int(node, "count_include_pad", 0) != 0,
+                                   .p = (float)gcap_node_int(node, "p", 2),
+                                   .volume.side = {one, one, one}};
   GCAP_RETURN_IF_ERROR(gcap_node_int_size(node, "the number of channels", x->shape[1], &ignored));
   for (int i = 0; i < window.rank; ++i) {
-    gcap_window_side_t* side = &way.volume.side[i];
-    GCAP_RETURN_IF_ERROR(gcap_node_window_side(node, &window, x->shape[LEADING + i], i, side));
-    GCAP_RETURN_IF_ERROR(gcap_node_int_size(node, "a pad", window.pad_end[i], &way.pad_end[i]));
+    const int at = GCAP_VOLUME_AXES - window.rank + i;
+    GCAP_RETURN_IF_ERROR(gcap_node_window_side(node, &window, x->shape[LEADING + i], i, &way.volume.side[at]));
+    GCAP_RETURN_IF_ERROR(gcap_node_int_size(node, "a pad", window.pad_end[i], &way.pad_end[at]));
   }
   return gcap_volume_pool(context->resources.stream, &way, x, &context->outputs[0]);
 }
 
 gcap_status_t gcap_node_pool(const gcap_node_kernel_t* kernel, const gcap_kernel_context_t* context) {
-  if (is_volume(kernel->node, &context->inputs[0])) return pool_volume(kernel->node, context);
+  if (is_volume(kernel->node, &context->inputs[0])) {
+    return pool_volume(kernel->node, is_max(kernel->node) ? GCAP_VOLUME_POOL_MAX : GCAP_VOLUME_POOL_AVERAGE, context);
+  }
   return gcap_pool2d_run(kernel->plan, context->resources.stream, context->inputs[0].data, context->outputs[0].data);
+}
+
+// --- LpPool ---------------------------------------------------------------------------------------------------------
+
+bool gcap_node_lp_pool_accepts(const gcap_model_t* model, const gcap_node_t* node) {
+  return gcap_node_pool_accepts(model, node) && gcap_node_int(node, "p", 2) >= 1;
+}
+
+gcap_status_t gcap_node_lp_pool(const gcap_node_kernel_t* kernel, const gcap_kernel_context_t* context) {
+  return pool_volume(kernel->node, GCAP_VOLUME_POOL_NORM, context);
 }

@@ -1,12 +1,14 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
-// Resize and Upsample. Scales and sizes are read on the host when the work is issued.
+// Resize, Upsample and GridSample. Scales and sizes are read on the host when the work is issued; a grid stays on the
+// device.
 
 #include "ops/kernels/resize.h"
 
 #include <string.h>
 
 #include "kit/shape/inner.h"
+#include "ops/kernels/grid_sample.h"
 #include "ops/nodes/op.h"
 
 // A value of an attribute, and what it means to the kernel.
@@ -72,4 +74,30 @@ gcap_status_t gcap_node_resize(const gcap_node_kernel_t* kernel, const gcap_kern
       .exclude_outside = gcap_node_int(node, "exclude_outside", 0) != 0,
       .scales = resize.scale};
   return gcap_resize(context->resources.stream, &options, &context->inputs[0], &context->outputs[0]);
+}
+
+// --- GridSample -----------------------------------------------------------------------------------------------------
+
+// The first names are those before opset 20.
+static const choice_t grid_modes[] = {{"bilinear", GCAP_GRID_LINEAR}, {"linear", GCAP_GRID_LINEAR},
+                                      {"nearest", GCAP_GRID_NEAREST}, {"bicubic", GCAP_GRID_CUBIC},
+                                      {"cubic", GCAP_GRID_CUBIC},     {NULL, 0}};
+
+static const choice_t grid_paddings[] = {
+    {"zeros", GCAP_GRID_ZEROS}, {"border", GCAP_GRID_BORDER}, {"reflection", GCAP_GRID_REFLECTION}, {NULL, 0}};
+
+static int grid_mode_of(const gcap_node_t* node) { return choose(node, "mode", "linear", grid_modes); }
+static int grid_padding_of(const gcap_node_t* node) { return choose(node, "padding_mode", "zeros", grid_paddings); }
+
+bool gcap_node_grid_sample_accepts(const gcap_model_t* model, const gcap_node_t* node) {
+  const int rank = gcap_node_input(model, node, 0)->rank;
+  return rank > 2 && rank <= 2 + GCAP_VOLUME_AXES && gcap_node_input(model, node, 1)->rank == rank &&
+         grid_mode_of(node) >= 0 && grid_padding_of(node) >= 0;
+}
+
+gcap_status_t gcap_node_grid_sample(const gcap_node_kernel_t* kernel, const gcap_kernel_context_t* context) {
+  const gcap_node_t* node = kernel->node;
+  return gcap_grid_sample(context->resources.stream, (gcap_grid_mode_t)grid_mode_of(node),
+                          (gcap_grid_padding_t)grid_padding_of(node), gcap_node_int(node, "align_corners", 0) != 0,
+                          &context->inputs[0], &context->inputs[1], &context->outputs[0]);
 }

@@ -53,7 +53,8 @@ static cudnnStatus_t check_parameters(const char* function, cudnnBatchNormMode_t
   }
   const int64_t* x = call->x.shape.dims;
   const int per_element = mode == CUDNN_BATCHNORM_PER_ACTIVATION;
-  const gcap_sim_dnn_shape_t expected = {.dims = {1, x[1], per_element ? x[2] : 1, per_element ? x[3] : 1}};
+  const gcap_sim_dnn_shape_t expected = {.rank = 4,
+                                         .dims = {1, x[1], per_element ? x[2] : 1, per_element ? x[3] : 1, 1}};
   if (!gcap_sim_dnn_same_dims(&expected, &desc->shape)) {
     return gcap_sim_dnn_fail(function, CUDNN_STATUS_BAD_PARAM, "the parameters must be 1 x %lld x %lld x %lld",
                              (long long)expected.dims[1], (long long)expected.dims[2], (long long)expected.dims[3]);
@@ -128,9 +129,10 @@ cudnnStatus_t cudnnDeriveBNTensorDescriptor(cudnnTensorDescriptor_t derivedBnDes
   if (status != CUDNN_STATUS_SUCCESS) {
     return status;
   }
+  gcap_sim_dnn_require_image(__func__, &xDesc->shape);
   const int64_t* x = xDesc->shape.dims;
   const int per_element = mode == CUDNN_BATCHNORM_PER_ACTIVATION;
   const int dims[] = {1, (int)x[1], per_element ? (int)x[2] : 1, per_element ? (int)x[3] : 1};
   const cudnnDataType_t type = xDesc->type == CUDNN_DATA_DOUBLE ? CUDNN_DATA_DOUBLE : CUDNN_DATA_FLOAT;
-  return gcap_sim_dnn_set_tensor(__func__, derivedBnDesc, CUDNN_TENSOR_NCHW, type, dims, NULL);
+  return gcap_sim_dnn_set_tensor(__func__, derivedBnDesc, CUDNN_TENSOR_NCHW, type, 4, dims, NULL);
 }

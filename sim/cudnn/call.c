@@ -12,7 +12,13 @@ int64_t gcap_sim_dnn_windows(int64_t in, int64_t window, int pad, int stride) {
 }
 
 int gcap_sim_dnn_same_dims(const gcap_sim_dnn_shape_t* a, const gcap_sim_dnn_shape_t* b) {
-  return memcmp(a->dims, b->dims, sizeof(a->dims)) == 0;
+  return a->rank == b->rank && memcmp(a->dims, b->dims, sizeof(a->dims)) == 0;
+}
+
+void gcap_sim_dnn_require_image(const char* function, const gcap_sim_dnn_shape_t* shape) {
+  if (shape->rank != 4) {
+    gcap_sim_stop(function, "%lld dimensions are not modelled, 4 are", (long long)shape->rank);
+  }
 }
 
 cudaDataType gcap_sim_dnn_element_type(const char* function, cudnnDataType_t type) {
@@ -37,14 +43,14 @@ gcap_sim_dnn_operand_t gcap_sim_dnn_operand(const char* function, cudnnTensorDes
 void gcap_sim_dnn_add_access(gcap_sim_access_list_t* list, const gcap_sim_dnn_operand_t* operand,
                              gcap_sim_access_kind_t kind) {
   const gcap_sim_dnn_shape_t* shape = &operand->shape;
-  gcap_sim_access_add_strided(list, operand->data, gcap_sim_element_bytes(operand->type), 4, shape->dims,
-                              shape->strides, kind);
+  gcap_sim_access_add_strided(list, operand->data, gcap_sim_element_bytes(operand->type), GCAP_SIM_DNN_MAX_RANK,
+                              shape->dims, shape->strides, kind);
 }
 
 cudnnStatus_t gcap_sim_dnn_broadcast(const char* function, gcap_sim_dnn_operand_t* operand,
                                      const gcap_sim_dnn_shape_t* to) {
   gcap_sim_dnn_shape_t* shape = &operand->shape;
-  for (int i = 0; i < 4; ++i) {
+  for (int i = 0; i < GCAP_SIM_DNN_MAX_RANK; ++i) {
     if (shape->dims[i] != to->dims[i] && shape->dims[i] != 1) {
       return gcap_sim_dnn_fail(function, CUDNN_STATUS_BAD_PARAM, "dimension %d is %lld, neither 1 nor %lld", i,
                                (long long)shape->dims[i], (long long)to->dims[i]);
@@ -83,6 +89,8 @@ cudnnStatus_t gcap_sim_dnn_begin_mixed(const char* function, cudnnHandle_t handl
   if (status != CUDNN_STATUS_SUCCESS) {
     return status;
   }
+  gcap_sim_dnn_require_image(function, &x_desc->shape);
+  gcap_sim_dnn_require_image(function, &y_desc->shape);
   if (alpha == NULL || beta == NULL || x == NULL || y == NULL) {
     return gcap_sim_dnn_fail(function, CUDNN_STATUS_BAD_PARAM, "a scalar or a data pointer is NULL");
   }

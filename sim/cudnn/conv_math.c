@@ -31,16 +31,16 @@ typedef struct sizes {
   int64_t images;
   int64_t channels;  // input channels of a group
   int64_t filters;   // output channels of a group
-  int64_t taps;      // r * s
+  int64_t taps;      // r * s, of all of the filter's depth
   int64_t depth;     // channels * taps
-  int64_t pixels;    // p * q
+  int64_t pixels;    // p * q, of all of the output's depth
 } sizes_t;
 
 static sizes_t sizes_of(const gcap_sim_dnn_conv_t* conv) {
   const int64_t* w = conv->w.shape.dims;
   const int64_t* y = conv->y.shape.dims;
-  const int64_t taps = w[2] * w[3];
-  return (sizes_t){conv->x.shape.dims[0], w[1], w[0] / conv->groups, taps, w[1] * taps, y[2] * y[3]};
+  const int64_t taps = w[2] * w[3] * w[4];
+  return (sizes_t){conv->x.shape.dims[0], w[1], w[0] / conv->groups, taps, w[1] * taps, y[2] * y[3] * y[4]};
 }
 
 // For reports of what the host lacks.
@@ -51,17 +51,39 @@ static int32_t* allocate_table(const sizes_t* sizes) {
   return gcap_sim_allocate_numbers(kName, CUDA_R_32F, sizes->taps * sizes->pixels);
 }
 
+// Where element `i` of a channel is on its three axes, in our order: h, w, d. The depth is counted last.
+static void place(const gcap_sim_dnn_shape_t* shape, int64_t i, int64_t out[3]) {
+  out[1] = i % shape->dims[3];
+  out[0] = i / shape->dims[3] % shape->dims[2];
+  out[2] = i / shape->dims[3] / shape->dims[2];
+}
+
+static int64_t offset_in_channel(const gcap_sim_dnn_shape_t* shape, const int64_t at[3]) {
+  return gcap_sim_dnn_offset(shape, 0, 0, at[0], at[1]) + at[2] * shape->strides[GCAP_SIM_DNN_D];
+}
+
+// The input element that a tap meets at an output pixel; kOutside for padding.
+static int32_t input_of(const gcap_sim_dnn_conv_t* conv, const int64_t tap[3], const int64_t pixel[3]) {
+  int64_t at[3];
+  for (int i = 0; i < 3; ++i) {
+    at[i] = pixel[i] * conv->stride[i] - conv->pad[i] + tap[i] * conv->dilation[i];
+    if (at[i] < 0 || at[i] >= conv->x.shape.dims[2 + i]) {
+      return kOutside;
+    }
+  }
+  return (int32_t)offset_in_channel(&conv->x.shape, at);
+}
+
 // table[tap * pixels + pixel] = offset of the input pixel inside a channel, or kOutside for padding
 static void fill_table(const gcap_sim_dnn_conv_t* conv, int32_t* table) {
-  const int64_t* x = conv->x.shape.dims;
-  const int64_t* w = conv->w.shape.dims;
-  const int64_t* y = conv->y.shape.dims;
-  for (int64_t tap = 0; tap < w[2] * w[3]; ++tap) {
-    for (int64_t pixel = 0; pixel < y[2] * y[3]; ++pixel) {
-      const int64_t row = pixel / y[3] * conv->stride[0] - conv->pad[0] + tap / w[3] * conv->dilation[0];
-      const int64_t col = pixel % y[3] * conv->stride[1] - conv->pad[1] + tap % w[3] * conv->dilation[1];
-      const int inside = row >= 0 && row < x[2] && col >= 0 && col < x[3];
-      *table++ = inside ? (int32_t)gcap_sim_dnn_offset(&conv->x.shape, 0, 0, row, col) : kOutside;
+  const sizes_t sizes = sizes_of(conv);
+  for (int64_t i = 0; i < sizes.taps; ++i) {
+    int64_t tap[3];
+    place(&conv->w.shape, i, tap);
+    for (int64_t k = 0; k < sizes.pixels; ++k) {
+      int64_t pixel[3];
+      place(&conv->y.shape, k, pixel);
+      *table++ = input_of(conv, tap, pixel);
     }
   }
 }
@@ -87,13 +109,15 @@ static void fill_rows(const gcap_sim_dnn_conv_t* conv, void* rows) {
   const cudaDataType type = gcap_sim_dnn_conv_compute_type(conv);
   ptrdiff_t out = 0;
   const int64_t* dims = conv->w.shape.dims;
-  const int64_t taps = dims[2] * dims[3];
+  const int64_t taps = sizes_of(conv).taps;
   for (int64_t filter = 0; filter < dims[0]; ++filter) {
     for (int64_t channel = 0; channel < dims[1]; ++channel) {
       for (int64_t tap = 0; tap < taps; ++tap) {
-        const int64_t at = conv->flip ? taps - 1 - tap : tap;
-        const double value = gcap_sim_dnn_load(&conv->w, filter, channel, at / dims[3], at % dims[3]);
-        gcap_sim_element_store(rows, type, out++, value);
+        int64_t at[3];
+        place(&conv->w.shape, conv->flip ? taps - 1 - tap : tap, at);
+        const int64_t offset =
+            gcap_sim_dnn_offset(&conv->w.shape, filter, channel, 0, 0) + offset_in_channel(&conv->w.shape, at);
+        gcap_sim_element_store(rows, type, out++, gcap_sim_element_load(conv->w.data, conv->w.type, (ptrdiff_t)offset));
       }
     }
   }
@@ -110,21 +134,25 @@ static void multiply_group(const gcap_sim_dnn_conv_t* conv, const void* rows, co
 static void finish_plane(const gcap_sim_dnn_conv_t* conv, int64_t n, int64_t k, const void* sums, int64_t first) {
   const cudaDataType type = gcap_sim_dnn_conv_compute_type(conv);
   const double bias = conv->bias.data != NULL ? gcap_sim_dnn_load(&conv->bias, 0, k, 0, 0) : 0.0;
-  ptrdiff_t at = (ptrdiff_t)first;
-  for (int64_t p = 0; p < conv->y.shape.dims[2]; ++p) {
-    for (int64_t q = 0; q < conv->y.shape.dims[3]; ++q) {
-      double value = gcap_sim_element_round(type, conv->alpha * gcap_sim_element_load(sums, type, at++));
-      value = gcap_sim_element_round(type, value + bias);
-      if (conv->z.data != NULL) {
-        const double addend = gcap_sim_element_round(type, conv->beta * gcap_sim_dnn_load(&conv->z, n, k, p, q));
-        value = gcap_sim_element_round(type, value + addend);
-      }
-      if (conv->relu && !(value > 0.0) && !(conv->propagate_nan && isnan(value))) {
-        value = 0.0;
-      }
-      gcap_sim_element_store(conv->y.data, conv->y.type, (ptrdiff_t)gcap_sim_dnn_offset(&conv->y.shape, n, k, p, q),
-                             value);
+  const int64_t pixels = sizes_of(conv).pixels;
+  const int64_t plane = gcap_sim_dnn_offset(&conv->y.shape, n, k, 0, 0);
+  const int64_t z_plane = conv->z.data != NULL ? gcap_sim_dnn_offset(&conv->z.shape, n, k, 0, 0) : 0;
+  for (int64_t i = 0; i < pixels; ++i) {
+    int64_t at[3];
+    place(&conv->y.shape, i, at);
+    double value =
+        gcap_sim_element_round(type, conv->alpha * gcap_sim_element_load(sums, type, (ptrdiff_t)(first + i)));
+    value = gcap_sim_element_round(type, value + bias);
+    if (conv->z.data != NULL) {
+      const int64_t z_at = z_plane + offset_in_channel(&conv->z.shape, at);
+      const double z = gcap_sim_element_load(conv->z.data, conv->z.type, (ptrdiff_t)z_at);
+      value = gcap_sim_element_round(type, value + gcap_sim_element_round(type, conv->beta * z));
     }
+    if (conv->relu && !(value > 0.0) && !(conv->propagate_nan && isnan(value))) {
+      value = 0.0;
+    }
+    gcap_sim_element_store(conv->y.data, conv->y.type, (ptrdiff_t)(plane + offset_in_channel(&conv->y.shape, at)),
+                           value);
   }
 }
 

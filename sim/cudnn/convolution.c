@@ -164,7 +164,7 @@ static cudnnStatus_t bind_operand(const char* function, cudnnTensorDescriptor_t 
   return CUDNN_STATUS_SUCCESS;
 }
 
-// The bias is 1 x k x 1 x 1.
+// The bias is 1 x k x 1 x 1, of a volume 1 x k x 1 x 1 x 1.
 static cudnnStatus_t bind_bias(const char* function, cudnnTensorDescriptor_t desc, const void* bias,
                                gcap_sim_dnn_conv_t* conv) {
   cudnnStatus_t status = gcap_sim_dnn_check(function, &gcap_sim_dnn_tensor_kind, desc, "the bias's descriptor");
@@ -175,8 +175,9 @@ static cudnnStatus_t bind_bias(const char* function, cudnnTensorDescriptor_t des
   if (bias == NULL) {
     return gcap_sim_dnn_fail(function, CUDNN_STATUS_BAD_PARAM, "the bias is NULL");
   }
-  if (dims[0] != 1 || dims[1] != conv->w.shape.dims[0] || dims[2] != 1 || dims[3] != 1) {
-    return gcap_sim_dnn_fail(function, CUDNN_STATUS_NOT_SUPPORTED_SHAPE, "the bias must be 1 x %lld x 1 x 1",
+  if (desc->shape.rank != conv->y.shape.rank || dims[0] != 1 || dims[1] != conv->w.shape.dims[0] || dims[2] != 1 ||
+      dims[3] != 1 || dims[4] != 1) {
+    return gcap_sim_dnn_fail(function, CUDNN_STATUS_NOT_SUPPORTED_SHAPE, "the bias must be 1 x %lld x 1 x 1, as y is",
                              (long long)conv->w.shape.dims[0]);
   }
   return bind_operand(function, desc, bias, conv, &conv->bias);

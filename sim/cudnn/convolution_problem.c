@@ -23,6 +23,11 @@ static cudnnStatus_t output_dims(const char* function, cudnnTensorDescriptor_t x
                                  cudnnConvolutionDescriptor_t conv, int64_t* out) {
   const int64_t* w_dims = w->shape.dims;
   const int groups = 1 + conv->more_groups;
+  if (x->shape.rank != conv->axes + 2 || w->shape.rank != conv->axes + 2) {
+    return gcap_sim_dnn_fail(function, CUDNN_STATUS_BAD_PARAM,
+                             "an input of %lld dimensions, a filter of %lld and %d spatial dimensions do not match",
+                             (long long)x->shape.rank, (long long)w->shape.rank, conv->axes);
+  }
   // NOTE: cuDNN 9.19 computes something when the groups do not match; nobody wants that.
   if (w_dims[1] * groups != x->shape.dims[1] || w_dims[0] % groups != 0) {
     return gcap_sim_dnn_fail(function, CUDNN_STATUS_BAD_PARAM,
@@ -31,7 +36,7 @@ static cudnnStatus_t output_dims(const char* function, cudnnTensorDescriptor_t x
   }
   out[0] = x->shape.dims[0];
   out[1] = w_dims[0];
-  for (int i = 0; i < 2; ++i) {
+  for (int i = 0; i < 3; ++i) {
     const int64_t window = (w_dims[2 + i] - 1) * conv->dilation[i] + 1;
     out[2 + i] = gcap_sim_dnn_windows(x->shape.dims[2 + i], window, conv->pad[i], conv->stride[i]);
     if (out[2 + i] == 0) {
@@ -71,7 +76,7 @@ static cudnnStatus_t check_types(const char* function, cudnnDataType_t x, cudnnD
 cudnnStatus_t gcap_sim_dnn_make_conv(const char* function, cudnnTensorDescriptor_t x, cudnnFilterDescriptor_t w,
                                      cudnnConvolutionDescriptor_t conv, cudnnTensorDescriptor_t y,
                                      gcap_sim_dnn_conv_t* out) {
-  gcap_sim_dnn_shape_t expected;
+  gcap_sim_dnn_shape_t expected = {0};
   cudnnStatus_t status = check_descriptors(function, x, w, conv);
   if (status == CUDNN_STATUS_SUCCESS) {
     status = gcap_sim_dnn_check(function, &gcap_sim_dnn_tensor_kind, y, "the output's descriptor");
@@ -79,10 +84,12 @@ cudnnStatus_t gcap_sim_dnn_make_conv(const char* function, cudnnTensorDescriptor
   if (status == CUDNN_STATUS_SUCCESS) {
     status = output_dims(function, x, w, conv, expected.dims);
   }
+  expected.rank = x->shape.rank;
   if (status == CUDNN_STATUS_SUCCESS && !gcap_sim_dnn_same_dims(&expected, &y->shape)) {
     const int64_t* dims = expected.dims;
-    status = gcap_sim_dnn_fail(function, CUDNN_STATUS_BAD_PARAM, "the output must be %lld x %lld x %lld x %lld",
-                               (long long)dims[0], (long long)dims[1], (long long)dims[2], (long long)dims[3]);
+    status = gcap_sim_dnn_fail(function, CUDNN_STATUS_BAD_PARAM,
+                               "the output must be %lld x %lld x %lld x %lld, of depth %lld", (long long)dims[0],
+                               (long long)dims[1], (long long)dims[2], (long long)dims[3], (long long)dims[4]);
   }
   if (status == CUDNN_STATUS_SUCCESS) {
     status = check_types(function, x->type, w->type, y->type, conv->compute_type);
@@ -90,12 +97,14 @@ cudnnStatus_t gcap_sim_dnn_make_conv(const char* function, cudnnTensorDescriptor
   if (status != CUDNN_STATUS_SUCCESS) {
     return status;
   }
-  if (gcap_sim_dnn_offset(&x->shape, 0, 0, x->shape.dims[2] - 1, x->shape.dims[3] - 1) > INT32_MAX) {
+  const int64_t *dims = x->shape.dims, deepest = (dims[4] - 1) * x->shape.strides[4];
+  if (gcap_sim_dnn_offset(&x->shape, 0, 0, dims[2] - 1, dims[3] - 1) + deepest > INT32_MAX) {
     gcap_sim_stop(function, "a channel that spans more than 2^31 elements is not modelled");
   }
   *out = (gcap_sim_dnn_conv_t){.x = gcap_sim_dnn_operand(function, x, NULL),
                                .w = {.shape = w->shape, .type = gcap_sim_dnn_element_type(function, w->type)},
                                .y = gcap_sim_dnn_operand(function, y, NULL),
+                               .axes = conv->axes,
                                .groups = 1 + conv->more_groups,
                                .flip = conv->mode == CUDNN_CONVOLUTION};
   memcpy(out->pad, conv->pad, sizeof(out->pad));
@@ -109,7 +118,7 @@ static int is_nhwc(const gcap_sim_dnn_shape_t* shape) {
   return shape->dims[1] > 1 && shape->strides[1] == 1 && (shape->dims[2] > 1 || shape->dims[3] > 1);
 }
 
-static int is_all(const int* pair, int value) { return pair[0] == value && pair[1] == value; }
+static int is_all(const int* values, int value) { return values[0] == value && values[1] == value; }
 
 static int has_fft(const gcap_sim_dnn_conv_t* conv) {
   const int is_nchw = !is_nhwc(&conv->x.shape) && !is_nhwc(&conv->y.shape);
@@ -120,6 +129,9 @@ static int has_fft(const gcap_sim_dnn_conv_t* conv) {
 int gcap_sim_dnn_conv_has(const gcap_sim_dnn_conv_t* conv, cudnnConvolutionFwdAlgo_t algo) {
   const int64_t* w = conv->w.shape.dims;
   const int is_nchw = !is_nhwc(&conv->x.shape) && !is_nhwc(&conv->w.shape);
+  if (conv->axes == 3) {  // NOTE: as documented; cuDNN tiles some volumes for FFT_TILING too
+    return algo == CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_GEMM || algo == CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_PRECOMP_GEMM;
+  }
   switch (algo) {
     case CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_GEMM:
     case CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_PRECOMP_GEMM: return 1;

@@ -123,50 +123,58 @@ static cudnnStatus_t check_type_and_format(const char* function, cudnnDataType_t
 
 // The strides of a packed array in one of the two modelled orders.
 static void pack(cudnnTensorFormat_t format, gcap_sim_dnn_shape_t* shape) {
-  static const int nchw[] = {GCAP_SIM_DNN_W, GCAP_SIM_DNN_H, GCAP_SIM_DNN_C, GCAP_SIM_DNN_N};
-  static const int nhwc[] = {GCAP_SIM_DNN_C, GCAP_SIM_DNN_W, GCAP_SIM_DNN_H, GCAP_SIM_DNN_N};
+  static const int nchw[] = {GCAP_SIM_DNN_W, GCAP_SIM_DNN_H, GCAP_SIM_DNN_D, GCAP_SIM_DNN_C, GCAP_SIM_DNN_N};
+  static const int nhwc[] = {GCAP_SIM_DNN_C, GCAP_SIM_DNN_W, GCAP_SIM_DNN_H, GCAP_SIM_DNN_D, GCAP_SIM_DNN_N};
   const int* order = format == CUDNN_TENSOR_NCHW ? nchw : nhwc;
   int64_t stride = 1;
-  for (int i = 0; i < 4; ++i) {
+  for (int i = 0; i < GCAP_SIM_DNN_MAX_RANK; ++i) {
     shape->strides[order[i]] = stride;
     stride *= shape->dims[order[i]];
   }
 }
 
+int gcap_sim_dnn_place(int64_t rank, int dimension) {
+  static const int of_volume[] = {0, 1, 3, 4, 2};
+  return rank == GCAP_SIM_DNN_MAX_RANK ? of_volume[dimension] : dimension;
+}
+
 // Dimensions must be positive, and no array has 2^31 elements or more.
-static cudnnStatus_t make_shape(const char* function, const int* dims, gcap_sim_dnn_shape_t* out) {
+static cudnnStatus_t make_shape(const char* function, int rank, const int* dims, gcap_sim_dnn_shape_t* out) {
   int64_t elements = 1;
-  for (int i = 0; i < 4; ++i) {
-    if (dims[i] < 1) {
-      return gcap_sim_dnn_fail(function, CUDNN_STATUS_BAD_PARAM, "a dimension of %d x %d x %d x %d is not positive",
-                               dims[0], dims[1], dims[2], dims[3]);
+  *out = (gcap_sim_dnn_shape_t){.rank = rank, .dims = {[GCAP_SIM_DNN_D] = 1}};
+  for (int i = 0; i < rank; ++i) {
+    const int size = dims[gcap_sim_dnn_place(rank, i)];
+    if (size < 1) {
+      return gcap_sim_dnn_fail(function, CUDNN_STATUS_BAD_PARAM, "dimension %d is %d, which is not positive",
+                               gcap_sim_dnn_place(rank, i), size);
     }
-    if (elements > INT32_MAX / dims[i]) {
-      return gcap_sim_dnn_fail(function, CUDNN_STATUS_NOT_SUPPORTED, "%d x %d x %d x %d elements are too many", dims[0],
-                               dims[1], dims[2], dims[3]);
+    if (elements > INT32_MAX / size) {
+      return gcap_sim_dnn_fail(function, CUDNN_STATUS_NOT_SUPPORTED, "the elements are too many, up to dimension %d",
+                               gcap_sim_dnn_place(rank, i));
     }
-    elements *= dims[i];
-    out->dims[i] = dims[i];
+    elements *= size;
+    out->dims[i] = size;
   }
   return CUDNN_STATUS_SUCCESS;
 }
 
 cudnnStatus_t gcap_sim_dnn_set_tensor(const char* function, cudnnTensorDescriptor_t desc, cudnnTensorFormat_t format,
-                                      cudnnDataType_t type, const int* dims, const int* strides) {
+                                      cudnnDataType_t type, int rank, const int* dims, const int* strides) {
   gcap_sim_dnn_shape_t shape;
   cudnnStatus_t status = check_type_and_format(function, type, format);
   if (status == CUDNN_STATUS_SUCCESS) {
-    status = make_shape(function, dims, &shape);
+    status = make_shape(function, rank, dims, &shape);
   }
   if (status != CUDNN_STATUS_SUCCESS) {
     return status;
   }
   pack(format, &shape);
-  for (int i = 0; strides != NULL && i < 4; ++i) {
-    if (strides[i] == 0) {
-      return gcap_sim_dnn_fail(function, CUDNN_STATUS_BAD_PARAM, "stride %d is 0", i);
+  for (int i = 0; strides != NULL && i < rank; ++i) {
+    const int stride = strides[gcap_sim_dnn_place(rank, i)];
+    if (stride == 0) {
+      return gcap_sim_dnn_fail(function, CUDNN_STATUS_BAD_PARAM, "stride %d is 0", gcap_sim_dnn_place(rank, i));
     }
-    shape.strides[i] = strides[i];
+    shape.strides[i] = stride;
   }
   desc->type = type;
   desc->shape = shape;
@@ -181,7 +189,7 @@ cudnnStatus_t cudnnSetTensor4dDescriptor(cudnnTensorDescriptor_t tensorDesc, cud
     return status;
   }
   const int dims[] = {n, c, h, w};
-  return gcap_sim_dnn_set_tensor(__func__, tensorDesc, format, dataType, dims, NULL);
+  return gcap_sim_dnn_set_tensor(__func__, tensorDesc, format, dataType, 4, dims, NULL);
 }
 
 cudnnStatus_t cudnnSetTensor4dDescriptorEx(cudnnTensorDescriptor_t tensorDesc, cudnnDataType_t dataType, int n, int c,
@@ -192,7 +200,14 @@ cudnnStatus_t cudnnSetTensor4dDescriptorEx(cudnnTensorDescriptor_t tensorDesc, c
   }
   const int dims[] = {n, c, h, w};
   const int strides[] = {nStride, cStride, hStride, wStride};
-  return gcap_sim_dnn_set_tensor(__func__, tensorDesc, CUDNN_TENSOR_NCHW, dataType, dims, strides);
+  return gcap_sim_dnn_set_tensor(__func__, tensorDesc, CUDNN_TENSOR_NCHW, dataType, 4, dims, strides);
+}
+
+static void require_image_if_set(const char* function, const gcap_sim_dnn_head_t* head,
+                                 const gcap_sim_dnn_shape_t* shape) {
+  if (head->is_set) {
+    gcap_sim_dnn_require_image(function, shape);
+  }
 }
 
 cudnnStatus_t cudnnGetTensor4dDescriptor(const cudnnTensorDescriptor_t tensorDesc, cudnnDataType_t* dataType, int* n,
@@ -202,6 +217,7 @@ cudnnStatus_t cudnnGetTensor4dDescriptor(const cudnnTensorDescriptor_t tensorDes
   if (status != CUDNN_STATUS_SUCCESS) {
     return status;
   }
+  require_image_if_set(__func__, &tensorDesc->head, &tensorDesc->shape);
   int* dims[] = {n, c, h, w};
   int* strides[] = {nStride, cStride, hStride, wStride};
   GCAP_SIM_DNN_PUT(dataType, tensorDesc->type);
@@ -215,7 +231,7 @@ cudnnStatus_t cudnnGetTensor4dDescriptor(const cudnnTensorDescriptor_t tensorDes
 // From the first to the last element, gaps included.
 static size_t shape_bytes(const gcap_sim_dnn_shape_t* shape, cudnnDataType_t type) {
   int64_t last = 0;
-  for (int i = 0; i < 4; ++i) {
+  for (int i = 0; i < GCAP_SIM_DNN_MAX_RANK; ++i) {
     const int64_t stride = shape->strides[i];
     last += (shape->dims[i] - 1) * (stride < 0 ? -stride : stride);
   }
@@ -236,11 +252,11 @@ cudnnStatus_t cudnnGetTensorSizeInBytes(const cudnnTensorDescriptor_t tensorDesc
 }
 
 cudnnStatus_t gcap_sim_dnn_set_filter(const char* function, cudnnFilterDescriptor_t desc, cudnnDataType_t type,
-                                      cudnnTensorFormat_t format, const int* dims) {
+                                      cudnnTensorFormat_t format, int rank, const int* dims) {
   gcap_sim_dnn_shape_t shape;
   cudnnStatus_t status = check_type_and_format(function, type, format);
   if (status == CUDNN_STATUS_SUCCESS) {
-    status = make_shape(function, dims, &shape);
+    status = make_shape(function, rank, dims, &shape);
   }
   if (status != CUDNN_STATUS_SUCCESS) {
     return status;
@@ -260,7 +276,7 @@ cudnnStatus_t cudnnSetFilter4dDescriptor(cudnnFilterDescriptor_t filterDesc, cud
     return status;
   }
   const int dims[] = {k, c, h, w};
-  return gcap_sim_dnn_set_filter(__func__, filterDesc, dataType, format, dims);
+  return gcap_sim_dnn_set_filter(__func__, filterDesc, dataType, format, 4, dims);
 }
 
 cudnnStatus_t cudnnGetFilter4dDescriptor(const cudnnFilterDescriptor_t filterDesc, cudnnDataType_t* dataType,
@@ -269,6 +285,7 @@ cudnnStatus_t cudnnGetFilter4dDescriptor(const cudnnFilterDescriptor_t filterDes
   if (status != CUDNN_STATUS_SUCCESS) {
     return status;
   }
+  require_image_if_set(__func__, &filterDesc->head, &filterDesc->shape);
   int* dims[] = {k, c, h, w};
   GCAP_SIM_DNN_PUT(dataType, filterDesc->type);
   GCAP_SIM_DNN_PUT(format, filterDesc->format);
@@ -295,10 +312,10 @@ static int is_compute_type(cudnnDataType_t type) {
 }
 
 // A group count and a math type given before stay.
-cudnnStatus_t gcap_sim_dnn_set_convolution(const char* function, cudnnConvolutionDescriptor_t desc, const int* pad,
-                                           const int* stride, const int* dilation, cudnnConvolutionMode_t mode,
-                                           cudnnDataType_t compute_type) {
-  for (int i = 0; i < 2; ++i) {
+cudnnStatus_t gcap_sim_dnn_set_convolution(const char* function, cudnnConvolutionDescriptor_t desc, int axes,
+                                           const int* pad, const int* stride, const int* dilation,
+                                           cudnnConvolutionMode_t mode, cudnnDataType_t compute_type) {
+  for (int i = 0; i < axes; ++i) {
     if (pad[i] < 0 || stride[i] < 1 || dilation[i] < 1) {
       return gcap_sim_dnn_fail(function, CUDNN_STATUS_BAD_PARAM,
                                "padding must not be negative; strides and dilations not < 1");
@@ -308,9 +325,13 @@ cudnnStatus_t gcap_sim_dnn_set_convolution(const char* function, cudnnConvolutio
     return gcap_sim_dnn_fail(function, CUDNN_STATUS_BAD_PARAM, "mode %d is no convolution mode or %d no compute type",
                              (int)mode, (int)compute_type);
   }
-  memcpy(desc->pad, pad, sizeof(desc->pad));
-  memcpy(desc->stride, stride, sizeof(desc->stride));
-  memcpy(desc->dilation, dilation, sizeof(desc->dilation));
+  desc->axes = axes;
+  for (int i = 0; i < 3; ++i) {  // the depth last; of an image it is one element, which stays where it is
+    const int from = axes == 2 ? i : (i + 1) % 3;
+    desc->pad[i] = i < axes ? pad[from] : 0;
+    desc->stride[i] = i < axes ? stride[from] : 1;
+    desc->dilation[i] = i < axes ? dilation[from] : 1;
+  }
   desc->mode = mode;
   desc->compute_type = compute_type;
   desc->head.is_set = 1;
@@ -327,7 +348,7 @@ cudnnStatus_t cudnnSetConvolution2dDescriptor(cudnnConvolutionDescriptor_t convD
   const int pad[] = {pad_h, pad_w};
   const int stride[] = {u, v};
   const int dilation[] = {dilation_h, dilation_w};
-  return gcap_sim_dnn_set_convolution(__func__, convDesc, pad, stride, dilation, mode, computeType);
+  return gcap_sim_dnn_set_convolution(__func__, convDesc, 2, pad, stride, dilation, mode, computeType);
 }
 
 cudnnStatus_t cudnnGetConvolution2dDescriptor(const cudnnConvolutionDescriptor_t convDesc, int* pad_h, int* pad_w,
@@ -336,6 +357,9 @@ cudnnStatus_t cudnnGetConvolution2dDescriptor(const cudnnConvolutionDescriptor_t
   cudnnStatus_t status = gcap_sim_dnn_enter_with(__func__, &gcap_sim_dnn_convolution_kind, convDesc);
   if (status != CUDNN_STATUS_SUCCESS) {
     return status;
+  }
+  if (convDesc->axes == 3) {
+    gcap_sim_stop(__func__, "the convolution has 3 spatial dimensions");
   }
   GCAP_SIM_DNN_PUT(pad_h, convDesc->pad[0]);
   GCAP_SIM_DNN_PUT(pad_w, convDesc->pad[1]);

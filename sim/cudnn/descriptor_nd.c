@@ -1,10 +1,11 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
-// The descriptor functions that take arrays. The simulator has images only: four dimensions, two of them spatial. Other
-// counts stop the program where the real library takes them, and get its answer where it does not. Stateless.
+// The descriptor functions that take arrays. The simulator has images, of four dimensions, two of them spatial, and for
+// convolutions volumes, of one more. Other counts stop the program where the real library takes them, and get its
+// answer where it does not. Stateless.
 #include "sim/cudnn/internal.h"
 
-enum { kRank = 4, kSpatialRank = 2 };
+enum { kRank = 4, kLeading = 2 };
 
 // Real tensors have up to CUDNN_DIM_MAX dimensions.
 static cudnnStatus_t check_rank(const char* function, int rank) {
@@ -15,8 +16,8 @@ static cudnnStatus_t check_rank(const char* function, int rank) {
     return gcap_sim_dnn_fail(function, CUDNN_STATUS_NOT_SUPPORTED, "%d dimensions, the most are %d", rank,
                              CUDNN_DIM_MAX);
   }
-  if (rank != kRank) {
-    gcap_sim_stop(function, "%d dimensions are not modelled, 4 are", rank);
+  if (rank != kRank && rank != GCAP_SIM_DNN_MAX_RANK) {
+    gcap_sim_stop(function, "%d dimensions are not modelled, 4 and 5 are", rank);
   }
   return CUDNN_STATUS_SUCCESS;
 }
@@ -38,7 +39,7 @@ cudnnStatus_t cudnnSetTensorNdDescriptor(cudnnTensorDescriptor_t tensorDesc, cud
   }
   stop_without(__func__, dimA);
   stop_without(__func__, strideA);
-  return gcap_sim_dnn_set_tensor(__func__, tensorDesc, CUDNN_TENSOR_NCHW, dataType, dimA, strideA);
+  return gcap_sim_dnn_set_tensor(__func__, tensorDesc, CUDNN_TENSOR_NCHW, dataType, nbDims, dimA, strideA);
 }
 
 cudnnStatus_t cudnnSetTensorNdDescriptorEx(cudnnTensorDescriptor_t tensorDesc, cudnnTensorFormat_t format,
@@ -51,7 +52,7 @@ cudnnStatus_t cudnnSetTensorNdDescriptorEx(cudnnTensorDescriptor_t tensorDesc, c
     return status;
   }
   stop_without(__func__, dimA);
-  return gcap_sim_dnn_set_tensor(__func__, tensorDesc, format, dataType, dimA, NULL);
+  return gcap_sim_dnn_set_tensor(__func__, tensorDesc, format, dataType, nbDims, dimA, NULL);
 }
 
 // Fills as many entries as asked for, and tells how many there are.
@@ -62,10 +63,14 @@ cudnnStatus_t cudnnGetTensorNdDescriptor(const cudnnTensorDescriptor_t tensorDes
     return status;
   }
   GCAP_SIM_DNN_PUT(dataType, tensorDesc->type);
-  GCAP_SIM_DNN_PUT(nbDims, tensorDesc->head.is_set ? kRank : 0);
-  for (int i = 0; i < nbDimsRequested && i < kRank; ++i) {
-    GCAP_SIM_DNN_PUT(dimA + i, (int)tensorDesc->shape.dims[i]);
-    GCAP_SIM_DNN_PUT(strideA + i, (int)tensorDesc->shape.strides[i]);
+  const gcap_sim_dnn_shape_t* shape = &tensorDesc->shape;
+  GCAP_SIM_DNN_PUT(nbDims, tensorDesc->head.is_set ? (int)shape->rank : 0);
+  for (int i = 0; i < shape->rank; ++i) {
+    const int place = gcap_sim_dnn_place(shape->rank, i);
+    if (place < nbDimsRequested) {
+      GCAP_SIM_DNN_PUT(dimA + place, (int)shape->dims[i]);
+      GCAP_SIM_DNN_PUT(strideA + place, (int)shape->strides[i]);
+    }
   }
   return CUDNN_STATUS_SUCCESS;
 }
@@ -83,7 +88,7 @@ cudnnStatus_t cudnnSetFilterNdDescriptor(cudnnFilterDescriptor_t filterDesc, cud
     return status;
   }
   stop_without(__func__, filterDimA);
-  return gcap_sim_dnn_set_filter(__func__, filterDesc, dataType, format, filterDimA);
+  return gcap_sim_dnn_set_filter(__func__, filterDesc, dataType, format, nbDims, filterDimA);
 }
 
 cudnnStatus_t cudnnGetFilterNdDescriptor(const cudnnFilterDescriptor_t filterDesc, int nbDimsRequested,
@@ -95,17 +100,15 @@ cudnnStatus_t cudnnGetFilterNdDescriptor(const cudnnFilterDescriptor_t filterDes
   }
   GCAP_SIM_DNN_PUT(dataType, filterDesc->type);
   GCAP_SIM_DNN_PUT(format, filterDesc->format);
-  GCAP_SIM_DNN_PUT(nbDims, filterDesc->head.is_set ? kRank : 0);
-  for (int i = 0; i < nbDimsRequested && i < kRank; ++i) {
-    GCAP_SIM_DNN_PUT(filterDimA + i, (int)filterDesc->shape.dims[i]);
+  const gcap_sim_dnn_shape_t* shape = &filterDesc->shape;
+  GCAP_SIM_DNN_PUT(nbDims, filterDesc->head.is_set ? (int)shape->rank : 0);
+  for (int i = 0; i < shape->rank; ++i) {
+    const int place = gcap_sim_dnn_place(shape->rank, i);
+    if (place < nbDimsRequested) {
+      GCAP_SIM_DNN_PUT(filterDimA + place, (int)shape->dims[i]);
+    }
   }
   return CUDNN_STATUS_SUCCESS;
-}
-
-static void stop_unless_spatial(const char* function, int rank) {
-  if (rank != kSpatialRank) {
-    gcap_sim_stop(function, "%d spatial dimensions are not modelled, 2 are", rank);
-  }
 }
 
 cudnnStatus_t cudnnSetConvolutionNdDescriptor(cudnnConvolutionDescriptor_t convDesc, int arrayLength, const int padA[],
@@ -115,11 +118,14 @@ cudnnStatus_t cudnnSetConvolutionNdDescriptor(cudnnConvolutionDescriptor_t convD
   if (status != CUDNN_STATUS_SUCCESS) {
     return status;
   }
-  stop_unless_spatial(__func__, arrayLength);
+  if (arrayLength != 2 && arrayLength != 3) {
+    gcap_sim_stop(__func__, "%d spatial dimensions are not modelled, 2 and 3 are", arrayLength);
+  }
   stop_without(__func__, padA);
   stop_without(__func__, filterStrideA);
   stop_without(__func__, dilationA);
-  return gcap_sim_dnn_set_convolution(__func__, convDesc, padA, filterStrideA, dilationA, mode, computeType);
+  return gcap_sim_dnn_set_convolution(__func__, convDesc, arrayLength, padA, filterStrideA, dilationA, mode,
+                                      computeType);
 }
 
 cudnnStatus_t cudnnSetPoolingNdDescriptor(cudnnPoolingDescriptor_t poolingDesc, const cudnnPoolingMode_t mode,
@@ -129,7 +135,9 @@ cudnnStatus_t cudnnSetPoolingNdDescriptor(cudnnPoolingDescriptor_t poolingDesc, 
   if (status != CUDNN_STATUS_SUCCESS) {
     return status;
   }
-  stop_unless_spatial(__func__, nbDims);
+  if (nbDims != 2) {
+    gcap_sim_stop(__func__, "%d spatial dimensions are not modelled, 2 are", nbDims);
+  }
   stop_without(__func__, windowDimA);
   stop_without(__func__, paddingA);
   stop_without(__func__, strideA);
@@ -149,20 +157,26 @@ static cudnnStatus_t put_dims(const char* function, const int64_t* dims, int* n,
   return CUDNN_STATUS_SUCCESS;
 }
 
-static cudnnStatus_t put_array(const char* function, const int64_t* dims, int rank, int* out) {
-  if (rank != kRank || out == NULL) {
-    return gcap_sim_dnn_fail(function, CUDNN_STATUS_BAD_PARAM, "the output has 4 dimensions, not %d, or no place",
-                             rank);
+static cudnnStatus_t put_array(const char* function, const int64_t* dims, int expected, int rank, int* out) {
+  if (rank != expected || out == NULL) {
+    return gcap_sim_dnn_fail(function, CUDNN_STATUS_BAD_PARAM, "the output has %d dimensions, not %d, or no place",
+                             expected, rank);
   }
-  return put_dims(function, dims, out, out + 1, out + 2, out + 3);
+  for (int i = 0; i < rank; ++i) {
+    out[gcap_sim_dnn_place(rank, i)] = (int)dims[i];
+  }
+  return CUDNN_STATUS_SUCCESS;
 }
 
 cudnnStatus_t cudnnGetConvolution2dForwardOutputDim(const cudnnConvolutionDescriptor_t convDesc,
                                                     const cudnnTensorDescriptor_t inputTensorDesc,
                                                     const cudnnFilterDescriptor_t filterDesc, int* n, int* c, int* h,
                                                     int* w) {
-  int64_t dims[kRank];
+  int64_t dims[GCAP_SIM_DNN_MAX_RANK];
   cudnnStatus_t status = gcap_sim_dnn_conv_output_dims(__func__, convDesc, inputTensorDesc, filterDesc, dims);
+  if (status == CUDNN_STATUS_SUCCESS) {
+    gcap_sim_dnn_require_image(__func__, &inputTensorDesc->shape);
+  }
   return status == CUDNN_STATUS_SUCCESS ? put_dims(__func__, dims, n, c, h, w) : status;
 }
 
@@ -170,9 +184,10 @@ cudnnStatus_t cudnnGetConvolutionNdForwardOutputDim(const cudnnConvolutionDescri
                                                     const cudnnTensorDescriptor_t inputTensorDesc,
                                                     const cudnnFilterDescriptor_t filterDesc, int nbDims,
                                                     int tensorOuputDimA[]) {
-  int64_t dims[kRank];
+  int64_t dims[GCAP_SIM_DNN_MAX_RANK];
   cudnnStatus_t status = gcap_sim_dnn_conv_output_dims(__func__, convDesc, inputTensorDesc, filterDesc, dims);
-  return status == CUDNN_STATUS_SUCCESS ? put_array(__func__, dims, nbDims, tensorOuputDimA) : status;
+  return status == CUDNN_STATUS_SUCCESS ? put_array(__func__, dims, convDesc->axes + kLeading, nbDims, tensorOuputDimA)
+                                        : status;
 }
 
 cudnnStatus_t cudnnGetPooling2dForwardOutputDim(const cudnnPoolingDescriptor_t poolingDesc,
@@ -188,5 +203,5 @@ cudnnStatus_t cudnnGetPoolingNdForwardOutputDim(const cudnnPoolingDescriptor_t p
                                                 int outputTensorDimA[]) {
   int64_t dims[kRank];
   cudnnStatus_t status = gcap_sim_dnn_pooling_output_dims(__func__, poolingDesc, inputTensorDesc, dims);
-  return status == CUDNN_STATUS_SUCCESS ? put_array(__func__, dims, nbDims, outputTensorDimA) : status;
+  return status == CUDNN_STATUS_SUCCESS ? put_array(__func__, dims, kRank, nbDims, outputTensorDimA) : status;
 }

@@ -12,13 +12,15 @@
 #include "sim/library/element.h"
 #include "sim/library/object.h"
 
-// Dimensions are n, c, h, w whatever the memory order, which the strides (in elements) tell.
-typedef struct gcap_sim_dnn_shape {
-  int64_t dims[4];
-  int64_t strides[4];
-} gcap_sim_dnn_shape_t;
+enum { GCAP_SIM_DNN_N, GCAP_SIM_DNN_C, GCAP_SIM_DNN_H, GCAP_SIM_DNN_W, GCAP_SIM_DNN_D, GCAP_SIM_DNN_MAX_RANK };
 
-enum { GCAP_SIM_DNN_N, GCAP_SIM_DNN_C, GCAP_SIM_DNN_H, GCAP_SIM_DNN_W };
+// Dimensions are n, c, h, w, d whatever the memory order, which the strides (in elements) tell. An image has rank 4 and
+// d 1; a volume, which convolutions alone take, has rank 5.
+typedef struct gcap_sim_dnn_shape {
+  int64_t rank;
+  int64_t dims[GCAP_SIM_DNN_MAX_RANK];
+  int64_t strides[GCAP_SIM_DNN_MAX_RANK];
+} gcap_sim_dnn_shape_t;
 
 // How every descriptor starts. is_set tells whether its values were given.
 typedef struct gcap_sim_dnn_head {
@@ -40,12 +42,13 @@ struct cudnnFilterStruct {
   gcap_sim_dnn_shape_t shape;
 };
 
-// Pairs are vertical, horizontal.
+// Vertical, horizontal, of the depth.
 struct cudnnConvolutionStruct {
   gcap_sim_dnn_head_t head;
-  int pad[2];
-  int stride[2];
-  int dilation[2];
+  int axes;  // 2 or 3
+  int pad[3];
+  int stride[3];
+  int dilation[3];
   int more_groups;  // beyond the one that a descriptor is created with
   cudnnConvolutionMode_t mode;
   cudnnDataType_t compute_type;
@@ -109,15 +112,18 @@ cudnnStatus_t gcap_sim_dnn_enter_with(const char* function, const gcap_sim_objec
 cudnnStatus_t gcap_sim_dnn_check(const char* function, const gcap_sim_object_kind_t* kind, const void* descriptor,
                                  const char* what);
 
-// The values of descriptors, once entered; arrays have 4 entries for tensors and filters, 2 for the others. `strides`
-// NULL: packed, in the order of `format`.
+// Where cuDNN's arrays of `rank` dimensions have one of ours: n, c, h, w or n, c, d, h, w.
+int gcap_sim_dnn_place(int64_t rank, int dimension);
+
+// The values of descriptors, once entered; arrays are cuDNN's, with `rank` entries, 4 or 5, for tensors and filters,
+// `axes`, 2 or 3, for convolutions, 2 for poolings. `strides` NULL: packed, in the order of `format`.
 cudnnStatus_t gcap_sim_dnn_set_tensor(const char* function, cudnnTensorDescriptor_t desc, cudnnTensorFormat_t format,
-                                      cudnnDataType_t type, const int* dims, const int* strides);
+                                      cudnnDataType_t type, int rank, const int* dims, const int* strides);
 cudnnStatus_t gcap_sim_dnn_set_filter(const char* function, cudnnFilterDescriptor_t desc, cudnnDataType_t type,
-                                      cudnnTensorFormat_t format, const int* dims);
-cudnnStatus_t gcap_sim_dnn_set_convolution(const char* function, cudnnConvolutionDescriptor_t desc, const int* pad,
-                                           const int* stride, const int* dilation, cudnnConvolutionMode_t mode,
-                                           cudnnDataType_t compute_type);
+                                      cudnnTensorFormat_t format, int rank, const int* dims);
+cudnnStatus_t gcap_sim_dnn_set_convolution(const char* function, cudnnConvolutionDescriptor_t desc, int axes,
+                                           const int* pad, const int* stride, const int* dilation,
+                                           cudnnConvolutionMode_t mode, cudnnDataType_t compute_type);
 cudnnStatus_t gcap_sim_dnn_set_pooling(const char* function, cudnnPoolingDescriptor_t desc, cudnnPoolingMode_t mode,
                                        cudnnNanPropagation_t nan, const int* window, const int* pad, const int* stride);
 cudnnStatus_t gcap_sim_dnn_conv_output_dims(const char* function, cudnnConvolutionDescriptor_t conv,
@@ -145,6 +151,9 @@ static inline int64_t gcap_sim_dnn_offset(const gcap_sim_dnn_shape_t* shape, int
                                           int64_t w) {
   return n * shape->strides[0] + c * shape->strides[1] + h * shape->strides[2] + w * shape->strides[3];
 }
+
+// Stops the program at a volume.
+void gcap_sim_dnn_require_image(const char* function, const gcap_sim_dnn_shape_t* shape);
 
 // A tensor, filter or bias with its memory. data NULL: not there, and not touched.
 typedef struct gcap_sim_dnn_operand {
@@ -225,9 +234,10 @@ typedef struct gcap_sim_dnn_conv {
   double beta;
   int relu;
   int propagate_nan;  // through the relu
-  int pad[2];
-  int stride[2];
-  int dilation[2];
+  int axes;
+  int pad[3];  // vertical, horizontal, of the depth
+  int stride[3];
+  int dilation[3];
   int groups;
   int flip;  // a true convolution turns the filter round; a cross-correlation does not
   cudnnConvolutionFwdAlgo_t algo;

@@ -86,7 +86,7 @@ cudnnStatus_t cudnnPoolingForward(cudnnHandle_t handle, const cudnnPoolingDescri
   if (status == CUDNN_STATUS_SUCCESS) {
     status = gcap_sim_dnn_check(__func__, &gcap_sim_dnn_pooling_kind, poolingDesc, "the pooling's descriptor");
   }
-  gcap_sim_dnn_shape_t expected;
+  gcap_sim_dnn_shape_t expected = {.rank = 4, .dims = {[GCAP_SIM_DNN_D] = 1}};
   if (status == CUDNN_STATUS_SUCCESS) {
     status = output_dims(__func__, poolingDesc, &pooling.call.x.shape, expected.dims);
   }

@@ -10,7 +10,7 @@
 
 #include "sim/library/object.h"
 
-enum { kMaxRank = 4 };
+enum { kMaxRank = 5 };
 
 void gcap_sim_access_add(gcap_sim_access_list_t* list, const void* base, size_t bytes, gcap_sim_access_kind_t kind) {
   if (base == NULL || bytes == 0) {

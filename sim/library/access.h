@@ -14,7 +14,7 @@ typedef enum gcap_sim_access_kind { GCAP_SIM_READ = 0, GCAP_SIM_WRITE = 1 } gcap
 // Adds [base, base + bytes).
 void gcap_sim_access_add(gcap_sim_access_list_t* list, const void* base, size_t bytes, gcap_sim_access_kind_t kind);
 
-// Adds an array of `rank` (at most 4) dimensions with non-negative strides in elements, exactly: gaps between its rows
+// Adds an array of `rank` (at most 5) dimensions with non-negative strides in elements, exactly: gaps between its rows
 // are not touched. A NULL base or an empty array adds nothing.
 void gcap_sim_access_add_strided(gcap_sim_access_list_t* list, const void* base, size_t element_bytes, size_t rank,
                                  const int64_t* dims, const int64_t* strides, gcap_sim_access_kind_t kind);

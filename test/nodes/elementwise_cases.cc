@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 
 #include "test/nodes/cases.h"
 
@@ -104,6 +105,52 @@ void AddBinaries(std::vector<NodeCase>* all) {
   all->push_back(Binary("Mul", i32, i32, -9, 9, [](double a, double b) { return a * b; }));
   all->push_back(Binary("And", boolean, boolean, 0, 1, [](double a, double b) { return a != 0 && b != 0; }));
   all->push_back(Binary("Or", boolean, boolean, 0, 1, [](double a, double b) { return a != 0 || b != 0; }));
+}
+
+// Of 8 bits: what fits into them, and sums, differences and products that wrap around.
+void AddBytes(std::vector<NodeCase>* all) {
+  const gcap_dtype_t boolean = GCAP_DTYPE_BOOL;
+  for (const gcap_dtype_t type : {GCAP_DTYPE_I8, GCAP_DTYPE_U8}) {
+    const double low = type == GCAP_DTYPE_I8 ? -128 : 0, high = low + 255;
+    const auto wrap = [=](double v) { return v - 256 * std::floor((v - low) / 256); };
+    const auto bits = [](double x) { return static_cast<int64_t>(x); };
+    const auto add = [&](const std::string& op, gcap_dtype_t out, const std::function<double(double, double)>& f) {
+      all->push_back(Binary(op, type, out, low, high, f));
+    };
+    add("Add", type, [=](double a, double b) { return wrap(a + b); });
+    add("Sub", type, [=](double a, double b) { return wrap(a - b); });
+    add("Mul", type, [=](double a, double b) { return wrap(a * b); });
+    add("Min", type, [](double a, double b) { return std::min(a, b); });
+    add("Max", type, [](double a, double b) { return std::max(a, b); });
+    add("Less", boolean, [](double a, double b) { return a < b; });
+    add("Greater", boolean, [](double a, double b) { return a > b; });
+    add("LessOrEqual", boolean, [](double a, double b) { return a <= b; });
+    add("GreaterOrEqual", boolean, [](double a, double b) { return a >= b; });
+    add("BitwiseAnd", type, [=](double a, double b) { return bits(a) & bits(b); });
+    add("BitwiseOr", type, [=](double a, double b) { return bits(a) | bits(b); });
+    add("BitwiseXor", type, [=](double a, double b) { return bits(a) ^ bits(b); });
+    for (const char* op : {"Div", "Mod"}) {
+      const bool is_div = op[0] == 'D';
+      NodeCase c = Binary(op, type, type, low, high,
+                          [=](double a, double b) { return is_div ? std::trunc(a / b) : a - b * std::floor(a / b); });
+      c.inputs[1].low = 3, c.inputs[1].high = 20;
+      all->push_back(c);
+    }
+    const std::string of = std::string("Of") + gcap_dtype_name(type);
+    all->push_back(Unary("BitwiseNot" + of, "BitwiseNot", type, low, high, [=](double x) { return wrap(-1 - x); }));
+    all->push_back(Unary("Abs" + of, "Abs", type, -127, high, [](double x) { return std::fabs(x); }));
+    all->push_back(Unary("Sign" + of, "Sign", type, -2, 2, [](double x) { return x > 0 ? 1 : x < 0 ? -1 : 0; }));
+  }
+  all->push_back(Unary("NegOfi8", "Neg", GCAP_DTYPE_I8, -127, 127, [](double x) { return -x; }));
+  all->push_back(Unary("ReluOfi8", "Relu", GCAP_DTYPE_I8, -127, 127, [](double x) { return std::max(x, 0.0); }));
+}
+
+NodeCase BitCast(gcap_dtype_t from, gcap_dtype_t to, int64_t onnx_to, const std::function<double(double)>& f) {
+  NodeCase c = Unary(std::string("BitCast") + gcap_dtype_name(from) + "To" + gcap_dtype_name(to), "BitCast", from, -100,
+                     255, f, [=](Attributes* a) { a->Int("to", onnx_to); });
+  c.outputs[0].first = to;
+  c.error = 0;
+  return c;
 }
 
 // Of an operator, without its domain.
@@ -299,8 +346,26 @@ std::vector<NodeCase> ElementwiseCases() {
   AddBinaries(&all);
   AddUnaries(&all);
   AddFunctions(&all);
+  AddBytes(&all);
+  all.push_back(BitCast(GCAP_DTYPE_F32, GCAP_DTYPE_I32, 6, [](double x) {
+    const float number = static_cast<float>(x);
+    int32_t bits;
+    std::memcpy(&bits, &number, sizeof(bits));
+    return static_cast<double>(bits);
+  }));
+  NodeCase to_float = BitCast(GCAP_DTYPE_I32, GCAP_DTYPE_F32, 1, [](double x) {
+    const int32_t bits = static_cast<int32_t>(x);
+    float number;
+    std::memcpy(&number, &bits, sizeof(number));
+    return static_cast<double>(number);
+  });
+  to_float.inputs[0].low = 0, to_float.inputs[0].high = 1 << 30;  // numbers up to 2, some of them subnormal
+  all.push_back(to_float);
+  all.push_back(BitCast(GCAP_DTYPE_U8, GCAP_DTYPE_I8, 3, [](double x) { return x > 127 ? x - 256 : x; }));
   all.push_back(Clip("Clip", kTyped, -0.5, 0.25));
   all.push_back(Clip("ClipOfi64", GCAP_DTYPE_I64, -3, 5));
+  all.push_back(Clip("ClipOfi8", GCAP_DTYPE_I8, -3, 5));
+  all.push_back(Clip("ClipOfu8", GCAP_DTYPE_U8, 2, 5));
   all.push_back(ClipWithoutMin(0.25));
   all.push_back(Cast("CastToi32", kTyped, GCAP_DTYPE_I32, 6, [](double x) { return std::trunc(x); }));
   all.push_back(Cast("CastFromi64", GCAP_DTYPE_I64, kTyped, 0, [](double x) { return x; }));

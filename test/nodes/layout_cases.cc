@@ -249,6 +249,28 @@ NodeCase OneHot(const std::string& name, gcap_dtype_t index_type, gcap_dtype_t d
   return c;
 }
 
+// Of numbers of which many are equal: 1 at the first of the largest.
+NodeCase Hardmax(const std::string& name, const Shape& shape, int64_t axis) {
+  NodeCase c;
+  c.name = "Hardmax" + name;
+  c.op_type = "Hardmax";
+  const size_t along = static_cast<size_t>(axis < 0 ? axis + static_cast<int64_t>(shape.size()) : axis);
+  if (axis != -1) c.attributes = [=](Attributes* a) { a->Int("axis", axis); };
+  c.inputs = {{kTyped, shape, -1, 1}};
+  c.outputs = {{kTyped, shape}};
+  c.reference = [=](const Ins& in) -> std::vector<Values> {
+    return {Make(shape, [&](const Shape& i) {
+      Shape best = i, other = i;
+      best[along] = 0;
+      for (other[along] = 1; other[along] < shape[along]; ++other[along]) {
+        if (At(in[0], other) > At(in[0], best)) best = other;
+      }
+      return best == i ? 1.0 : 0.0;
+    })};
+  };
+  return c;
+}
+
 NodeCase CumSum(const std::string& name, gcap_dtype_t type, const Shape& shape, int64_t axis, bool exclusive,
                 bool reverse) {
   NodeCase c;
@@ -408,6 +430,10 @@ std::vector<NodeCase> LayoutCases() {
       OneHot("OneHot", GCAP_DTYPE_I64, GCAP_DTYPE_I64, -1, {2, 3, 4}),
       OneHot("OneHotInTheMiddle", GCAP_DTYPE_I32, GCAP_DTYPE_I32, 1, {2, 4, 3}),
       OneHot("OneHotOfFloats", GCAP_DTYPE_F32, GCAP_DTYPE_F32, 0, {4, 2, 3}),
+      Hardmax("", {3, 40}, -1),
+      Hardmax("OfTheFirstAxis", {70, 3}, 0),
+      Hardmax("InTheMiddle", {2, 300, 3}, 1),
+      Hardmax("OfAVector", {7}, -1),
       CumSum("CumSum", kTyped, {2, 5, 3}, 1, false, false),
       CumSum("CumSumExclusive", kTyped, {2, 5}, -1, true, false),
       CumSum("CumSumReversed", kTyped, {5, 2}, 0, false, true),

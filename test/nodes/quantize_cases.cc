@@ -82,6 +82,27 @@ NodeCase Dequantize(const Scales& s, gcap_dtype_t from, const Shape& shape) {
   return c;
 }
 
+// A scale that is not exact, so that the type of the quotient decides which integer is nearest. ONNX: the scale's, or
+// the one that `precision` names; its reference rounds x and the scale to that type, and then the quotient.
+NodeCase QuantizeIn(gcap_dtype_t x, gcap_dtype_t scale, gcap_dtype_t precision, int64_t onnx_precision) {
+  const Shape shape = {4000};
+  NodeCase c;
+  c.op_type = "QuantizeLinear";
+  c.name = c.op_type + "Of" + gcap_dtype_name(x) + "By" + gcap_dtype_name(scale) + "In" + gcap_dtype_name(precision);
+  c.attributes = [=](Attributes* a) {
+    if (onnx_precision != 0) a->Int("precision", onnx_precision);
+  };
+  c.inputs = {{x, shape, -40, 40}, {scale, {}, 0, 0, {0.37}}, {kI8, {}, 0, 0, {3}}};
+  c.outputs = {{kI8, shape}};
+  c.reference = [=](const Ins& in) -> std::vector<Values> {
+    return {Make(shape, [&](const Shape& i) {
+      const double quotient = Round(precision, At(in[0], i)) / Round(precision, in[1].at[0]);
+      return std::min(std::max(std::nearbyint(Round(precision, quotient)) + 3, -128.0), 127.0);
+    })};
+  };
+  return c;
+}
+
 // As the kernel has no other: the quotients by a scale that is not exact, in f32 as ONNX computes them.
 NodeCase DynamicQuantize(const std::string& name, const Shape& shape, double low, double high) {
   NodeCase c;
@@ -142,6 +163,40 @@ NodeCase MatMulInteger(const Integers& m) {
   return c;
 }
 
+// Scales are powers of two, so that all but the last rounding is exact; b has one for each column.
+NodeCase QLinearMatMul(const std::string& name, gcap_dtype_t type, const Shape& a, const Shape& b, const Shape& y,
+                       const Values& b_scales) {
+  const bool is_signed = type == kI8;
+  NodeCase c;
+  c.op_type = "QLinearMatMul";
+  c.name = c.op_type + name + gcap_dtype_name(type);
+  const Shape of_b = b_scales.size() == 1 ? Shape{} : Shape{static_cast<int64_t>(b_scales.size())};
+  c.inputs = {{type, a, -128, 255},
+              {GCAP_DTYPE_F32, {}, 0, 0, {0.25}},
+              {type, {}, 0, 0, {is_signed ? -3.0 : 120.0}},
+              {type, b, -128, 255},
+              {GCAP_DTYPE_F32, of_b, 0, 0, b_scales},
+              {type, of_b, 0, 0, Values(b_scales.size(), is_signed ? 5.0 : 131.0)},
+              {GCAP_DTYPE_F32, {}, 0, 0, {64}},
+              {type, {}, 0, 0, {is_signed ? 2.0 : 100.0}}};
+  c.outputs = {{type, y}};
+  c.reference = [=](const Ins& in) -> std::vector<Values> {
+    return {Make(y, [&](const Shape& i) {
+      Shape at_a = i, at_b = i;
+      double sum = 0;
+      for (int64_t k = 0; k < a.back(); ++k) {
+        at_a.back() = k;
+        at_b[at_b.size() - 2] = k;
+        sum += (BroadcastAt(in[0], at_a) - in[2].at[0]) * (BroadcastAt(in[3], at_b) - in[5].at[0]);
+      }
+      const double scale = b_scales[b_scales.size() == 1 ? 0 : static_cast<size_t>(i.back())];
+      const double steps = std::nearbyint(sum * 0.25 * scale / 64) + in[7].at[0];
+      return std::min(std::max(steps, is_signed ? -128.0 : 0.0), is_signed ? 127.0 : 255.0);
+    })};
+  };
+  return c;
+}
+
 // As ONNX Runtime's quantizer writes them: the kernels refused such nodes.
 NodeCase DequantizeByAScalarZeroPoint(const Scales& one_of_a_list, const Shape& shape) {
   NodeCase c = Dequantize(one_of_a_list, kI8, shape);
@@ -177,10 +232,22 @@ std::vector<NodeCase> QuantizeCases() {
   all.push_back(Dequantize(axis, kI32, shape));
   all.push_back(Quantize({"OfNothing", {}, {0.5}}, kU8, {0, 3}));
   all.push_back(Quantize({"OfAVectorByOneScale", {}, {0.5}}, kU8, {7}));  // which has no axis 1
+  constexpr gcap_dtype_t f32 = GCAP_DTYPE_F32, f16 = GCAP_DTYPE_F16, bf16 = GCAP_DTYPE_BF16;
+  all.push_back(QuantizeIn(f32, f32, f32, 0));
+  all.push_back(QuantizeIn(f16, f16, f16, 0));
+  all.push_back(QuantizeIn(bf16, bf16, bf16, 0));
+  all.push_back(QuantizeIn(f32, f16, f16, 0));
+  all.push_back(QuantizeIn(f16, f32, f32, 0));
+  all.push_back(QuantizeIn(f16, f16, f32, 1));
+  all.push_back(QuantizeIn(f32, f32, bf16, 16));
   all.push_back(DynamicQuantize("", {3, 5, 7}, -2, 5));
   all.push_back(DynamicQuantize("OfPositives", {40}, 1, 3));
   all.push_back(DynamicQuantize("OfNegatives", {40}, -3, -1));
   all.push_back(DynamicQuantize("OfZeros", {4}, 0, 0));
+  for (const gcap_dtype_t type : {kI8, kU8}) {
+    all.push_back(QLinearMatMul("", type, {3, 6}, {6, 5}, {3, 5}, {0.5}));
+    all.push_back(QLinearMatMul("OfABatchWithScalesOfColumns", type, {2, 3, 6}, {6, 4}, {2, 3, 4}, {0.5, 1, 2, 0.25}));
+  }
   for (const Integers& m : std::vector<Integers>{
            {"", {3, 4}, {4, 5}, {3, 5}},
            {"WithZeroPoints", {3, 4}, {4, 5}, {3, 5}, 1, 1},

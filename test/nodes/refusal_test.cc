@@ -94,17 +94,17 @@ TEST_F(NodeRefusals, OpenSizesAreSupported) {
 
 TEST_F(NodeRefusals, NodesThatAreNotInTheTableAreNotSupported) {
   const Question questions[] = {
-      {"Loop", {{f32, {2}}}, {{f32, {2}}}},                                                  // no such operator
-      {"Add", {{f32, {2}}, {f16, {2}}}, {{f32, {2}}}},                                       // two types
-      {"Add", {{f32, {2}}}, {{f32, {2}}}},                                                   // an input is missing
-      {"Max", {{f32, {2}}, {f32, {2}}, {i64, {2}}}, {{f32, {2}}}},                           // two types
-      {"Less", {{f32, {2}}, {f32, {2}}}, {{f32, {2}}}},                                      // gives bool
-      {"MatMul", {{i64, {2, 2}}, {i64, {2, 2}}}, {{i64, {2, 2}}}},                           // integers
-      {"Exp", {{i64, {2}}}, {{i64, {2}}}},                                                   // integers
-      {"Gemm", {{f32, {2, 2, 2}}, {f32, {2, 2}}}, {{f32, {2, 2}}}},                          // not a matrix
-      {"Conv", {{f32, {1, 1, 4, 4, 4}}, {f32, {1, 1, 1, 1, 1}}}, {{f32, {1, 1, 4, 4, 4}}}},  // three axes
-      {"ConvTranspose", {{f32, {1, 1}}, {f32, {1, 1}}}, {{f32, {1, 1}}}},                    // no axis
-      {"Split", {{f32, {9}}}, std::vector<decltype(Question::outputs)::value_type>(9, {f32, {1}})},  // more than 8
+      {"Loop", {{f32, {2}}}, {{f32, {2}}}},                          // no such operator
+      {"Add", {{f32, {2}}, {f16, {2}}}, {{f32, {2}}}},               // two types
+      {"Add", {{f32, {2}}}, {{f32, {2}}}},                           // an input is missing
+      {"Max", {{f32, {2}}, {f32, {2}}, {i64, {2}}}, {{f32, {2}}}},   // two types
+      {"Less", {{f32, {2}}, {f32, {2}}}, {{f32, {2}}}},              // gives bool
+      {"MatMul", {{i64, {2, 2}}, {i64, {2, 2}}}, {{i64, {2, 2}}}},   // integers
+      {"Exp", {{i64, {2}}}, {{i64, {2}}}},                           // integers
+      {"Gemm", {{f32, {2, 2, 2}}, {f32, {2, 2}}}, {{f32, {2, 2}}}},  // not a matrix
+      {"Conv", {{f32, {1, 1, 4, 4, 4, 4}}, {f32, {1, 1, 1, 1, 1, 1}}}, {{f32, {1, 1, 4, 4, 4, 4}}}},  // four axes
+      {"ConvTranspose", {{f32, {1, 1}}, {f32, {1, 1}}}, {{f32, {1, 1}}}},                             // no axis
+      {"Split", {{f32, {9}}}, std::vector<decltype(Question::outputs)::value_type>(9, {f32, {1}})},   // more than 8
       {"Attention",  // a mask of fewer keys
        {{f32, {1, 2, 4, 8}}, {f32, {1, 2, 6, 8}}, {f32, {1, 2, 6, 8}}, {f32, {4, 3}}},
        {{f32, {1, 2, 4, 8}}}},
@@ -161,12 +161,28 @@ TEST_F(NodeRefusals, NodesThatAreNotInTheTableAreNotSupported) {
       {"QuantizeLinear", {{i8, {2}}, {f32, {}}}, {{i8, {2}}}},             // no numbers
       {"QuantizeLinear", {{f32, {2}}, {f32, {}}, {u8, {}}}, {{i8, {2}}}},  // two types of integers
       {"QuantizeLinear", {{f32, {2}}, {f32, {}}}, {{i8, {2}}}, [](Attributes* a) { a->Int("output_dtype", 2); }},
-      {"QuantizeLinear", {{f32, {2}}, {f32, {}}}, {{i8, {2}}}, [](Attributes* a) { a->Int("precision", 10); }},
+      {"QuantizeLinear", {{f32, {2}}, {f32, {}}}, {{i8, {2}}}, [](Attributes* a) { a->Int("precision", 11); }},
       {"QuantizeLinear", {{f32, {2}}, {f32, {}}}, {{i8, {2}}}, [](Attributes* a) { a->Int("block_size", -1); }},
       {"DequantizeLinear", {{f32, {2}}, {f32, {}}}, {{f32, {2}}}},
       {"DequantizeLinear", {{i8, {2}}, {f32, {}}, {u8, {}}}, {{f32, {2}}}},
       {"DequantizeLinear", {{i8, {2}}, {f32, {}}}, {{i8, {2}}}},
-      {"Mod", {{f32, {2}}, {f32, {2}}}, {{f32, {2}}}},     // floats without fmod
+      {"Mod", {{f32, {2}}, {f32, {2}}}, {{f32, {2}}}},                                  // floats without fmod
+      {"Neg", {{u8, {2}}}, {{u8, {2}}}},                                                // no signs
+      {"Pow", {{i8, {2}}, {i8, {2}}}, {{i8, {2}}}},                                     // as ONNX has it
+      {"BitCast", {{f32, {2}}}, {{i64, {2}}}, [](Attributes* a) { a->Int("to", 7); }},  // other sizes
+      {"BitCast", {{f32, {2}}}, {{GCAP_DTYPE_I32, {2}}}, [](Attributes* a) { a->Int("to", 1); }},  // another type
+      {"GridSample", {{f32, {1, 1, 2, 2}}, {f16, {1, 2, 2, 2}}}, {{f32, {1, 1, 2, 2}}}},  // a grid of another type
+      {"GridSample",
+       {{f32, {1, 1, 2, 2}}, {f32, {1, 2, 2, 2}}},
+       {{f32, {1, 1, 2, 2}}},
+       [](Attributes* a) { a->String("padding_mode", "wrap"); }},
+      {"LpPool", {{f32, {1, 1, 4}}}, {{f32, {1, 1, 3}}}, [](Attributes* a) { a->Int("p", 0); }},  // no norm
+      {"QLinearMatMul",
+       {{i8, {2, 2}}, {f32, {}}, {u8, {}}, {i8, {2, 2}}, {f32, {}}, {i8, {}}, {f32, {}}, {i8, {}}},
+       {{i8, {2, 2}}}},  // a zero point of another type
+      {"QLinearMatMul",
+       {{i8, {2, 2}}, {f32, {}}, {i8, {}}, {i8, {2, 2}}, {f32, {2, 1}}, {i8, {}}, {f32, {}}, {i8, {}}},
+       {{i8, {2, 2}}}},                                    // scales of rank 2
       {"Mean", {{i64, {2}}, {i64, {2}}}, {{i64, {2}}}},    // integers
       {"IsNaN", {{f32, {2}}}, {{f32, {2}}}},               // gives bool
       {"Resize", {{f32, {2}}, {i64, {1}}}, {{f32, {4}}}},  // scales are f32

@@ -203,12 +203,114 @@ std::vector<Setup> Interpolated() {
   return {linear, corners, cut, symmetric, outer, upsample, cubic, inside, point};
 }
 
+// --- GridSample -----------------------------------------------------------------------------------------------------
+
+struct Grid {
+  std::string name;
+  Shape x, y;
+  const char *mode, *padding;
+  bool align_corners;
+};
+
+double Mirrored(double at, double low, double high) {
+  if (high <= low) return low;
+  while (at < low || at > high) at = at < low ? 2 * low - at : 2 * high - at;
+  return at;
+}
+
+// The weight of an element at a distance from the place, up to its mode's reach.
+double GridWeight(const std::string& mode, double distance) {
+  const double d = std::fabs(distance), a = -0.75;
+  if (mode == "nearest") return d == 0 ? 1 : 0;
+  if (mode == "linear" || mode == "bilinear") return std::max(1 - d, 0.0);
+  if (d <= 1) return (a + 2) * d * d * d - (a + 3) * d * d + 1;
+  return d < 2 ? a * d * d * d - 5 * a * d * d + 8 * a * d - 4 * a : 0;
+}
+
+double GridSampleAt(const Grid& g, const Ins& in, const Shape& i) {
+  const size_t axes = g.x.size() - 2;
+  const std::string mode = g.mode, padding = g.padding;
+  Shape window(axes, 5);  // from two before the place to two behind it
+  std::vector<double> place(axes);
+  Shape at_grid = {i[0]};
+  at_grid.insert(at_grid.end(), i.begin() + 2, i.end());
+  for (size_t k = 0; k < axes; ++k) {
+    Shape at = at_grid;
+    at.push_back(static_cast<int64_t>(axes - 1 - k));
+    const double size = static_cast<double>(g.x[2 + k]), n = At(in[1], at), edge = g.align_corners ? 0 : 0.5;
+    double p = g.align_corners ? (n + 1) / 2 * (size - 1) : ((n + 1) * size - 1) / 2;
+    if (mode == "nearest") p = std::nearbyint(p);
+    if (padding == "border" && (p < -edge || p > size - 1 + edge)) p = std::min(std::max(p, 0.0), size - 1);
+    if (padding == "reflection") p = Mirrored(p, -edge, size - 1 + edge);
+    place[k] = p;
+  }
+  double sum = 0;
+  for (int64_t tap = 0; tap < Count(window); ++tap) {
+    const Shape step = Unravel(tap, window);
+    Shape from = {i[0], i[1]};
+    double weight = 1;
+    bool inside = true;
+    for (size_t k = 0; k < axes; ++k) {
+      const int64_t size = g.x[2 + k], at = static_cast<int64_t>(std::floor(place[k])) + step[k] - 2;
+      const double edge = g.align_corners ? 0 : 0.5;
+      weight *= GridWeight(mode, place[k] - static_cast<double>(at));
+      int64_t source = at;
+      if (padding == "border") source = std::min(std::max<int64_t>(at, 0), size - 1);
+      if (padding == "reflection") {
+        source = static_cast<int64_t>(Mirrored(static_cast<double>(at), -edge, static_cast<double>(size) - 1 + edge));
+      }
+      inside = inside && source >= 0 && source < size;
+      from.push_back(source);
+    }
+    if (inside && weight != 0) sum += weight * At(in[0], from);
+  }
+  return sum;
+}
+
+NodeCase GridSample(const Grid& g) {
+  NodeCase c;
+  c.op_type = "GridSample";
+  c.name = c.op_type + g.name;
+  c.attributes = [=](Attributes* a) {
+    a->String("mode", g.mode).String("padding_mode", g.padding);
+    if (g.align_corners) a->Int("align_corners", 1);
+  };
+  Shape grid = {g.y[0]};
+  grid.insert(grid.end(), g.y.begin() + 2, g.y.end());
+  grid.push_back(static_cast<int64_t>(g.y.size()) - 2);
+  c.inputs = {{kTyped, g.x}, {kTyped, grid, -2.5, 2.5}};  // places inside and outside
+  c.outputs = {{kTyped, g.y}};
+  c.reference = [=](const Ins& in) -> std::vector<Values> {
+    return {Make(g.y, [&](const Shape& i) { return GridSampleAt(g, in, i); })};
+  };
+  c.error = 1e-4;  // places are f32 up to 20, of which a cubic weight changes twice as much
+  return c;
+}
+
+std::vector<NodeCase> GridSamples() {
+  std::vector<NodeCase> all;
+  for (const char* mode : {"nearest", "linear", "cubic"}) {
+    for (const char* padding : {"zeros", "border", "reflection"}) {
+      for (const bool align : {false, true}) {
+        const std::string name = std::string("By") + mode + "With" + padding + (align ? "OfCorners" : "");
+        all.push_back(GridSample({name, {2, 3, 4, 5}, {2, 3, 6, 7}, mode, padding, align}));
+      }
+    }
+  }
+  all.push_back(GridSample({"OfOneAxis", {2, 2, 6}, {2, 2, 9}, "bilinear", "border", false}));
+  all.push_back(GridSample({"OfThreeAxes", {1, 2, 3, 4, 2}, {1, 2, 2, 3, 4}, "linear", "zeros", true}));
+  all.push_back(GridSample({"CubicOfThreeAxes", {1, 2, 3, 4, 3}, {1, 2, 2, 3, 2}, "cubic", "reflection", false}));
+  all.push_back(GridSample({"OfOneElement", {1, 1, 1, 1}, {1, 1, 2, 3}, "bicubic", "reflection", true}));
+  return all;
+}
+
 }  // namespace
 
 std::vector<NodeCase> ResizeCases() {
   std::vector<NodeCase> all;
   for (const Setup& setup : ToTheNearest()) all.push_back(Resize(setup));
   for (const Setup& setup : Interpolated()) all.push_back(Resize(setup));
+  for (const NodeCase& sampled : GridSamples()) all.push_back(sampled);
   return all;
 }
 

@@ -15,7 +15,7 @@ namespace {
 // factor of 16.
 constexpr double kConvError = 1e-4;
 
-// Two axes; one axis is {1, size}, with `axes` 1.
+// Two axes, or three; one axis is {1, size}, with `axes` 1.
 struct Setup {
   std::string name;
   Shape x = {2, 4, 5, 6}, weight = {6, 4, 3, 3};
@@ -27,6 +27,7 @@ struct Setup {
 };
 
 Shape LastOf(const Shape& all, size_t axes) {
+  if (axes > 1) return all;
   Shape last;
   for (size_t begin = 0; begin < all.size(); begin += 2) {
     last.insert(last.end(), all.begin() + static_cast<std::ptrdiff_t>(begin + 2 - axes),
@@ -44,13 +45,17 @@ double ConvAt(const Setup& s, const Ins& in, const Shape& i) {
   double sum = s.bias ? in[2].at[static_cast<size_t>(i[1])] : 0.0;
   const Elements x = {s.x, in[0].at}, weight = {s.weight, in[1].at};
   for (int64_t c = 0; c < s.weight[1]; ++c) {
-    for (int64_t kh = 0; kh < s.weight[2]; ++kh) {
-      for (int64_t kw = 0; kw < s.weight[3]; ++kw) {
-        const int64_t h = i[2] * s.strides[0] - s.pads[0] + kh * s.dilations[0];
-        const int64_t w = i[3] * s.strides[1] - s.pads[1] + kw * s.dilations[1];
-        if (h < 0 || h >= s.x[2] || w < 0 || w >= s.x[3]) continue;
-        sum += At(x, {i[0], first + c, h, w}) * At(weight, {i[1], c, kh, kw});
+    const Shape window(s.weight.begin() + 2, s.weight.end());
+    for (int64_t tap = 0; tap < Count(window); ++tap) {
+      const Shape at = Unravel(tap, window);
+      Shape from = {i[0], first + c}, by = {i[1], c};
+      bool inside = true;
+      for (size_t k = 0; k < at.size(); ++k) {
+        by.push_back(at[k]);
+        from.push_back(i[2 + k] * s.strides[k] - s.pads[k] + at[k] * s.dilations[k]);
+        inside = inside && from.back() >= 0 && from.back() < s.x[2 + k];
       }
+      if (inside) sum += At(x, from) * At(weight, by);
     }
   }
   return s.relu ? std::max(sum, 0.0) : sum;
@@ -78,8 +83,40 @@ NodeCase Conv(const Setup& s) {
   return c;
 }
 
+// The p-th root of sums of p-th powers, by windows over any number of axes.
+NodeCase LpPool(const std::string& name, int64_t p, const Shape& x, const Shape& y, const Shape& window,
+                const Shape& strides, const Shape& dilations, const Shape& pads) {
+  NodeCase c;
+  c.op_type = "LpPool";
+  c.name = c.op_type + name;
+  c.attributes = [=](Attributes* a) {
+    if (p != 2) a->Int("p", p);
+    a->Ints("kernel_shape", window).Ints("strides", strides).Ints("dilations", dilations).Ints("pads", pads);
+  };
+  c.inputs = {{kTyped, x}};
+  c.outputs = {{kTyped, y}};
+  c.reference = [=](const Ins& in) -> std::vector<Values> {
+    return {Make(y, [&](const Shape& i) {
+      double sum = 0;
+      for (int64_t tap = 0; tap < Count(window); ++tap) {
+        const Shape at = Unravel(tap, window);
+        Shape from = {i[0], i[1]};
+        bool inside = true;
+        for (size_t k = 0; k < at.size(); ++k) {
+          from.push_back(i[2 + k] * strides[k] - pads[k] + at[k] * dilations[k]);
+          inside = inside && from.back() >= 0 && from.back() < x[2 + k];
+        }
+        if (inside) sum += std::pow(std::fabs(At(in[0], from)), static_cast<double>(p));
+      }
+      return std::pow(sum, 1.0 / static_cast<double>(p));
+    })};
+  };
+  c.error = 1e-5;  // of two powf and sums of up to 12 terms up to 1
+  return c;
+}
+
 std::vector<NodeCase> Convolutions() {
-  Setup plain, padded, strided, dilated, grouped, depthwise, uneven, same, one_axis;
+  Setup plain, padded, strided, dilated, grouped, depthwise, uneven, same, one_axis, volume, uneven_volume;
   padded.name = "WithPads";
   padded.pads = {1, 2, 1, 2};
   padded.y = {2, 6, 5, 8};
@@ -113,8 +150,23 @@ std::vector<NodeCase> Convolutions() {
   one_axis.strides = {1, 2};
   one_axis.pads = {0, 1, 0, 1};
   one_axis.y = {2, 6, 1, 5};
+  volume.name = "OfThreeAxes";
+  volume.axes = 3;
+  volume.x = {2, 2, 4, 5, 6};
+  volume.weight = {4, 2, 2, 3, 3};
+  volume.strides = {1, 2, 1}, volume.dilations = {2, 1, 1}, volume.pads = {0, 1, 0, 0, 1, 0};
+  volume.y = {2, 4, 2, 3, 4};
+  volume.relu = true;
+  uneven_volume = volume;
+  uneven_volume.name = "OfThreeAxesOfGroupsWithUnevenPads";
+  uneven_volume.group = 2;
+  uneven_volume.weight[1] = 1;
+  uneven_volume.pads = {1, 0, 2, 0, 2, 0};
+  uneven_volume.y = {2, 4, 3, 3, 6};
+  uneven_volume.bias = uneven_volume.relu = false;
   std::vector<NodeCase> all;
-  for (const Setup& setup : {plain, padded, strided, dilated, grouped, depthwise, uneven, same, one_axis}) {
+  for (const Setup& setup :
+       {plain, padded, strided, dilated, grouped, depthwise, uneven, same, one_axis, volume, uneven_volume}) {
     all.push_back(Conv(setup));
   }
   return all;
@@ -283,6 +335,10 @@ NodeCase BatchNorm(const Shape& x) {
 
 std::vector<NodeCase> WindowCases() {
   std::vector<NodeCase> all = Convolutions();
+  all.push_back(LpPool("", 2, {2, 3, 5, 6}, {2, 3, 3, 3}, {3, 2}, {1, 2}, {1, 1}, {0, 0, 0, 0}));
+  all.push_back(LpPool("Of1", 1, {1, 2, 9}, {1, 2, 4}, {3}, {2}, {2}, {1, 1}));
+  all.push_back(LpPool("Of3OverThreeAxes", 3, {1, 2, 3, 4, 4}, {1, 2, 2, 3, 3}, {2, 2, 3}, {1, 1, 1}, {1, 1, 1},
+                       {0, 0, 1, 0, 0, 0}));
   const std::vector<NodeCase> pools = Pools();
   all.insert(all.end(), pools.begin(), pools.end());
   all.push_back(VolumePool({"", "MaxPool", {2, 2, 2, 6, 2}}));

@@ -2,7 +2,7 @@
 //
 // Conv2d with everything that its options offer, drawn at random from a fixed seed: types, layouts, groups, dilation,
 // pads that differ, with and without bias and ReLU, both ways to an algorithm; each by cuDNN and by gcap's kernel;
-// against loops in double, each also captured and replayed with other inputs.
+// against loops in double, each also captured and replayed with other inputs. Volumes too, by cuDNN.
 
 #include "gcap/kit/ops/conv2d.h"
 
@@ -27,24 +27,27 @@ int Draw(int least, int most, std::mt19937* generator) {
   return std::uniform_int_distribution<int>(least, most)(*generator);
 }
 
-// Where an element of a tensor of four dimensions stands.
-size_t At(const int* shape, gcap_image_layout_t layout, int n, int c, int h, int w) {
+// Where an element of n, c, h, w, d stands. The depth of an image is 1.
+size_t At(const int* shape, gcap_image_layout_t layout, int n, int c, int h, int w, int d) {
   if (layout == GCAP_IMAGE_NHWC) return ((size_t(n) * shape[2] + h) * shape[3] + w) * shape[1] + c;
-  return ((size_t(n) * shape[1] + c) * shape[2] + h) * shape[3] + w;
+  return (((size_t(n) * shape[1] + c) * shape[4] + d) * shape[2] + h) * shape[3] + w;
 }
 
 struct Problem {
   gcap_conv2d_options_t o;  // all pads given
   std::vector<double> x, weight, bias;
 
-  std::vector<int> XShape() const { return {o.n, o.c, o.h, o.w}; }
-  std::vector<int> WeightShape() const { return {o.k, o.c / o.groups, o.kernel_h, o.kernel_w}; }
+  bool IsVolume() const { return o.d > 0; }
+  int KernelD() const { return IsVolume() ? o.kernel_d : 1; }
+  std::vector<int> XShape() const { return {o.n, o.c, o.h, o.w, IsVolume() ? o.d : 1}; }
+  std::vector<int> WeightShape() const { return {o.k, o.c / o.groups, o.kernel_h, o.kernel_w, KernelD()}; }
   std::vector<int> YShape() const {
     const auto side = [](int input, int begin, int end, int kernel, int dilation, int stride) {
       return (input + begin + end - dilation * (kernel - 1) - 1) / stride + 1;
     };
     return {o.n, o.k, side(o.h, o.pad_h, o.pad_h_end, o.kernel_h, o.dilation_h, o.stride_h),
-            side(o.w, o.pad_w, o.pad_w_end, o.kernel_w, o.dilation_w, o.stride_w)};
+            side(o.w, o.pad_w, o.pad_w_end, o.kernel_w, o.dilation_w, o.stride_w),
+            IsVolume() ? side(o.d, o.pad_d, o.pad_d_end, o.kernel_d, o.dilation_d, o.stride_d) : 1};
   }
   static size_t Size(const std::vector<int>& shape) {
     size_t size = 1;
@@ -59,21 +62,21 @@ struct Problem {
   }
 
   // One output before its ReLU; in `magnitude` the sum of the absolute terms.
-  double Sum(int n, int k, int oh, int ow, double* magnitude) const {
+  double Sum(int n, int k, int oh, int ow, int od, double* magnitude) const {
     const std::vector<int> x_shape = XShape(), weight_shape = WeightShape();
     const int first = k / (o.k / o.groups) * weight_shape[1];
     double sum = o.no_bias ? 0.0 : bias[k];
     *magnitude = std::fabs(sum);
     for (int c = 0; c < weight_shape[1]; ++c) {
-      for (int r = 0; r < o.kernel_h; ++r) {
-        for (int s = 0; s < o.kernel_w; ++s) {
-          const int h = oh * o.stride_h - o.pad_h + r * o.dilation_h, w = ow * o.stride_w - o.pad_w + s * o.dilation_w;
-          if (h < 0 || h >= o.h || w < 0 || w >= o.w) continue;
-          const double term = x[At(x_shape.data(), o.layout, n, first + c, h, w)] *
-                              weight[At(weight_shape.data(), o.layout, k, c, r, s)];
-          sum += term;
-          *magnitude += std::fabs(term);
-        }
+      for (int tap = 0; tap < KernelD() * o.kernel_h * o.kernel_w; ++tap) {
+        const int s = tap % o.kernel_w, r = tap / o.kernel_w % o.kernel_h, t = tap / o.kernel_w / o.kernel_h;
+        const int h = oh * o.stride_h - o.pad_h + r * o.dilation_h, w = ow * o.stride_w - o.pad_w + s * o.dilation_w;
+        const int d = od * o.stride_d - o.pad_d + t * o.dilation_d;
+        if (h < 0 || h >= x_shape[2] || w < 0 || w >= x_shape[3] || d < 0 || d >= x_shape[4]) continue;
+        const double term = x[At(x_shape.data(), o.layout, n, first + c, h, w, d)] *
+                            weight[At(weight_shape.data(), o.layout, k, c, r, s, t)];
+        sum += term;
+        *magnitude += std::fabs(term);
       }
     }
     return sum;
@@ -90,16 +93,16 @@ struct Problem {
     double largest = 0.0;
     for (int n = 0; n < shape[0]; ++n) {
       for (int k = 0; k < shape[1]; ++k) {
-        for (int i = 0; i < shape[2] * shape[3]; ++i) {
+        for (int i = 0; i < shape[2] * shape[3] * shape[4]; ++i) {
+          const int w = i % shape[3], h = i / shape[3] % shape[2], d = i / shape[3] / shape[2];
           double magnitude;
-          const double sum = Sum(n, k, i / shape[3], i % shape[3], &magnitude);
-          expected.value[At(shape.data(), o.layout, n, k, i / shape[3], i % shape[3])] =
-              o.relu ? std::max(sum, 0.0) : sum;
+          const double sum = Sum(n, k, h, w, d, &magnitude);
+          expected.value[At(shape.data(), o.layout, n, k, h, w, d)] = o.relu ? std::max(sum, 0.0) : sum;
           largest = std::max(largest, magnitude);
         }
       }
     }
-    const double terms = double(o.c / o.groups) * o.kernel_h * o.kernel_w;
+    const double terms = double(o.c / o.groups) * KernelD() * o.kernel_h * o.kernel_w;
     const bool direct = o.direct == GCAP_CONV2D_DIRECT_ALWAYS;
     const double exact = (terms + 2 + (direct ? 0 : 64)) * std::ldexp(largest, -24);
     const double tf32 = o.tf32 && !direct ? std::ldexp(largest, -9) : 0.0;
@@ -168,7 +171,10 @@ class Conv2dRandom : public OpTest {
     EXPECT_EQ(InfoOf(plan).is_direct, direct && p->o.n != 0);
     EXPECT_TRUE(!direct || InfoOf(plan).workspace_bytes == 0);
     const gcap_conv2d_info_t info = InfoOf(plan);
-    EXPECT_EQ(std::vector<int>(info.output_shape, info.output_shape + 4), p->YShape());
+    std::vector<int> y_shape(info.output_shape, info.output_shape + 4);
+    EXPECT_EQ(info.output_d != 0, p->IsVolume());
+    y_shape.push_back(p->IsVolume() ? info.output_d : 1);
+    EXPECT_EQ(y_shape, p->YShape());
     TypedArray x(dtype, p->x), weight(dtype, p->weight), bias(dtype, p->bias);
     const TypedArray y(dtype, std::vector<double>(Problem::Size(p->YShape()), 7.0));
     const DeviceFloats workspace(std::vector<float>(InfoOf(plan).workspace_bytes / sizeof(float) + 1));
@@ -221,6 +227,29 @@ TEST_P(Conv2dRandomBy, EqualsTheDoubleLoopAlsoWhenReplayed) {
     done += ExpectRight(&p, &generator);
   }
   EXPECT_GT(done, kProblems / 2);  // what cuDNN has depends on the machine; the simulator's has all
+}
+
+TEST_F(Conv2dRandom, VolumesEqualTheDoubleLoopAlsoWhenReplayed) {
+  std::mt19937 generator(kSeed);
+  int done = 0;
+  for (int i = 0; i < kProblems / 2 && !HasFailure(); ++i) {
+    Problem p{DrawOptions(&generator), {}, {}, {}};
+    gcap_conv2d_options_t& o = p.o;
+    o.layout = GCAP_IMAGE_NCHW;
+    o.h = (o.h + 1) / 2, o.kernel_h = std::min(o.kernel_h, (o.h + 1) / 2);
+    o.d = Draw(1, 7, &generator), o.kernel_d = Draw(1, std::min(3, (o.d + 1) / 2), &generator);
+    o.stride_d = Draw(1, 2, &generator), o.dilation_d = Draw(1, 2, &generator);
+    o.pad_d = Draw(0, 2, &generator), o.pad_d_end = Draw(0, 1, &generator) == 0 ? o.pad_d : Draw(0, 2, &generator);
+    p.DrawValues(&generator);
+    SCOPED_TRACE(::testing::Message() << "volume " << i << " of seed " << kSeed << ": " << o.n << "x" << o.c << "x"
+                                      << o.d << "x" << o.h << "x" << o.w << ", k " << o.k << " of " << o.kernel_d << "x"
+                                      << o.kernel_h << "x" << o.kernel_w << ", groups " << o.groups << ", stride "
+                                      << o.stride_d << ", dilation " << o.dilation_d << ", pads " << o.pad_d << " "
+                                      << o.pad_d_end << ", " << gcap_dtype_name(o.dtype) << " tf32 " << o.tf32
+                                      << ", relu " << o.relu << ", no_bias " << o.no_bias << ", search " << o.search);
+    done += ExpectRight(&p, &generator);
+  }
+  EXPECT_GT(done, kProblems / 4);  // what cuDNN has depends on the machine; the simulator's has all
 }
 
 TEST_F(Conv2dRandom, AnExhaustiveSearchGivesItsScratchBack) {

@@ -217,6 +217,30 @@ TEST_F(Conv2d, CreateNamesTheBadOption) {
     bad.*member = value;
     expect_refused(&bad, (std::string(name) + " is " + std::to_string(value)).c_str());
   }
+  gcap_conv2d_options_t volume = good;
+  volume.d = 4, volume.kernel_d = 3;
+  const std::pair<int gcap_conv2d_options_t::*, const char*> of_depth[] = {
+      {&gcap_conv2d_options_t::d, "d"},
+      {&gcap_conv2d_options_t::kernel_d, "kernel_d"},
+      {&gcap_conv2d_options_t::stride_d, "stride_d"},
+      {&gcap_conv2d_options_t::dilation_d, "dilation_d"},
+      {&gcap_conv2d_options_t::pad_d, "pad_d"},
+      {&gcap_conv2d_options_t::pad_d_end, "pad_d_end"},
+  };
+  for (const auto& [member, name] : of_depth) {
+    bad = volume;
+    bad.*member = -2;
+    expect_refused(&bad, (std::string(name) + " is -2").c_str());
+  }
+  bad = volume;
+  bad.kernel_d = 5;
+  expect_refused(&bad, "kernel_d is 5 with dilation 1, the padded input is 4");
+  bad = volume;
+  bad.layout = GCAP_IMAGE_NHWC;
+  expect_refused(&bad, "layout is 1 and d is 4");
+  bad = volume;
+  bad.direct = GCAP_CONV2D_DIRECT_ALWAYS;
+  expect_refused(&bad, "direct is ALWAYS (2) and d is 4");
   bad = good;
   bad.dtype = GCAP_DTYPE_BOOL;
   expect_refused(&bad, "dtype is bool");

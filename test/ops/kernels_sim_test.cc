@@ -17,6 +17,7 @@
 #include "ops/kernels/arrange.h"
 #include "ops/kernels/attention.h"
 #include "ops/kernels/cum_sum.h"
+#include "ops/kernels/grid_sample.h"
 #include "ops/kernels/indexed.h"
 #include "ops/kernels/matmul_integer.h"
 #include "ops/kernels/pad.h"
@@ -95,6 +96,9 @@ class KernelsOnSim : public OpTest {
         [this] { return gcap_one_hot(stream_, &indices_, &pair_, 1, &hot_); },
         [this] { return gcap_reverse_sequence(stream_, &column_view_, &indices_, 0, &column_slice_); },
         [this] { return gcap_cum_sum(stream_, &x_, 1, false, false, &y_); },
+        [this] {
+          return gcap_grid_sample(stream_, GCAP_GRID_LINEAR, GCAP_GRID_ZEROS, false, &image_, &places_, &samples_);
+        },
         [this] { return gcap_pool2d_run(pool_, stream_, x_.data, y_.data); },
         [this] { return gcap_conv2d_run(conv_, stream_, x_.data, row_.data, nullptr, y_.data, nullptr); },
     };
@@ -122,7 +126,10 @@ class KernelsOnSim : public OpTest {
   const gcap_tensor_t column_of_bytes_ = View(GCAP_DTYPE_I8, {3}, x_.data), sums_ = View(GCAP_DTYPE_I32, {2}, y_.data);
   const gcap_tensor_t two_ = View(GCAP_DTYPE_F32, {2}, x_.data), one_ = View(GCAP_DTYPE_F32, {1}, y_.data);
   const gcap_tensor_t one_byte_ = View(GCAP_DTYPE_U8, {1}, static_cast<char*>(y_.data) + 8);
-  const gcap_quantization_t quantization_ = {&scale_, nullptr, 0, 0};
+  const gcap_quantization_t quantization_ = {&scale_, nullptr, 0, 0, GCAP_DTYPE_F32};
+  const gcap_tensor_t image_ = View(GCAP_DTYPE_F32, {1, 1, 6}, x_.data);
+  const gcap_tensor_t places_ = View(GCAP_DTYPE_F32, {1, 5, 1}, x_.data);
+  const gcap_tensor_t samples_ = View(GCAP_DTYPE_F32, {1, 1, 5}, y_.data);
   const gcap_tensor_t cosines_ = View(GCAP_DTYPE_F32, {2, 1}, x_.data);
   const gcap_attention_how_t attention_ = {0.0f, 1, nullptr, nullptr, 0.0f};
   const gcap_rotary_t rotary_ = {&cosines_, &cosines_, &indices_, 0, false};

@@ -98,22 +98,28 @@ TEST_F(OpsOnSim, MatmulCreateReportsEachFailingCall) {
                });
 }
 
+// Of two axes, and of three.
 TEST_F(OpsOnSim, Conv2dCreateReportsEachFailingCall) {
-  const gcap_conv2d_options_t options = ConvOptions();
-  FailEachCall({"cudnnCreateTensorDescriptor", "cudnnSetTensor4dDescriptor", "cudnnCreateFilterDescriptor",
-                "cudnnSetFilter4dDescriptor", "cudnnCreateConvolutionDescriptor", "cudnnSetConvolution2dDescriptor",
-                "cudnnSetConvolutionGroupCount", "cudnnSetConvolutionMathType", "cudnnCreateActivationDescriptor",
-                "cudnnSetActivationDescriptor", "cudnnGetConvolutionForwardAlgorithmMaxCount",
-                "cudnnGetConvolutionForwardAlgorithm_v7", "cudnnGetConvolutionForwardWorkspaceSize"},
-               {"cudnnDestroyTensorDescriptor", "cudnnDestroyFilterDescriptor", "cudnnDestroyConvolutionDescriptor",
-                "cudnnDestroyActivationDescriptor"},
-               [&] {
-                 gcap_conv2d_t* plan = nullptr;
-                 gcap_status_t status = gcap_conv2d_create(&options, &plan);
-                 EXPECT_EQ(plan == nullptr, status != nullptr);
-                 gcap_conv2d_destroy(plan);
-                 return status;
-               });
+  gcap_conv2d_options_t options = ConvOptions();
+  for (const bool is_volume : {false, true}) {
+    if (is_volume) options.d = 3, options.kernel_d = 2;
+    FailEachCall(
+        {"cudnnCreateTensorDescriptor", is_volume ? "cudnnSetTensorNdDescriptorEx" : "cudnnSetTensor4dDescriptor",
+         "cudnnCreateFilterDescriptor", is_volume ? "cudnnSetFilterNdDescriptor" : "cudnnSetFilter4dDescriptor",
+         "cudnnCreateConvolutionDescriptor", "cudnnSetConvolutionNdDescriptor", "cudnnSetConvolutionGroupCount",
+         "cudnnSetConvolutionMathType", "cudnnCreateActivationDescriptor", "cudnnSetActivationDescriptor",
+         "cudnnGetConvolutionForwardAlgorithmMaxCount", "cudnnGetConvolutionForwardAlgorithm_v7",
+         "cudnnGetConvolutionForwardWorkspaceSize"},
+        {"cudnnDestroyTensorDescriptor", "cudnnDestroyFilterDescriptor", "cudnnDestroyConvolutionDescriptor",
+         "cudnnDestroyActivationDescriptor"},
+        [&] {
+          gcap_conv2d_t* plan = nullptr;
+          gcap_status_t status = gcap_conv2d_create(&options, &plan);
+          EXPECT_EQ(plan == nullptr, status != nullptr);
+          gcap_conv2d_destroy(plan);
+          return status;
+        });
+  }
 }
 
 // The scratch has enough, so the driver, which has nothing, is asked for nothing.
@@ -371,7 +377,7 @@ TEST_F(RunsOnSim, AConvolutionsCopiesReportEachFailingCall) {
   gcap_conv2d_t* plan = nullptr;
   GCAP_ASSERT_OK(gcap_conv2d_create(&options, &plan));
   FailEachCall(
-      {"cudaGetDevice", "cudaMemsetAsync", "cudaMemcpy3DAsync", "cudnnConvolutionBiasActivationForward"}, {},
+      {"cudaGetDevice", "cudaLaunchKernel", "cudaMemsetAsync", "cudnnConvolutionBiasActivationForward"}, {},
       [&] { return gcap_conv2d_run(plan, stream_, in_->get(), in_->get(), nullptr, out_->get(), workspace_->get()); });
   gcap_conv2d_destroy(plan);
   options.pad_h_end = -1;

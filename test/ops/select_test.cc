@@ -31,11 +31,10 @@ Values RowOf(const Values& x, const Shape& shape, int axis, Shape index) {
   return row;
 }
 
-// Whether `a` comes before `b` where the largest come first. A NaN is beyond the infinity of its sign.
+// Whether `a` comes before `b` where the largest come first. A NaN is larger than any number.
 bool IsLarger(double a, double b) {
-  const auto group = [](double v) { return !std::isnan(v) ? 0 : std::signbit(v) ? -1 : 1; };
-  if (group(a) != group(b)) return group(a) > group(b);
-  return group(a) == 0 && a > b;
+  if (std::isnan(a) || std::isnan(b)) return std::isnan(a) && !std::isnan(b);
+  return a > b;
 }
 
 // The indices of a row in the order of its elements, equal ones in their own.
@@ -128,6 +127,22 @@ TEST_F(Select, TopOfEqualElementsAreTheFirst) {
     const DeviceTensor x(type, {1, 1000}, Values(1000, 7.0));
     ExpectTop(x, 1, 600, /*smallest=*/false, /*sorted=*/true);
     ExpectTop(x, 1, 600, /*smallest=*/true, /*sorted=*/false);
+  }
+}
+
+// The answers are those of ONNX Runtime 1.32's CPU EP.
+TEST_F(Select, TopOrdersNansOfBothSignsBehindTheInfinity) {
+  const double negative = std::copysign(kNan, -1.0);
+  for (const gcap_dtype_t type : kFloatTypes) {
+    const DeviceTensor x(type, {8}, {1, kNan, 3, negative, -kInf, 2, kInf, kNan}), values(type, {8});
+    const DeviceTensor indices(GCAP_DTYPE_I64, {8});
+    const gcap_tensor_t x_view = x.view(), values_view = values.view(), indices_view = indices.view();
+    GCAP_ASSERT_OK(gcap_top_k(stream_, &x_view, 0, /*smallest=*/false, /*sorted=*/true, &values_view, &indices_view));
+    Synchronize();
+    EXPECT_EQ(indices.Get(), (Values{1, 3, 7, 6, 2, 5, 0, 4})) << gcap_dtype_name(type);
+    GCAP_ASSERT_OK(gcap_top_k(stream_, &x_view, 0, /*smallest=*/true, /*sorted=*/true, &values_view, &indices_view));
+    Synchronize();
+    EXPECT_EQ(indices.Get(), (Values{4, 0, 5, 2, 6, 1, 3, 7})) << gcap_dtype_name(type);
   }
 }
 

@@ -860,6 +860,34 @@ TEST(ShapeInference, OfMatMulInteger) {
                 "input 3 has rank 2, allowed is 1 element, or rank 1 with 5");
 }
 
+TEST(ShapeInference, OfQLinearMatMul) {
+  const Host one = F({});
+  ExpectShape(OnnxNode("QLinearMatMul"), {F({2, 3, 4}), one, one, F({4, 5}), F({5}), F({5}), one, F({1})}, {2, 3, 5});
+  ExpectRefused(OnnxNode("QLinearMatMul"), {F({3, 4}), one, one, F({3, 5}), one, one, one, one}, 8,
+                "input 0 has 4 columns, input 3 has 3 rows");
+  ExpectRefused(OnnxNode("QLinearMatMul"), {F({3, 4}), F({3}), one, F({4, 5}), one, one, one, one}, 8,
+                "input 1 has rank 1, allowed is 1 element");
+  ExpectRefused(OnnxNode("QLinearMatMul"), {F({3, 4}), one, one, F({4, 5}), one, F({4}), one, one}, 8,
+                "input 5 has rank 1, allowed is 1 element, or rank 1 with 5");
+}
+
+TEST(ShapeInference, OfGridSample) {
+  ExpectShape(OnnxNode("GridSample"), {F({2, 3, 4, 5}), F({2, 6, 7, 2})}, {2, 3, 6, 7});
+  ExpectRefused(OnnxNode("GridSample"), {F({2, 3}), F({2, 2})}, 2, "input 0 has rank 2, allowed is 3..8");
+  ExpectRefused(OnnxNode("GridSample"), {F({2, 3, 4, 5}), F({2, 6, 2})}, 4, "input 1 has rank 3, input 0 has 4");
+  ExpectRefused(OnnxNode("GridSample"), {F({2, 3, 4, 5}), F({2, 6, 7, 3})}, 4,
+                "dimension 3 of input 1 is 3, allowed is 2");
+  ExpectRefused(OnnxNode("GridSample"), {F({2, 3, 4, 5}), F({1, 6, 7, 2})}, 4,
+                "inputs 0 and 1 have batches of 2 and 1");
+}
+
+TEST(ShapeInference, OfLpPoolAndHardmax) {
+  ExpectShape(std::move(OnnxNode("LpPool").Ints("kernel_shape", {3, 2})), {F({1, 2, 5, 6})}, {1, 2, 3, 5});
+  ExpectRefused(OnnxNode("LpPool"), {F({1, 2, 5, 6})}, 4, "it has no attribute kernel_shape");
+  ExpectShape(OnnxNode("Hardmax"), {F({2, 3})}, {2, 3});
+  ExpectRefused(std::move(OnnxNode("Hardmax").Int("axis", 2)), {F({2, 3})}, 2, "axis is 2, allowed is -2..1");
+}
+
 TEST(ShapeInference, OfAttention) {
   const auto with = [](OnnxNode&& node, int64_t q, int64_t kv) -> OnnxNode&& {
     return std::move(node.Int("q_num_heads", q).Int("kv_num_heads", kv));

@@ -11,6 +11,7 @@
 #include <limits>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "gtest/gtest.h"
@@ -243,6 +244,131 @@ TEST(CudnnConvolution, ForwardWithEachAlgorithm) {
       }
     }
   }
+}
+
+// --- Volumes --------------------------------------------------------------------------------------------------------
+
+using Sizes = std::vector<int>;
+
+// Element `i` of a packed array, on each axis.
+Sizes Places(size_t i, const Sizes& sizes) {
+  Sizes at(sizes.size());
+  for (size_t axis = sizes.size(); axis-- > 0; i /= static_cast<size_t>(sizes[axis])) {
+    at[axis] = static_cast<int>(i % static_cast<size_t>(sizes[axis]));
+  }
+  return at;
+}
+size_t Place(const Sizes& at, const Sizes& sizes) {
+  size_t i = 0;
+  for (size_t axis = 0; axis < sizes.size(); ++axis) {
+    i = i * static_cast<size_t>(sizes[axis]) + static_cast<size_t>(at[axis]);
+  }
+  return i;
+}
+size_t CountOf(const Sizes& sizes) {
+  size_t count = 1;
+  for (int size : sizes) count *= static_cast<size_t>(size);
+  return count;
+}
+
+// A convolution of three axes with strides, dilations and pads that differ from axis to axis.
+class Volume {
+ public:
+  explicit Volume(cudnnConvolutionMode_t mode)
+      : mode(mode),
+        host_x(Eighths(11).Take(CountOf(x_sizes))),
+        host_w(Eighths(12).Take(CountOf(w_sizes))),
+        x(host_x),
+        w(host_w),
+        y(std::vector<float>(CountOf(y_sizes))) {
+    for (auto& [desc, sizes] : {std::pair{&x_desc, &x_sizes}, std::pair{&y_desc, &y_sizes}}) {
+      EXPECT_EQ(CUDNN_STATUS_SUCCESS, cudnnCreateTensorDescriptor(desc));
+      EXPECT_EQ(CUDNN_STATUS_SUCCESS,
+                cudnnSetTensorNdDescriptorEx(*desc, CUDNN_TENSOR_NCHW, CUDNN_DATA_FLOAT, 5, sizes->data()));
+    }
+    EXPECT_EQ(CUDNN_STATUS_SUCCESS, cudnnCreateFilterDescriptor(&filter));
+    EXPECT_EQ(CUDNN_STATUS_SUCCESS,
+              cudnnSetFilterNdDescriptor(filter, CUDNN_DATA_FLOAT, CUDNN_TENSOR_NCHW, 5, w_sizes.data()));
+    EXPECT_EQ(CUDNN_STATUS_SUCCESS, cudnnCreateConvolutionDescriptor(&conv));
+    EXPECT_EQ(CUDNN_STATUS_SUCCESS, cudnnSetConvolutionNdDescriptor(conv, 3, pads.data(), strides.data(),
+                                                                    dilations.data(), mode, CUDNN_DATA_FLOAT));
+    EXPECT_EQ(CUDNN_STATUS_SUCCESS, cudnnSetConvolutionMathType(conv, CUDNN_FMA_MATH));
+  }
+  ~Volume() {
+    EXPECT_EQ(CUDNN_STATUS_SUCCESS, cudnnDestroyConvolutionDescriptor(conv));
+    EXPECT_EQ(CUDNN_STATUS_SUCCESS, cudnnDestroyFilterDescriptor(filter));
+    EXPECT_EQ(CUDNN_STATUS_SUCCESS, cudnnDestroyTensorDescriptor(y_desc));
+    EXPECT_EQ(CUDNN_STATUS_SUCCESS, cudnnDestroyTensorDescriptor(x_desc));
+  }
+  Volume(const Volume&) = delete;
+
+  std::vector<float> Expected() const {
+    std::vector<float> expected;
+    for (size_t i = 0; i < CountOf(y_sizes); ++i) {
+      const Sizes at = Places(i, y_sizes);
+      double sum = 0;
+      for (size_t k = 0; k < CountOf(w_sizes); ++k) {
+        Sizes by = Places(k, w_sizes), from = {at[0], by[1]};
+        if (by[0] != at[1]) continue;
+        bool inside = true;
+        for (size_t axis = 0; axis < 3; ++axis) {
+          from.push_back(at[2 + axis] * strides[axis] - pads[axis] + by[2 + axis] * dilations[axis]);
+          inside = inside && from.back() >= 0 && from.back() < x_sizes[2 + axis];
+          if (mode == CUDNN_CONVOLUTION) by[2 + axis] = w_sizes[2 + axis] - 1 - by[2 + axis];
+        }
+        if (inside) sum += static_cast<double>(host_x[Place(from, x_sizes)]) * host_w[Place(by, w_sizes)];
+      }
+      expected.push_back(static_cast<float>(sum));
+    }
+    return expected;
+  }
+
+  const cudnnConvolutionMode_t mode;
+  const Sizes x_sizes = {2, 3, 4, 5, 6}, w_sizes = {4, 3, 2, 3, 2}, y_sizes = {2, 4, 5, 3, 3};
+  const Sizes pads = {1, 1, 0}, strides = {1, 2, 2}, dilations = {1, 1, 1};
+  const std::vector<float> host_x, host_w;
+  DeviceArray<float> x, w, y;
+  cudnnTensorDescriptor_t x_desc = nullptr, y_desc = nullptr;
+  cudnnFilterDescriptor_t filter = nullptr;
+  cudnnConvolutionDescriptor_t conv = nullptr;
+};
+
+TEST(CudnnConvolution, OfVolumes) {
+  for (const auto mode : {CUDNN_CROSS_CORRELATION, CUDNN_CONVOLUTION}) {
+    for (const auto algorithm : {kImplicit, kPrecomputed}) {
+      Volume v(mode);
+      const Handle handle;
+      const float one = 1.0f, zero = 0.0f;
+      size_t bytes = 0;
+      ASSERT_EQ(CUDNN_STATUS_SUCCESS, cudnnGetConvolutionForwardWorkspaceSize(handle.get(), v.x_desc, v.filter, v.conv,
+                                                                              v.y_desc, algorithm, &bytes));
+      const DeviceArray<uint8_t> workspace{std::vector<uint8_t>(bytes)};
+      ASSERT_EQ(CUDNN_STATUS_SUCCESS,
+                cudnnConvolutionForward(handle.get(), &one, v.x_desc, v.x.get(), v.filter, v.w.get(), v.conv, algorithm,
+                                        workspace.get(), bytes, &zero, v.y_desc, v.y.get()));
+      ASSERT_EQ(cudaSuccess, cudaDeviceSynchronize());
+      EXPECT_EQ(v.Expected(), v.y.Download());
+    }
+  }
+}
+
+TEST(CudnnConvolution, DescriptorsOfVolumesAreReadBack) {
+  Volume v(CUDNN_CROSS_CORRELATION);
+  cudnnDataType_t type = CUDNN_DATA_HALF;
+  cudnnTensorFormat_t format = CUDNN_TENSOR_NHWC;
+  int rank = 0;
+  Sizes sizes(5), strides(5);
+  EXPECT_EQ(CUDNN_STATUS_SUCCESS, cudnnGetTensorNdDescriptor(v.x_desc, 5, &type, &rank, sizes.data(), strides.data()));
+  EXPECT_EQ(5, rank);
+  EXPECT_EQ(v.x_sizes, sizes);
+  EXPECT_EQ((Sizes{3 * 4 * 5 * 6, 4 * 5 * 6, 5 * 6, 6, 1}), strides);
+  EXPECT_EQ(CUDNN_STATUS_SUCCESS, cudnnGetFilterNdDescriptor(v.filter, 5, &type, &format, &rank, sizes.data()));
+  EXPECT_EQ(v.w_sizes, sizes);
+  EXPECT_EQ(CUDNN_STATUS_SUCCESS, cudnnGetConvolutionNdForwardOutputDim(v.conv, v.x_desc, v.filter, 5, sizes.data()));
+  EXPECT_EQ(v.y_sizes, sizes);
+  size_t bytes = 0;
+  EXPECT_EQ(CUDNN_STATUS_SUCCESS, cudnnGetTensorSizeInBytes(v.x_desc, &bytes));
+  EXPECT_EQ(CountOf(v.x_sizes) * sizeof(float), bytes);
 }
 
 TEST(CudnnConvolution, FusedBiasAndActivation) {

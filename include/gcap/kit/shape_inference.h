@@ -26,14 +26,14 @@ extern "C" {
 //   element by element   Add, Sub, Mul, Div, Mod, Pow, Min, Max, Sum, Mean, Equal, Less, LessOrEqual, Greater,
 //                        GreaterOrEqual, And, Or, Xor, BitwiseAnd, BitwiseOr, BitwiseXor, BitShift, Where: with
 //                        broadcasting; of input 1 to input 0: PRelu, com.microsoft.BiasGelu, com.microsoft.FastGelu
-//   one input's shape    Abs, Acos, Acosh, Asin, Asinh, Atan, Atanh, BitwiseNot, Cast, Ceil, Celu, Clip, Cos, Cosh,
-//                        Dropout, Elu, Erf, Exp, Floor, Gelu, com.microsoft.Gelu, com.microsoft.QuickGelu, HardSigmoid,
-//                        HardSwish, Identity, IsInf, IsNaN, LeakyRelu, Log, Mish, Neg, Not, Reciprocal, Relu, Round,
-//                        Selu, Shrink, Sigmoid, Sign, Sin, Sinh, Softplus, Softsign, Sqrt, Swish, Tan, Tanh,
-//                        ThresholdedRelu, BatchNormalization, GroupNormalization, InstanceNormalization, LRN,
+//   one input's shape    Abs, Acos, Acosh, Asin, Asinh, Atan, Atanh, BitCast, BitwiseNot, Cast, Ceil, Celu, Clip, Cos,
+//                        Cosh, Dropout, Elu, Erf, Exp, Floor, Gelu, com.microsoft.Gelu, com.microsoft.QuickGelu,
+//                        HardSigmoid, HardSwish, Identity, IsInf, IsNaN, LeakyRelu, Log, Mish, Neg, Not, Reciprocal,
+//                        Relu, Round, Selu, Shrink, Sigmoid, Sign, Sin, Sinh, Softplus, Softsign, Sqrt, Swish, Tan,
+//                        Tanh, ThresholdedRelu, BatchNormalization, GroupNormalization, InstanceNormalization, LRN,
 //                        MeanVarianceNormalization, with checked scales QuantizeLinear and DequantizeLinear
 //                        (block_size), DynamicQuantizeLinear, and with a checked axis
-//                        LayerNormalization (and its Mean and InvStdDev), LogSoftmax, LpNormalization,
+//                        Hardmax, LayerNormalization (and its Mean and InvStdDev), LogSoftmax, LpNormalization,
 //                        RMSNormalization, SimplifiedLayerNormalization, Softmax; with what is added to the input
 //                        com.microsoft.SkipLayerNormalization, com.microsoft.SkipSimplifiedLayerNormalization
 //   shapes               Shape (start, end), Size, ConstantOfShape, Range, Expand, Reshape (allowzero), Flatten,
@@ -45,12 +45,14 @@ extern "C" {
 //   elements by place    Tile, Trilu, EyeLike, OneHot, CumSum, ReverseSequence (batch_axis, time_axis)
 //   reductions           ReduceL1, ReduceL2, ReduceLogSum, ReduceMax, ReduceMean, ReduceMin, ReduceProd, ReduceSum,
 //                        ReduceSumSquare (keepdims, noop_with_empty_axes)
-//   products             MatMul; com.microsoft.FusedMatMul and Gemm (transA, transB); Einsum (equation)
+//   products             MatMul, MatMulInteger, QLinearMatMul; com.microsoft.FusedMatMul and Gemm (transA, transB);
+//                        Einsum (equation)
 //   recurrent networks   LSTM, GRU, RNN (direction, hidden_size, layout)
-//   resizes              Resize (axes, keep_aspect_ratio_policy; of opset 10 with two inputs), Upsample (opset 9)
+//   resizes              Resize (axes, keep_aspect_ratio_policy; of opset 10 with two inputs), Upsample (opset 9),
+//                        GridSample
 //   attention            Attention (q_num_heads, kv_num_heads), com.microsoft.MultiHeadAttention (num_heads);
 //                        RotaryEmbedding, also of com.microsoft: input 0's shape
-//   windows              Conv, ConvTranspose, MaxPool, AveragePool, GlobalAveragePool, GlobalMaxPool (auto_pad,
+//   windows              Conv, ConvTranspose, LpPool, MaxPool, AveragePool, GlobalAveragePool, GlobalMaxPool (auto_pad,
 //                        ceil_mode)
 //
 // Squeeze, Unsqueeze and the reductions take their axes as input 1, or as attribute `axes` where an earlier opset has

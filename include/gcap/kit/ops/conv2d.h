@@ -1,7 +1,7 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
-// conv2d.h: two-dimensional convolution with bias and ReLU, by cuDNN or, if small, by a kernel of gcap's; planned
-// before capture.
+// conv2d.h: convolution of images, and of volumes, with bias and ReLU, by cuDNN or, if small, by a kernel of gcap's;
+// planned before capture.
 #ifndef GCAP_KIT_OPS_CONV2D_H_
 #define GCAP_KIT_OPS_CONV2D_H_
 
@@ -38,7 +38,8 @@ typedef enum gcap_conv2d_direct {
 
 // y[n,k,oh,ow] = conv(x[n,c,h,w], weight[k,c/groups,kernel_h,kernel_w]) + bias[k] (then ReLU): a cross-correlation, as
 // ONNX Conv. oh = (h + pad_h + pad_h_end − dilation_h · (kernel_h − 1) − 1) / stride_h + 1. A one-dimensional
-// convolution has h, kernel_h and stride_h 1. What has no default is 0 at first, and is refused then; but for n.
+// convolution has h, kernel_h and stride_h 1. A third axis stands before h in x, y and the weight; what ends in _d is
+// of this axis, and is not read if `d` is 0. What has no default is 0 at first, and is refused then; but for n and d.
 typedef struct gcap_conv2d_options {
   size_t struct_size;              // set by gcap_conv2d_options_init
   cudnnHandle_t handle;            // for planning only; borrowed until create returns; not read if `direct` is ALWAYS
@@ -59,7 +60,11 @@ typedef struct gcap_conv2d_options {
   gcap_conv2d_search_t search;     // default HEURISTIC
   gcap_stream_t* search_stream;    // where an exhaustive search runs; else ignored
   gcap_scratch_t* search_scratch;  // where it takes its operands and workspace from, until create returns
-  gcap_conv2d_direct_t direct;     // default AUTO
+  gcap_conv2d_direct_t direct;     // default AUTO; not ALWAYS with a third axis, which the kernel does not have
+  int d;                           // size of a third axis; 0, the default: there is none. The layout is then NCHW
+  int kernel_d;                    // >= 1
+  int stride_d, dilation_d;        // each >= 1, default 1
+  int pad_d, pad_d_end;            // >= 0, default 0; -1, the default: as pad_d
 } gcap_conv2d_options_t;
 
 // Sets the size and the defaults.
@@ -70,22 +75,25 @@ static inline void gcap_conv2d_options_init(gcap_conv2d_options_t* options) {
   options->groups = 1;
   options->dilation_h = options->dilation_w = 1;
   options->pad_h_end = options->pad_w_end = -1;
+  options->stride_d = options->dilation_d = 1;
+  options->pad_d_end = -1;
 }
 
 // Conv2d: a planned convolution of fixed shapes: descriptors, the algorithm and its workspace size. A plan is for one
 // shape and one device; a kernel keeps the plan of the shapes that it was made for, so there is no cache here.
 // Thread:   immutable after creation: any number of threads may run it, each with its own stream and workspace.
 // Capture:  create before a capture, destroy after it. gcap_conv2d_run is legal once the stream has its handle, and
-//           allocates nothing. It records kernel nodes; before them a memset and a copy, if pads differ and the input
-//           is padded in the workspace, and a memset, if there is a ReLU without a bias. A direct plan needs no handle,
-//           and records one kernel node.
+//           allocates nothing. It records kernel nodes; the first of them pads the input in the workspace, if pads
+//           differ; and a memset, if there is a ReLU without a bias. A direct plan needs no handle, and records one
+//           kernel node.
 // Lifetime: outlives the graphs that recorded it.
 typedef struct gcap_conv2d gcap_conv2d_t;
 
 // Plans a convolution. An exhaustive search waits for its stream.
 //   INVALID_ARGUMENT     a NULL argument or handle, an unknown enum value, a number out of range, groups that do not
-//                        divide the channels, a kernel larger than the padded input, or a direct plan for a tensor of
-//                        more than 2^40 elements; the message names the argument
+//                        divide the channels, a kernel larger than the padded input, a direct plan for a tensor of
+//                        more than 2^40 elements or for a third axis, or a third axis in NHWC; the message names the
+//                        argument
 //   FAILED_PRECONDITION  the calling thread is capturing, which fails its scope: the graph would lack the plan's work;
 //                        or the search's stream is
 //   UNIMPLEMENTED        no algorithm within the workspace
@@ -103,6 +111,7 @@ typedef struct gcap_conv2d_info {
   bool is_direct;          // gcap's kernel does the convolution
   size_t workspace_bytes;  // at most max_workspace_bytes, and what a padded input and a bias of zeros take. 0 if direct
   int output_shape[4];     // n, k, oh, ow; in any layout
+  int output_d;            // of the third axis, before oh; 0 without it
 } gcap_conv2d_info_t;
 
 // Reads what the plan is. Programs call gcap_conv2d_get_info, which sets the size.

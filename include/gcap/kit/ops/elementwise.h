@@ -21,8 +21,8 @@ extern "C" {
 // Tensors.  Up to 2^40 elements. An address is a multiple of the size of an element; no more is needed. `data` may be
 //           NULL if there are no elements. The output may be an input of the same shape and the same size of an
 //           element; else it shares no byte with an input.
-// Numbers.  f32, f16 and bf16 are computed in f32 and rounded once, to nearest even; overflow gives infinity. i64 and
-//           i32 wrap around. Elements of bool are read as "not 0" and written as 0 or 1.
+// Numbers.  f32, f16 and bf16 are computed in f32 and rounded once, to nearest even; overflow gives infinity.
+//           Integers (i64, i32, i8 and u8) wrap around. Elements of bool are read as "not 0" and written as 0 or 1.
 // Broadcasting, where there are several inputs: as NumPy and ONNX do. Shapes are aligned at the last axis; a dimension
 //           that is 1, or absent, is repeated. The output has the broadcast shape.
 
@@ -42,9 +42,9 @@ typedef enum gcap_binary_op {
   GCAP_BINARY_OR,
 } gcap_binary_op_t;
 
-// y = op(a, b), with broadcasting. `a` and `b` are of one type: f32, f16, bf16, i64 or i32; for EQUAL also bool, i8
-// and u8; for AND and OR only bool; for POW `b` is of any of those five. `y` is of the type of `a`, or bool if the
-// operator compares.
+// y = op(a, b), with broadcasting. `a` and `b` are of one type: f32, f16, bf16 or integers; for EQUAL also bool; for
+// AND and OR only bool; for POW each of the two is f32, f16, bf16, i64 or i32. `y` is of the type of `a`, or bool if
+// the operator compares.
 //   INVALID_ARGUMENT  a NULL argument, an unknown operator, or a tensor that is not as said above; the message names it
 //   CUDA_ERROR        the launch failed, or the stream's device could not be made current
 GCAP_API gcap_status_t gcap_binary(gcap_stream_t* stream, gcap_binary_op_t op, const gcap_tensor_t* a,
@@ -66,7 +66,7 @@ typedef enum gcap_unary_op {
   GCAP_UNARY_RECIPROCAL,  // 1 / x
 } gcap_unary_op_t;
 
-// y = op(x), of the shape and type of `x`: f32, f16 or bf16; for RELU, NEG and ABS also i64 or i32; for NOT only bool.
+// y = op(x), of the shape and type of `x`: f32, f16 or bf16; for RELU, NEG and ABS also integers; for NOT only bool.
 //   INVALID_ARGUMENT  a NULL argument, an unknown operator, or a tensor that is not as said above; the message names it
 //   CUDA_ERROR        the launch failed, or the stream's device could not be made current
 GCAP_API gcap_status_t gcap_unary(gcap_stream_t* stream, gcap_unary_op_t op, const gcap_tensor_t* x,
@@ -78,7 +78,7 @@ GCAP_API gcap_status_t gcap_unary(gcap_stream_t* stream, gcap_unary_op_t op, con
 GCAP_API gcap_status_t gcap_leaky_relu(gcap_stream_t* stream, float alpha, const gcap_tensor_t* x,
                                        const gcap_tensor_t* y) GCAP_NODISCARD;
 
-// y = min(max(x, low), high); f32, f16, bf16, i64 or i32. A NaN stays a NaN. -INFINITY and INFINITY are no bounds. For
+// y = min(max(x, low), high); f32, f16, bf16 or integers. A NaN stays a NaN. -INFINITY and INFINITY are no bounds. For
 // integers, `low` is rounded up and `high` down to an integer of the type.
 //   INVALID_ARGUMENT  a NULL argument, a bound that is a NaN, or a tensor that is not as said above; the message names it
 //   CUDA_ERROR        the launch failed, or the stream's device could not be made current

@@ -15,8 +15,8 @@ extern "C" {
 #endif
 
 // Nodes have the semantics of ONNX's opset 13, and what later opsets added to them, with attributes in a
-// gcap_attributes_t (model.h). Floats are f32, f16 and bf16. Any is each type of
-// gcap_dtype_t.
+// gcap_attributes_t (model.h). Floats are f32, f16 and bf16. Integers are i64, i32, i8 and u8, and wrap around. Any is
+// each type of gcap_dtype_t.
 //
 //   op                                   types of T                what is honored, and what is refused
 //   MatMul                               floats                    any ranks, with broadcasting
@@ -26,36 +26,40 @@ extern "C" {
 //                                                                  way, where inputs are taken from the left
 //   Gemm                                 floats                    transA, transB, alpha, beta; C: any that broadcasts;
 //                                                                  activation
-//   Conv                                 floats                    one or two axes, kernel_shape, pads, strides,
+//   Conv                                 floats                    one to three axes, kernel_shape, pads, strides,
 //                                                                  dilations, group, auto_pad; activation
 //   ConvTranspose                        floats                    one to three axes; as Conv, and output_padding and
 //                                                                  output_shape; not: activation
 //   MaxPool, AveragePool                 floats                    one to three axes; kernel_shape, pads, strides,
 //                                                                  dilations, auto_pad, ceil_mode, count_include_pad.
 //                                                                  Not: Indices, pads as large as the window reaches
+//   LpPool                               floats                    p; else as MaxPool
 //   GlobalMaxPool, GlobalAveragePool     floats                    any number of axes
 //   BatchNormalization                   floats; the rest f32      epsilon; not: training_mode
-//   Add, Sub, Mul, Div                   floats, i64, i32
+//   Add, Sub, Mul, Div                   floats, integers
 //   Pow                                  floats, i64, i32          the exponent may be of another of these types
-//   Mod                                  floats, i64, i32          fmod, which floats must have; a modulo 0 of
+//   Mod                                  floats, integers          fmod, which floats must have; a modulo 0 of
 //                                                                  integers is 0
-//   Min, Max, Sum                        floats, i64, i32          any number of inputs
+//   Min, Max                             floats, integers          any number of inputs
+//   Sum                                  floats, i64, i32          any number of inputs
 //   Mean                                 floats                    any number of inputs
 //   Equal                                any                       gives bool
-//   Less, LessOrEqual                    floats, i64, i32          give bool
-//   Greater, GreaterOrEqual              floats, i64, i32          give bool
+//   Less, LessOrEqual                    floats, integers          give bool
+//   Greater, GreaterOrEqual              floats, integers          give bool
 //   And, Or, Xor, Not                    bool
-//   BitwiseAnd, BitwiseOr, BitwiseXor    i64, i32
-//   BitwiseNot                           i64, i32
+//   BitwiseAnd, BitwiseOr, BitwiseXor    integers
+//   BitwiseNot                           integers
 //   BitShift                             u8                        direction; by 8 and more gives 0
+//   BitCast                              f32, integers             to: the output's type, of as many bits
 //   Where                                any                       condition: bool
 //   Cast                                 any to any                to, if given, is the output's type
-//   Relu, Neg, Abs, Sign                 floats, i64, i32
+//   Abs, Sign                            floats, integers
+//   Relu, Neg                            floats, i64, i32, i8
 //   LeakyRelu, ThresholdedRelu           floats                    alpha
 //   Elu, Celu, Swish                     floats                    alpha
 //   Selu                                 floats                    alpha, gamma
 //   HardSigmoid                          floats                    alpha, beta
-//   Shrink                               floats, i64, i32          bias, lambd; integers are truncated
+//   Shrink                               floats, integers          bias, lambd; integers are truncated
 //   PRelu                                floats                    the slope is broadcast to the other input
 //   Gelu, com.microsoft.Gelu             floats                    approximate, of the first
 //   com.microsoft.QuickGelu              floats                    alpha
@@ -66,7 +70,7 @@ extern "C" {
 //   Sinh, Cosh, Asinh, Acosh, Atanh      floats
 //   HardSwish, Mish, Softplus, Softsign  floats
 //   IsNaN, IsInf                         floats                    give bool; detect_negative, detect_positive
-//   Clip                                 floats, i64, i32          min, max: inputs on the host, or attributes
+//   Clip                                 floats, integers          min, max: inputs on the host, or attributes
 //   Softmax, LogSoftmax                  floats                    axis
 //   Softmax-1, LogSoftmax-1              floats                    axis: as before opset 13, of all axes from it on
 //   LayerNormalization                   floats                    axis, epsilon; scale and bias have the shape of the
@@ -76,6 +80,8 @@ extern "C" {
 //   com.microsoft.SkipLayerNormalization floats                    epsilon; beta, bias, the sum as output 3. Without
 //                                                                  beta also as .SkipSimplifiedLayerNormalization.
 //                                                                  Not: mean and inv_std_var as outputs
+//   GridSample                           floats                    one to three axes; mode, padding_mode,
+//                                                                  align_corners; the grid is of the type of the image
 //   InstanceNormalization                floats                    epsilon
 //   GroupNormalization                   floats                    epsilon, num_groups; scale and bias of channels, as
 //                                                                  opset 21 has them
@@ -91,15 +97,18 @@ extern "C" {
 //   ReduceL1, ReduceSumSquare            floats, i64, i32          keepdims, noop_with_empty_axes
 //   ReduceL2, ReduceLogSum               floats
 //   ReduceMax, ReduceMin                 floats, i64, i32, bool
-//   QuantizeLinear                       floats, i8, u8            floats to i8 or u8, by quotients of f32; axis,
-//                                                                  block_size, output_dtype; not: precision of f16
+//   QuantizeLinear                       floats, i8, u8            floats to i8 or u8; the quotient is of the scale's
+//                                                                  type or of precision; axis, block_size, output_dtype
 //   DequantizeLinear                     floats, i8, u8, i32       integers to floats; axis, block_size
 //   ArgMax, ArgMin                       floats, i64, i32          axis, keepdims, select_last_index; give i64. A NaN
 //                                                                  is an extremum
+//   Hardmax                              floats                    axis, as from opset 13 on
 //   TopK                                 floats, i64, i32          axis, largest, sorted; k: on the host, or attribute.
-//                                                                  Of equals the first; a NaN is beyond infinity
+//                                                                  Of equals the first; a NaN of either sign is larger
+//                                                                  than infinity
 //   DynamicQuantizeLinear                f32 to u8
 //   MatMulInteger                        i8, u8; gives i32         zero points: one, or one for each row or column
+//   QLinearMatMul                        i8, u8; scales f32        one scale and zero point, or for B one a column
 //   Attention                            floats; mask bool or T    scale, is_causal, softcap, q_num_heads,
 //                                                                  kv_num_heads; a past, if both; grouped heads. Not:
 //                                                                  nonpad_kv_seqlen, qk_matmul_output_mode but 0, f64
