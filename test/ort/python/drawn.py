@@ -4,8 +4,8 @@
 
 Each case is a model of one node: a drawn opset, types, shapes, attributes, what is left out, what is constant. It runs
 eagerly, with other contents, and with other sizes; then it is captured, replayed with the other contents, captured with
-the other sizes, and replayed as at first. What the EP leaves to others is counted by its reason; what the CPU EP refuses
-is not compared. The cases run in a process of their own, so that one which ends its process is reported too.
+the other sizes, and replayed as at first. What the EP leaves to others is counted by its reason; what the CPU EP
+refuses is not compared. The cases run in a process of their own, so that one which ends its process is reported too.
 
 A line for each failure, which runs it again; the last line has the numbers.
 """
@@ -44,7 +44,7 @@ def complaints_of_generators(rows):
     """Each operator has a generator, or a reason why it has none; never both."""
     for row in rows:
         if row not in GENERATORS and row not in NO_GENERATOR:
-            yield f"{row} has kernels and no generator: write one, or list it in NO_GENERATOR of drawn.py with the reason"
+            yield f"{row} has kernels and no generator: write one, or list it in NO_GENERATOR with the reason"
     for row in NO_GENERATOR:
         if row in GENERATORS or row not in rows:
             yield f"{row} of NO_GENERATOR has a generator, or no kernels: take it off the list"
@@ -133,8 +133,8 @@ def summary(arguments, counts, reasons):
     compared = counts[COMPARED] + counts[REPLAYED]
     print(
         f"seed {arguments.seed}: {sum(counts.values())} nodes drawn, {compared} compared with the CPU EP, "
-        f"{counts[REPLAYED]} of them replayed; {counts[LEFT]} left to other EPs, {counts[REFUSED]} refused by the CPU EP, "
-        f"{counts[KNOWN]} known differences, {counts[FAILED]} failed"
+        f"{counts[REPLAYED]} of them replayed; {counts[LEFT]} left to other EPs, {counts[REFUSED]} refused by the CPU "
+        f"EP, {counts[KNOWN]} known differences, {counts[FAILED]} failed"
     )
     return compared
 

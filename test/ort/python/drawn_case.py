@@ -7,11 +7,13 @@ by another number for the stream, and runs in the same session.
 """
 
 import collections
+import functools
 import zlib
 
 import ml_dtypes
 import numpy as np
 import onnx
+import onnxruntime as ort
 
 BF16 = ml_dtypes.bfloat16
 F16, F32, F64 = np.float16, np.float32, np.float64
@@ -21,9 +23,9 @@ INTEGERS = (I64, I32)
 NUMBERS = FLOATS + INTEGERS
 ANY = NUMBERS + (BOOL, I8, U8)
 
-# How an output is compared. EXACT: bit by bit. NEAR: within the roundings of an element's type. SUM: also within those
-# of the largest element.
-EXACT, NEAR, SUM = "exact", "near", "sum"
+# How an output is compared. EXACT: bit by bit. EQUAL: of zeros the sign does not count. NEAR: within the roundings of
+# an element's type. SUM: also within those of the largest element. Integers are always exact.
+EXACT, EQUAL, NEAR, SUM = "exact", "equal", "near", "sum"
 
 # What becomes of a case: compared, and also replayed; left to other EPs; refused by the CPU EP; a known difference.
 COMPARED, REPLAYED, LEFT, REFUSED, KNOWN, FAILED = "compared", "replayed", "left", "refused", "known", "FAILED"
@@ -33,9 +35,11 @@ Input = collections.namedtuple("Input", ["data", "on_host", "fixed"], defaults=[
 # `outputs`: the type of each, None for what is left out.
 Node = collections.namedtuple("Node", ["inputs", "outputs", "attributes", "how"])
 
-# Since when an operator of another domain is, and what ONNX's own tables lack.
-OTHER_DOMAIN_OPSET = 17
+IR_VERSION = 10
 OLDEST_OPSET = 7  # that ONNX Runtime promises
+OTHER_DOMAIN_OPSET = 17  # beside an operator of another domain, which ONNX's own tables lack
+# A Softmax means something else before this opset, and has a row of its own.
+SOFTMAX_CHANGED = 13
 
 
 def node(inputs, outputs, how=EXACT, **attributes):
@@ -55,10 +59,30 @@ def on_host(data, dtype=I64):
     return Input(np.array(data, dtype), on_host=True)
 
 
-def schemas(op_type, domain):
-    """The operator's definitions, the newest last."""
-    found = [each for each in onnx.defs.get_all_schemas_with_history() if each.name == op_type and each.domain == domain]
-    return sorted((each for each in found if not each.deprecated), key=lambda each: each.since_version)
+@functools.lru_cache
+def schemas(op_type, domain, deprecated=False):
+    """The operator's definitions, the newest last; or those that take it away."""
+    every = onnx.defs.get_all_schemas_with_history()
+    found = [each for each in every if (each.name, each.domain, each.deprecated) == (op_type, domain, deprecated)]
+    return sorted(found, key=lambda each: each.since_version)
+
+
+@functools.lru_cache
+def newest_opset():
+    """The newest one that ONNX Runtime takes without its leave for experiments."""
+    x, y = (onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, []) for name in "xy")
+    graph = onnx.helper.make_graph([onnx.helper.make_node("Identity", ["x"], ["y"])], "opset", [x], [y])
+    options = ort.SessionOptions()
+    options.log_severity_level = 4
+    for opset in range(onnx.defs.onnx_opset_version(), OLDEST_OPSET, -1):
+        opsets = [onnx.helper.make_opsetid("", opset)]
+        model = onnx.helper.make_model(graph, opset_imports=opsets, ir_version=IR_VERSION)
+        try:
+            ort.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+            return opset
+        except Exception:
+            continue
+    return OLDEST_OPSET
 
 
 class Draw:
@@ -70,28 +94,25 @@ class Draw:
         self._node, self._sizes, self._contents = (
             np.random.default_rng(key + stream) for stream in ([0], [1, sizes], [2, sizes, contents])
         )
-        name, _, since = row.partition("-")
+        name, _, is_old = row.partition("-")
         self.domain, _, self.op_type = name.rpartition(".")
-        self.case = case
-        known = schemas(self.op_type, self.domain)
-        versions = [each.since_version for each in known]
-        if since:  # a row for old opsets: up to the version that has a row of its own
-            versions = [version for version in versions if version < 13]
-        elif self.op_type in ("Softmax", "LogSoftmax"):
-            versions = [version for version in versions if version >= 13]
-        self._known = known
-        if not versions:
-            self.opset = OTHER_DOMAIN_OPSET
-        else:
-            last = 12 if since else self._last_opset(versions)
-            self.opset = self.choice([max(version, OLDEST_OPSET) for version in versions] + [last])
+        self._known = schemas(self.op_type, self.domain)
+        self.opset = self._draw_opset(bool(is_old))
 
-    def _last_opset(self, versions):
-        """The newest one in which the operator is not deprecated."""
-        every = [each for each in onnx.defs.get_all_schemas_with_history()
-                 if each.name == self.op_type and each.domain == self.domain]
-        gone = [each.since_version for each in every if each.deprecated and each.since_version > versions[-1]]
-        return min(gone) - 1 if gone else onnx.defs.onnx_opset_version()
+    def _draw_opset(self, is_old):
+        """One that changed the operator, or the newest that has it."""
+        if not self._known:
+            return OTHER_DOMAIN_OPSET
+        newest = self._known[-1].since_version
+        gone = [each.since_version for each in schemas(self.op_type, self.domain, deprecated=True)]
+        gone = [each for each in gone if each > newest]
+        first, last = OLDEST_OPSET, min([each - 1 for each in gone] + [newest_opset()])
+        if is_old:
+            last = SOFTMAX_CHANGED - 1
+        elif self.op_type in ("Softmax", "LogSoftmax"):
+            first = SOFTMAX_CHANGED
+        changes = {max(each.since_version, first) for each in self._known}
+        return self.choice(sorted({each for each in changes if each <= last} | {last}))
 
     # --- Of the node
 

@@ -4,7 +4,7 @@
 import numpy as np
 import onnx
 
-from drawn_case import ANY, BF16, BOOL, EXACT, F16, F32, FLOATS, I32, I64, INTEGERS, NEAR, NUMBERS, Input, node, on_host
+from drawn_case import ANY, BOOL, EQUAL, EXACT, F32, FLOATS, INTEGERS, NEAR, NUMBERS, SUM, Input, node, on_host
 
 # Where a function is defined; beside it are a few that are not.
 DOMAINS = {
@@ -125,31 +125,37 @@ def prelu(draw):
 
 
 def fold(draw):
-    """Min, Max, Sum and Mean of one to five inputs."""
+    """Min, Max, Sum and Mean of one to five inputs. Before opset 8 they do not broadcast."""
     dtype = draw.dtype(*(FLOATS if draw.op_type == "Mean" else NUMBERS))
     shape = draw.shape()
     shapes = [draw.broadcast(shape) for _ in range(draw.integer(1, 5))]
     shapes[draw.integer(0, len(shapes) - 1)] = shape
+    if draw.opset < 8:
+        shapes = [shape] * len(shapes)
     exact = draw.op_type in ("Min", "Max")
     arrays = [draw.wild(each, dtype) if exact else draw.array(each, dtype) for each in shapes]
-    return node(arrays, [dtype], EXACT if exact else NEAR)
+    return node(arrays, [dtype], EXACT if exact else SUM)
 
 
 def where(draw):
     dtype = draw.dtype(*ANY, of=1)
     first, second = two_shapes(draw)
     whole = list(np.broadcast_shapes(first, second))
-    return node([draw.array(draw.broadcast(whole), BOOL), draw.any_of(first, dtype), draw.any_of(second, dtype)], [dtype])
+    condition = draw.array(draw.broadcast(whole), BOOL)
+    # The CPU EP adds a zero to what it selects.
+    return node([condition, draw.any_of(first, dtype), draw.any_of(second, dtype)], [dtype], EQUAL)
 
 
 def clip(draw):
-    """Bounds that are left out, and a lower one above the upper one."""
+    """Bounds that are left out, and since opset 11 a lower one above the upper one."""
     dtype = draw.dtype(*NUMBERS)
     x = draw.array(draw.shape(), dtype, -9, 9)
     low, high = (draw.maybe(lambda: draw.integer(-5, 5), 0.75) for _ in range(2))
     if draw.opset < 11:
-        return node([x], [dtype], EXACT, **{name: None if bound is None else float(bound)
-                                            for name, bound in (("min", low), ("max", high))})
+        if low is not None and high is not None:
+            low, high = sorted([low, high])
+        bounds = {name: None if bound is None else float(bound) for name, bound in (("min", low), ("max", high))}
+        return node([x], [dtype], EXACT, **bounds)
     return node([x, *(None if bound is None else on_host(bound, dtype) for bound in (low, high))], [dtype])
 
 
@@ -173,13 +179,12 @@ def bias_gelu(draw):
 
 
 def dropout(draw):
-    """As a copy; the mask is all true."""
+    """As a copy. The mask is all true; before opset 12 ONNX does not say what is in it."""
     dtype = draw.dtype()
     x = draw.any_of(draw.shape(), dtype)
-    mask = draw.maybe(lambda: BOOL)
     if draw.opset < 12:
-        mask = mask if draw.opset >= 10 else None
-        return node([x], [dtype, mask], EXACT, ratio=draw.maybe(lambda: draw.number(0, 0.9)))
+        return node([x], [dtype], EXACT, ratio=draw.maybe(lambda: draw.number(0, 0.9)))
+    mask = draw.maybe(lambda: BOOL)
     ratio = draw.maybe(lambda: on_host(draw.number(0, 0.9), F32))
     training = draw.maybe(lambda: Input(np.array(False), on_host=True, fixed=True), 0.3) if ratio is not None else None
     return node([x, ratio, training], [dtype, mask], EXACT, seed=draw.maybe(lambda: draw.integer(0, 9), 0.2))

@@ -1,9 +1,7 @@
 # Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 """Nodes of operators with a window, and of those that scale images or normalize their channels."""
 
-import numpy as np
-
-from drawn_case import ANY, EXACT, F32, FLOATS, I64, NEAR, SUM, node, on_host
+from drawn_case import ANY, EXACT, F32, FLOATS, NEAR, SUM, node, on_host
 
 
 def window(draw, axes, most=3):
@@ -18,11 +16,12 @@ def window(draw, axes, most=3):
         pads = [draw.integer(0, max(side - 1, 0)) for side in kernel * 2]
     if auto_pad in ("SAME_UPPER", "SAME_LOWER") and dilations:
         dilations, reach = None, kernel
-    return {"kernel_shape": kernel, "strides": strides, "dilations": dilations, "auto_pad": auto_pad, "pads": pads}, reach
+    given = {"kernel_shape": kernel, "strides": strides, "dilations": dilations, "auto_pad": auto_pad, "pads": pads}
+    return given, reach
 
 
 def image(draw, reach):
-    return [draw.size(least + 0, least + 5) for least in reach]
+    return [draw.size(least, least + 5) for least in reach]
 
 
 def pool(draw):
@@ -41,7 +40,7 @@ def pool(draw):
 
 def global_pool(draw):
     dtype = draw.dtype()
-    x = draw.array([draw.size(), draw.size(), *draw.shape(1, 3, least=1)], dtype)
+    x = draw.array([draw.size(), draw.size(1), *draw.shape(1, 3, least=1)], dtype)
     return node([x], [dtype], EXACT if draw.op_type == "GlobalMaxPool" else SUM)
 
 
@@ -107,7 +106,7 @@ def instance_normalization(draw):
 def group_normalization(draw):
     dtype = draw.dtype()
     groups = draw.integer(1, 3)
-    shape = [draw.size(), groups * draw.size(1, 3), *draw.shape(1, 3, least=2)]
+    shape = [draw.size(1), groups * draw.size(1, 3), *draw.shape(1, 3, least=2)]
     scale, bias = (draw.array([shape[1] if draw.opset >= 21 else groups], dtype) for _ in range(2))
     return node([draw.array(shape, dtype), scale, bias], [dtype], SUM, num_groups=groups,
                 epsilon=draw.maybe(lambda: draw.number(1e-5, 1e-2)))
@@ -162,8 +161,11 @@ def upsample(draw):
     mode = draw.choice(["nearest", "linear"]) if dtype in FLOATS else "nearest"
     shape = [draw.size(1, 3), draw.size(1, 3), *(draw.size(2, 5) for _ in range(2))]
     scales = [1.0, 1.0, *(draw.choice([1.0, 1.5, 2.0, 3.0]) for _ in range(2))]
-    return node([draw.array(shape, dtype), on_host(scales, F32)], [dtype], EXACT if mode == "nearest" else SUM,
-                mode=draw.maybe(lambda: mode) if mode == "nearest" else mode)
+    x, how = draw.array(shape, dtype), EXACT if mode == "nearest" else SUM
+    mode = draw.maybe(lambda: mode) if mode == "nearest" else mode
+    if draw.opset < 9:
+        return node([x], [dtype], how, mode=mode, scales=scales)
+    return node([x, on_host(scales, F32)], [dtype], how, mode=mode)
 
 
 GENERATORS = {

@@ -5,7 +5,7 @@ import numpy as np
 import onnx
 from onnx import numpy_helper
 
-from drawn_case import ANY, BOOL, EXACT, F32, I32, I64, NEAR, NUMBERS, SUM, Input, node, on_host
+from drawn_case import ANY, BOOL, EXACT, F32, I32, I64, NEAR, NUMBERS, SUM, node, on_host
 
 
 def by(draw, opset, name, values, inputs, outputs, **attributes):
@@ -36,13 +36,11 @@ def reshape(draw):
     tail = int(np.prod(shape[keep:]))
     if draw.chance(0.5) and 0 not in shape:
         to = [0] * keep + [-1]
+    elif 0 in shape:  # of an output without elements the sizes are named
+        to = list(shape)
     else:
         to = list(shape[:keep]) + [tail] + [1] * draw.integer(0, 2)
-    allow = draw.maybe(lambda: draw.integer(0, 1), 0.3) if draw.opset >= 14 else None
-    if allow and -1 in to and 0 in to:
-        allow = None
-    if allow == 1:
-        to = [shape[i] if size == 0 else size for i, size in enumerate(to)]
+    allow = draw.maybe(lambda: draw.integer(0, 1), 0.3) if draw.opset >= 14 and -1 not in to else None
     return node([x, on_host(to)], [dtype], allowzero=allow)
 
 
@@ -152,7 +150,7 @@ def pad(draw):
     value = on_host(draw.integer(0, 5), dtype) if mode is None and draw.chance(0.5) else None
     given = None
     if axes != list(range(len(shape))):
-        given = on_host([axis - len(shape) if draw.chance(0.3) else axis for axis in axes], draw.choice([I64, I32]))
+        given = on_host([axis - len(shape) if draw.chance(0.3) else axis for axis in axes])
     return node([x, on_host(pads), value, given], [dtype], mode=mode)
 
 
@@ -221,10 +219,10 @@ def one_hot(draw):
     """Also indices that count from the end, and some that are nowhere."""
     of_indices = draw.choice([I64, I32, F32])
     of_depth = draw.choice([I64, I32, F32])
-    dtype = draw.choice(ANY)
+    dtype = draw.dtype(*ANY, of=2)
     depth = draw.integer(1, 6)
-    shape = draw.shape(0, 4)
-    indices = draw.array(shape, I64, -depth - 2, depth + 1).astype(of_indices)
+    shape = draw.shape(1, 4)
+    indices = draw.array(shape, I64, 0 if draw.opset < 11 else -depth - 2, depth + 1).astype(of_indices)
     values = draw.any_of([2], dtype)
     axis = draw.maybe(lambda: draw.axis(len(shape) + 1))
     return node([indices, on_host(depth if draw.chance(0.5) else [depth], of_depth), values], [dtype], axis=axis)
@@ -281,7 +279,8 @@ def gather(draw):
     shape[axis] = max(shape[axis], 1)
     indices = draw.array(draw.shape(0, 3), draw.choice([I64, I32]), -shape[axis] if draw.opset >= 11 else 0,
                          shape[axis] - 1)
-    return node([draw.any_of(shape, dtype), indices], [dtype], axis=draw.maybe(lambda: axis, 0.8) if axis == 0 else axis)
+    return node([draw.any_of(shape, dtype), indices], [dtype],
+                axis=draw.maybe(lambda: axis, 0.8) if axis == 0 else axis)
 
 
 def gather_elements(draw):
@@ -307,9 +306,9 @@ def tuples(draw, shape, lead, depth, negative=True):
 def gather_nd(draw):
     dtype = draw.dtype(*ANY)
     shape = draw.shape(1, 5, least=1)
-    batch_dims = draw.integer(0, len(shape) - 1) if draw.opset >= 12 else 0
-    depth = draw.integer(1, len(shape) - batch_dims)
-    indices = tuples(draw, shape, shape[:batch_dims], depth)
+    batch_dims = draw.integer(0, len(shape) - 1) if draw.opset >= 12 else None
+    depth = draw.integer(1, len(shape) - (batch_dims or 0))
+    indices = tuples(draw, shape, shape[: batch_dims or 0], depth)
     return node([draw.any_of(shape, dtype), indices], [dtype],
                 batch_dims=draw.maybe(lambda: batch_dims) if batch_dims == 0 else batch_dims)
 

@@ -1,5 +1,7 @@
 # Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
-"""The generators of all operators, and the differences that are known."""
+"""The generators of all operators, and the differences that are the CPU EP's."""
+
+import numpy as np
 
 import drawn_elementwise
 import drawn_images
@@ -13,9 +15,29 @@ GENERATORS = {
     **drawn_sums.GENERATORS,
 }
 
-# Of the operator: whether a failed case is one, and why it is the CPU EP's.
-KNOWN = {}
+
+def _has_fractional_scales(node):
+    """A scale that gives no whole size."""
+    if node.attributes.get("coordinate_transformation_mode") != "align_corners" or len(node.inputs) != 3:
+        return False
+    shape, scales = np.shape(node.inputs[0].data), node.inputs[2].data
+    sizes = np.array(shape[-len(scales) :]) * scales
+    return bool((sizes != np.floor(sizes)).any())
 
 
-def known(row, case):
-    return ""
+def _is_causal_of_one_query(node):
+    axis = 2 if np.ndim(node.inputs[0].data) == 4 else 1
+    return node.attributes.get("is_causal") == 1 and np.shape(node.inputs[0].data)[axis] == 1
+
+
+# What a failed case of an operator may be put down to: whether the node is of the kind, and why the CPU EP differs.
+KNOWN = {
+    "Resize": (_has_fractional_scales, "the CPU EP aligns corners by the size before it is cut to a whole one"),
+    "Attention": (_is_causal_of_one_query, "the CPU EP takes one query for the last one, whatever is_causal says"),
+}
+
+
+def known(row, node):
+    """The reason; empty if there is none."""
+    applies, reason = KNOWN.get(row, (lambda _: False, ""))
+    return reason if applies(node) else ""

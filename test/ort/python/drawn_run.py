@@ -19,9 +19,8 @@ from onnx import helper, numpy_helper
 import drawn_nodes
 import runner
 import tensors
-from drawn_case import BF16, EXACT, F32, FAILED, KNOWN, LEFT, REFUSED, REPLAYED, SUM, Draw, schemas
+from drawn_case import BF16, EQUAL, EXACT, F32, FAILED, IR_VERSION, KNOWN, LEFT, REFUSED, REPLAYED, SUM, Draw, schemas
 
-IR_VERSION = 10
 SECONDS_OF_A_CASE = 120  # a case that takes longer does not end, and ends the process
 BF16_TYPE, F32_TYPE = onnx.TensorProto.BFLOAT16, onnx.TensorProto.FLOAT
 WARNINGS = 2  # the severity
@@ -33,7 +32,7 @@ ROUNDING = {"float64": (1e-6, 1e-9), "float32": (2e-5, 2e-6), "float16": (2e-3, 
 OF_LARGEST = {"float64": 1e-9, "float32": 2e-5, "float16": 4e-3, "bfloat16": 3e-2}
 
 # Why the EP leaves a node, in its warning.
-LEFT_BECAUSE = re.compile(r"EP '\w+' leaves .*?: \d+ \S+ \((.*?)\)(?:, \d+ \S+ \(|$)", re.MULTILINE)
+LEFT_BECAUSE = re.compile(r"EP '\w+' leaves .*?: (\d+ \S+ \(.*\))")
 
 
 class Failure(Exception):
@@ -149,19 +148,23 @@ def _differs(got, want, how):
         if got.dtype.name in ROUNDING:  # of NaNs any will do
             same |= np.isnan(got) & np.isnan(want)
         return ~same
+    if how == EQUAL:
+        return (got != want) & ~(np.isnan(got) & np.isnan(want))
     relative, absolute = ROUNDING[got.dtype.name]
     if how == SUM:
         finite = np.abs(want.astype(np.float64))[np.isfinite(want)]
         absolute = OF_LARGEST[got.dtype.name] * max(1.0, finite.max(initial=0))
     with np.errstate(all="ignore"):
-        return ~np.isclose(got.astype(np.float64), want.astype(np.float64), rtol=relative, atol=absolute, equal_nan=True)
+        got, want = got.astype(np.float64), want.astype(np.float64)
+        return ~np.isclose(got, want, rtol=relative, atol=absolute, equal_nan=True)
 
 
 def compare(when, found, expected, how):
     """Raises Failure where an output differs."""
     for i, (got, want) in enumerate(zip(found, expected, strict=True)):
         if got.dtype != want.dtype or got.shape != want.shape:
-            raise Failure(f"{when}: output {i} is {got.dtype}{list(got.shape)}, expected {want.dtype}{list(want.shape)}")
+            kinds = [f"{array.dtype}{list(array.shape)}" for array in (got, want)]
+            raise Failure(f"{when}: output {i} is {kinds[0]}, expected {kinds[1]}")
         got, want = np.ascontiguousarray(got).reshape(-1), np.ascontiguousarray(want).reshape(-1)
         wrong = _differs(got, want, how)
         if wrong.any():
@@ -183,15 +186,15 @@ class Case:
     def __init__(self, ep, log, row, seed, case):
         self._ep, self._log, self._row = ep, log, row
         self._key = (row, seed, case)
-        self._draw, self._node = self._drawn(0, 0)
-        inputs = self._node.inputs
+        self._draw, self.node = self._drawn(0, 0)
+        inputs = self.node.inputs
         may = [i for i, each in enumerate(inputs) if each.data is not None and not each.fixed]
         constants = {i for i in may if self._draw.chance(0.5 if inputs[i].on_host else 0.15)}
         if len(constants) == len(may) and may:
             constants.discard(may[0])
         self._is_constant = [each.fixed or i in constants for i, each in enumerate(inputs)]
         self._dimensions = self._draw.choice(["fixed", "open", "open", "none"])
-        self._model = Model(self._draw, self._node, self._is_constant, self._dimensions)
+        self._model = Model(self._draw, self.node, self._is_constant, self._dimensions)
         # The same node with other contents, and with other sizes, where it can be.
         self._other = self._with_constants(self._drawn(0, 1)[1])
         self._resized = self._with_constants(self._drawn(1, 2)[1])
@@ -202,11 +205,11 @@ class Case:
 
     def _with_constants(self, other):
         """With the constants of the first draw, if the rest of it runs in its model; else None."""
-        if len(other.inputs) != len(self._node.inputs):
+        if len(other.inputs) != len(self.node.inputs):
             return None
         kept = [mine if constant and not mine.on_host and mine.data is not None and each.data is not None and
                 np.shape(each.data) == np.shape(mine.data) else each
-                for mine, each, constant in zip(self._node.inputs, other.inputs, self._is_constant)]
+                for mine, each, constant in zip(self.node.inputs, other.inputs, self._is_constant)]
         other = other._replace(inputs=kept)
         return other if self._model.takes(other) else None
 
@@ -220,24 +223,24 @@ class Case:
             return said + (f"={data.tolist()}" if each.on_host else "")
 
         inputs = ", ".join(text(each) + ("c" if constant else "")
-                           for each, constant in zip(self._node.inputs, self._is_constant))
+                           for each, constant in zip(self.node.inputs, self._is_constant))
         attributes = {name: value if not isinstance(value, onnx.TensorProto) else numpy_helper.to_array(value).tolist()
-                      for name, value in self._node.attributes.items()}
+                      for name, value in self.node.attributes.items()}
         return f"opset {self._draw.opset}, {self._dimensions}: {inputs} {attributes}"
 
     def run(self):
         """(kind, text)."""
         try:
             self._check()
-            nodes = [node for node in (self._node, self._other, self._resized) if node is not None]
+            nodes = [node for node in (self.node, self._other, self._resized) if node is not None]
             expected = self._expected(nodes)
         except Exception as error:
             return REFUSED, f"{self._row}: {runner.message(error)}"
-        session = self._ep.session(self._model.bytes())
-        if self._ep.operators(session)[1]:
-            return LEFT, f"{self._row}: {self._reason()}"
+        session, reason = self._session()
+        if reason:
+            return LEFT, f"{self._row}: {reason}"
         for name, node, want in zip(("eager", "other contents", "other sizes"), nodes, expected):
-            compare(name, runner.run_eagerly(session, self._model.feeds(node)), want, self._node.how)
+            compare(name, runner.run_eagerly(session, self._model.feeds(node)), want, self.node.how)
         del session
         return self._captured(nodes, expected)
 
@@ -249,30 +252,43 @@ class Case:
 
     def _expected(self, nodes):
         session = runner.cpu_session(self._model.bytes(of_cpu=True))
-        types = [dtype for dtype in self._node.outputs if dtype is not None]
+        types = [dtype for dtype in self.node.outputs if dtype is not None]
         results = []
         for node in nodes:
             found = runner.run_eagerly(session, [_narrowed(data) for data in self._model.feeds(node)])
             results.append([_rounded(each, dtype) for each, dtype in zip(found, types, strict=True)])
         return results
 
+    def _session(self):
+        """A session, or why the EP leaves the node."""
+        try:
+            session = self._ep.session(self._model.bytes())
+        except Exception:
+            reason = self._reason()
+            if not reason:
+                raise
+            return None, reason
+        here, elsewhere = self._ep.operators(session)
+        return session, self._reason() if elsewhere or not here else ""
+
     def _reason(self):
-        """The EP says it where a session shall be captured."""
+        """Why the EP leaves the node, which it says where a session shall be captured; empty if it is captured, as a
+        function is whose shapes are computed on the CPU."""
         self._log.text()
         try:
             self._ep.session(self._model.bytes(), capture=True, log_severity=WARNINGS)
         except Exception as error:
             found = LEFT_BECAUSE.search(self._log.text())
-            return found.group(1) if found else f"no word of the EP's, {runner.message(error)}"
-        return "taken where graphs are"
+            return found.group(1) if found else f"and no other takes it, {runner.message(error)}"
+        return ""
 
     def _captured(self, nodes, expected):
         constant = [known or (each.on_host and each.data is not None)
-                    for known, each in zip(self._is_constant, self._node.inputs)]
-        model = Model(self._draw, self._node, constant, self._dimensions)
+                    for known, each in zip(self._is_constant, self.node.inputs)]
+        model = Model(self._draw, self.node, constant, self._dimensions)
         pairs = [(node, want) for node, want in zip(nodes, expected) if model.takes(node)]
         session = self._ep.session(model.bytes(), capture=True)
-        graphs = _Graphs(self._ep, session, self._node.how)
+        graphs = _Graphs(self._ep, session, self.node.how)
         feeds = [model.feeds(node) for node, _ in pairs]
         first, runs = expected[0], {}
         runs[0] = graphs.bind(feeds[0], first)
@@ -332,8 +348,8 @@ class Runner:
         except Exception as error:
             kind, text = FAILED, str(error) if isinstance(error, Failure) else runner.message(error)
         if kind == FAILED:
-            reason = drawn_nodes.known(row, case)
-            return (KNOWN, reason) if reason else (FAILED, f"{text} ({case.describe()})")
+            reason = drawn_nodes.known(row, case.node)
+            return (KNOWN, f"{row}: {reason}") if reason else (FAILED, f"{text} ({case.describe()})")
         return kind, text
 
     def close(self):

@@ -5,7 +5,7 @@ of quantized numbers."""
 import numpy as np
 import onnx
 
-from drawn_case import BF16, BOOL, EXACT, F32, FLOATS, I32, I64, I8, NEAR, NUMBERS, SUM, U8, node, on_host
+from drawn_case import BOOL, EXACT, F32, FLOATS, I32, I64, I8, NEAR, NUMBERS, SUM, U8, node, on_host
 
 
 # --- Products
@@ -70,7 +70,7 @@ def matmul_integer(draw):
 
 def softmax(draw):
     dtype = draw.dtype()
-    shape = draw.shape(1)
+    shape = draw.shape(1 if draw.opset >= 13 else 2)
     return node([draw.array(shape, dtype)], [dtype], SUM,
                 axis=draw.maybe(lambda: draw.axis(len(shape), 0.5 if draw.opset >= 11 else 0), 0.8))
 
@@ -151,11 +151,14 @@ def quantization(draw):
 
 
 def quantize(draw):
-    """To the middle between two numbers as near as chance goes."""
+    """By powers of two where a scale is no f32, so that a quotient is the same in f32 and in the scale's type: ONNX
+    divides in the type, as the CPU EP does of blocks alone."""
     dtype = draw.dtype() if draw.opset >= 19 else F32
     target = draw.choice([U8, I8])
     shape, attributes, of_scale = quantization(draw)
     scale = draw.array(of_scale, dtype, 0.05, 0.3)
+    if dtype != F32:
+        scale = np.exp2(np.floor(np.log2(scale.astype(F32)))).astype(dtype)
     zero = draw.array(of_scale, target, 0, 30)
     if draw.chance(0.3):
         zero, target = None, U8
