@@ -37,7 +37,9 @@ KNOWN = {
 }
 
 
-def known(row, node):
-    """The reason; empty if there is none."""
+def known(row, node, text):
+    """The reason; empty if there is none. An eager run has the shape of the CPU EP's before an output is bound."""
+    if "Got invalid dimensions for output" in text:
+        return "ONNX infers a shape that no EP gives, and ONNX Runtime refuses the bound output"
     applies, reason = KNOWN.get(row, (lambda _: False, ""))
     return reason if applies(node) else ""

@@ -348,7 +348,7 @@ class Runner:
         except Exception as error:
             kind, text = FAILED, str(error) if isinstance(error, Failure) else runner.message(error)
         if kind == FAILED:
-            reason = drawn_nodes.known(row, case.node)
+            reason = drawn_nodes.known(row, case.node, text)
             return (KNOWN, f"{row}: {reason}") if reason else (FAILED, f"{text} ({case.describe()})")
         return kind, text
 

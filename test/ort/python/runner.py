@@ -44,11 +44,15 @@ class Ep:
     def close(self):
         ort.unregister_execution_provider_library(self.name)
 
-    def session(self, model, optimize=False, capture=False, log_severity=4):
-        """A session of a model, a path or bytes. Nodes that the EP does not take are on the CPU EP."""
+    def session(self, model, optimize=False, capture=False, parallel=False, log_severity=4):
+        """A session of a model, a path or bytes. Nodes that the EP does not take are on the CPU EP. `parallel`: nodes
+        that do not need each other run on two threads."""
         options = ort.SessionOptions()
         options.log_severity_level = log_severity
         options.intra_op_num_threads = 1
+        if parallel:
+            options.execution_mode = ort.ExecutionMode.ORT_PARALLEL
+            options.inter_op_num_threads = 2
         if not optimize:
             options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
         options.add_session_config_entry("session.record_ep_graph_assignment_info", "1")
