@@ -415,12 +415,25 @@ static gcap_status_t consider_shape(look_t* look, const looked_t* node) {
   return GCAP_ORT_EP_CALL(look->host, EpGraphSupportInfo_AddSingleNode(look->info, node->node));
 }
 
+// Where functions are inlined, ONNX Runtime asks again, and finds no kernel for a node that the EP left before: the
+// reason is found again.
+static gcap_status_t judge_again(const look_t* look, const looked_t* node, gcap_ort_reason_t* out_why) {
+  gcap_ort_node_model_t* m = NULL;
+  GCAP_RETURN_IF_ERROR(gcap_ort_node_read(look->ep->factory, node->op, node->node, &m, out_why));
+  if (m == NULL) return NULL;
+  gcap_ort_reason_set(out_why, "ONNX Runtime gave it to another EP");
+  judge(look, node, m, out_why);
+  gcap_ort_node_free(m);
+  return NULL;
+}
+
 static gcap_status_t consider(look_t* look, const gcap_ort_node_t* of_graph) {
   looked_t node = {.node = of_graph};
   gcap_ort_reason_t why;
   const gcap_ort_kernel_def_t* def = NULL;
   GCAP_RETURN_IF_ERROR(GCAP_ORT_EP_CALL(look->host, EpGraphSupportInfo_LookUpKernel(look->info, of_graph, &def)));
   GCAP_RETURN_IF_ERROR(find_op(look, &node, &why));
+  if (def == NULL && node.op != NULL && look->tells) GCAP_RETURN_IF_ERROR(judge_again(look, &node, &why));
   if (def == NULL) return leave(look, &node, &why);
   if (node.op == NULL) return consider_shape(look, &node);
   gcap_ort_node_model_t* m = NULL;
