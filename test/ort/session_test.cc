@@ -532,6 +532,23 @@ TEST_F(SessionTest, OutputsOfUnknownRankHaveOthersBeside) {
   EXPECT_EQ(scale, Floats{2});
 }
 
+// Was: outputs of unknown ranks were tried with one rank for all of them, so a run with a cache of another rank failed.
+TEST_F(SessionTest, OutputsOfUnknownRanksHaveDifferentOnes) {
+  OnnxModel model;
+  for (const char* name : {"q", "k", "v", "past_k", "past_v"}) model.InputOfAnyRank(name);
+  const Names inputs = {"q", "k", "v", "", "past_k", "past_v"}, outputs = {"y", "present_k", "present_v"};
+  model.Int("q_num_heads", 1).Int("kv_num_heads", 1).Node("Attention", "attention", inputs, outputs);
+  for (const auto& name : outputs) model.OutputOfAnyRank(name);
+  OrtSession session(ort_, env(), device(), model.Bytes(23), {});
+  ASSERT_EQ(session.error(), "");
+  Floats y;
+  EXPECT_EQ(session.RunOnHost({"q", "k", "v", "past_k", "past_v"},
+                              {{1, 1, 1}, {1, 1, 1}, {1, 1, 1}, {1, 1, 1, 1}, {1, 1, 1, 1}}, {{0}, {1}, {4}, {1}, {2}},
+                              "y", &y),
+            "");
+  EXPECT_EQ(y, Floats{3}) << "the mean of both values, since all scores are 0";
+}
+
 // Before opset 13 a Softmax is of all axes from `axis` on, whatever the rank is. Was: it was left to the CPU EP unless
 // ONNX Runtime knew that these axes are one.
 TEST_F(SessionTest, SoftmaxBeforeOpset13IsOfAllAxesFromItsAxisOn) {
