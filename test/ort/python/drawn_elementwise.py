@@ -134,7 +134,7 @@ def fold(draw):
         shapes = [shape] * len(shapes)
     exact = draw.op_type in ("Min", "Max")
     arrays = [draw.wild(each, dtype) if exact else draw.array(each, dtype) for each in shapes]
-    return node(arrays, [dtype], EXACT if exact else SUM)
+    return node(arrays, [dtype], EQUAL if exact else SUM)
 
 
 def where(draw):

@@ -25,6 +25,15 @@ def _has_fractional_scales(node):
     return bool((sizes != np.floor(sizes)).any())
 
 
+def _has_less_than_no_pads(node):
+    """A stride that leaves elements out: what SAME pads is negative, which ONNX does not say a word of."""
+    if not node.attributes.get("auto_pad", "").startswith("SAME"):
+        return False
+    kernel, sizes = node.attributes["kernel_shape"], np.shape(node.inputs[0].data)[2:]
+    strides = node.attributes.get("strides", [1] * len(kernel))
+    return any((-(-size // stride) - 1) * stride + side < size for size, stride, side in zip(sizes, strides, kernel))
+
+
 def _is_causal_of_one_query(node):
     axis = 2 if np.ndim(node.inputs[0].data) == 4 else 1
     return node.attributes.get("is_causal") == 1 and np.shape(node.inputs[0].data)[axis] == 1
@@ -32,14 +41,15 @@ def _is_causal_of_one_query(node):
 
 # What a failed case of an operator may be put down to: whether the node is of the kind, and why the CPU EP differs.
 KNOWN = {
+    **dict.fromkeys(["AveragePool", "MaxPool"], (_has_less_than_no_pads, "the CPU EP crops where SAME pads less than 0")),
     "Resize": (_has_fractional_scales, "the CPU EP aligns corners by the size before it is cut to a whole one"),
     "Attention": (_is_causal_of_one_query, "the CPU EP takes one query for the last one, whatever is_causal says"),
 }
 
 
-def known(row, node, text):
+def known(row, nodes, text):
     """The reason; empty if there is none. An eager run has the shape of the CPU EP's before an output is bound."""
     if "Got invalid dimensions for output" in text:
         return "ONNX infers a shape that no EP gives, and ONNX Runtime refuses the bound output"
     applies, reason = KNOWN.get(row, (lambda _: False, ""))
-    return reason if applies(node) else ""
+    return reason if any(applies(node) for node in nodes) else ""

@@ -213,6 +213,10 @@ class Case:
         other = other._replace(inputs=kept)
         return other if self._model.takes(other) else None
 
+    def nodes(self):
+        """The node, and what there is of it with other contents and with other sizes."""
+        return [node for node in (self.node, self._other, self._resized) if node is not None]
+
     def describe(self):
         """The node in a line."""
         def text(each):
@@ -232,7 +236,7 @@ class Case:
         """(kind, text)."""
         try:
             self._check()
-            nodes = [node for node in (self.node, self._other, self._resized) if node is not None]
+            nodes = self.nodes()
             expected = self._expected(nodes)
         except Exception as error:
             return REFUSED, f"{self._row}: {runner.message(error)}"
@@ -348,7 +352,7 @@ class Runner:
         except Exception as error:
             kind, text = FAILED, str(error) if isinstance(error, Failure) else runner.message(error)
         if kind == FAILED:
-            reason = drawn_nodes.known(row, case.node, text)
+            reason = drawn_nodes.known(row, case.nodes(), text)
             return (KNOWN, f"{row}: {reason}") if reason else (FAILED, f"{text} ({case.describe()})")
         return kind, text
 
