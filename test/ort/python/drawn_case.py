@@ -21,7 +21,8 @@ I8, U8, I32, I64, BOOL = np.int8, np.uint8, np.int32, np.int64, np.bool_
 FLOATS = (F32, F16, BF16)
 INTEGERS = (I64, I32)
 NUMBERS = FLOATS + INTEGERS
-ANY = NUMBERS + (BOOL, I8, U8)
+BYTES = (I8, U8)
+ANY = NUMBERS + BYTES + (BOOL,)
 
 # How an output is compared. EXACT: bit by bit. EQUAL: of zeros the sign does not count. NEAR: within the roundings of
 # an element's type. SUM: also within those of the largest element. Integers are always exact.

@@ -4,7 +4,9 @@
 import numpy as np
 import onnx
 
-from drawn_case import ANY, BOOL, EQUAL, EXACT, F32, FLOATS, INTEGERS, NEAR, NUMBERS, SUM, Input, node, on_host
+from drawn_case import (
+    ANY, BF16, BOOL, BYTES, EQUAL, EXACT, F16, F32, FLOATS, I32, I64, I8, INTEGERS, NEAR, NUMBERS, SUM, U8, Input, node,
+    on_host)
 
 # Where a function is defined; beside it are a few that are not.
 DOMAINS = {
@@ -17,7 +19,11 @@ DOMAINS = {
     "Tan": (-1.4, 1.4),
 }
 SAME_BITS = ("Abs", "Ceil", "Floor", "Neg", "Not", "Relu", "Round", "Sign", "BitwiseNot", "IsNaN")
-WHOLE = {"Abs": NUMBERS, "Neg": NUMBERS, "Relu": NUMBERS, "Sign": NUMBERS, "Not": (BOOL,), "BitwiseNot": INTEGERS}
+WHOLE = {
+    **dict.fromkeys(["Abs", "Neg", "Relu", "Sign"], NUMBERS + BYTES),
+    "BitwiseNot": INTEGERS + BYTES,
+    "Not": (BOOL,),
+}
 PARAMETERS = {
     "Celu": {"alpha": (0.2, 2.0)},
     "Elu": {"alpha": (-2.0, 2.0)},
@@ -44,7 +50,7 @@ def unary(draw):
 
 
 def shrink(draw):
-    dtype = draw.dtype(*NUMBERS)
+    dtype = draw.dtype(*NUMBERS, *BYTES)
     attributes = {"bias": draw.maybe(lambda: draw.number(-1, 1)), "lambd": draw.maybe(lambda: draw.number(0, 2))}
     return node([draw.array(draw.shape(), dtype, -9, 9)], [dtype], NEAR, **attributes)
 
@@ -73,7 +79,7 @@ def two_shapes(draw):
 
 def arithmetic(draw):
     """Of integers no divisor is 0 and no quotient leaves the type."""
-    dtype = draw.dtype(*NUMBERS)
+    dtype = draw.dtype(*NUMBERS, *BYTES)
     a, b = (draw.wild(shape, dtype, -50, 50) for shape in two_shapes(draw))
     if draw.op_type == "Div" and np.dtype(dtype).kind in "iu":
         b = np.where(b == 0, np.asarray(3, dtype), b)
@@ -85,12 +91,12 @@ def logic(draw):
 
 
 def bitwise(draw):
-    dtype = draw.dtype(*INTEGERS)
+    dtype = draw.dtype(*INTEGERS, *BYTES)
     return node([draw.any_of(shape, dtype) for shape in two_shapes(draw)], [dtype])
 
 
 def compare(draw):
-    dtype = draw.dtype(*(ANY if draw.op_type == "Equal" else NUMBERS))
+    dtype = draw.dtype(*(ANY if draw.op_type == "Equal" else NUMBERS + BYTES))
     return node([draw.wild(shape, dtype, -3, 3) for shape in two_shapes(draw)], [BOOL])
 
 
@@ -126,7 +132,7 @@ def prelu(draw):
 
 def fold(draw):
     """Min, Max, Sum and Mean of one to five inputs. Before opset 8 they do not broadcast."""
-    dtype = draw.dtype(*(FLOATS if draw.op_type == "Mean" else NUMBERS))
+    dtype = draw.dtype(*{"Mean": FLOATS, "Sum": NUMBERS}.get(draw.op_type, NUMBERS + BYTES))
     shape = draw.shape()
     shapes = [draw.broadcast(shape) for _ in range(draw.integer(1, 5))]
     shapes[draw.integer(0, len(shapes) - 1)] = shape
@@ -148,9 +154,10 @@ def where(draw):
 
 def clip(draw):
     """Bounds that are left out, and since opset 11 a lower one above the upper one."""
-    dtype = draw.dtype(*NUMBERS)
+    dtype = draw.dtype(*NUMBERS, *BYTES)
     x = draw.array(draw.shape(), dtype, -9, 9)
-    low, high = (draw.maybe(lambda: draw.integer(-5, 5), 0.75) for _ in range(2))
+    least = 0 if np.dtype(dtype).kind == "u" else -5
+    low, high = (draw.maybe(lambda: draw.integer(least, 5), 0.75) for _ in range(2))
     if draw.opset < 11:
         if low is not None and high is not None:
             low, high = sorted([low, high])
@@ -166,6 +173,22 @@ def cast(draw):
     x = draw.array(draw.shape(), source, 0 if unsigned else -100, 100)
     to = onnx.helper.np_dtype_to_tensor_dtype(np.dtype(target))
     return node([x], [target], EXACT, to=to)
+
+
+def bit_cast(draw):
+    """Among types of as many bits."""
+    source = draw.dtype(F32, I64, I32, I8, U8, F16)
+    size = np.dtype(source).itemsize
+    target = draw.choice([each for each in (F32, I32, I64, I8, U8, F16, BF16) if np.dtype(each).itemsize == size])
+    x = draw.array(draw.shape(), source, -100, 100)
+    return node([x], [target], EXACT, to=onnx.helper.np_dtype_to_tensor_dtype(np.dtype(target)))
+
+
+def bit_shift(draw):
+    """By less than the bits that there are."""
+    first, second = two_shapes(draw)
+    return node([draw.any_of(first, U8), draw.array(second, U8, 0, 7)], [U8], EXACT,
+                direction=draw.choice(["LEFT", "RIGHT"]))
 
 
 def bias_gelu(draw):
@@ -193,7 +216,7 @@ def dropout(draw):
 UNARY = (
     "Abs Acos Acosh Asin Asinh Atan Atanh BitwiseNot Ceil Celu Cos Cosh Elu Erf Exp Floor HardSigmoid HardSwish IsNaN "
     "LeakyRelu Log Mish Neg Not Reciprocal Relu Round Selu Sigmoid Sign Sin Sinh Softplus Softsign Sqrt Swish Tan Tanh "
-    "ThresholdedRelu com.microsoft.QuickGelu"
+    "ThresholdedRelu com.microsoft.Gelu com.microsoft.QuickGelu"
 )
 
 GENERATORS = {
@@ -204,6 +227,8 @@ GENERATORS = {
     **dict.fromkeys(["Equal", "Less", "LessOrEqual", "Greater", "GreaterOrEqual"], compare),
     **dict.fromkeys(["Min", "Max", "Sum", "Mean"], fold),
     **dict.fromkeys(["com.microsoft.BiasGelu", "com.microsoft.FastGelu"], bias_gelu),
+    "BitCast": bit_cast,
+    "BitShift": bit_shift,
     "Cast": cast,
     "Clip": clip,
     "Dropout": dropout,

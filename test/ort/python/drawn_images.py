@@ -1,7 +1,7 @@
 # Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 """Nodes of operators with a window, and of those that scale images or normalize their channels."""
 
-from drawn_case import ANY, EXACT, F32, FLOATS, NEAR, SUM, node, on_host
+from drawn_case import ANY, EXACT, F32, FLOATS, I32, I8, NEAR, SUM, U8, node, on_host
 
 
 def window(draw, axes, most=3):
@@ -46,7 +46,7 @@ def global_pool(draw):
 
 def conv(draw):
     dtype = draw.dtype()
-    axes = draw.integer(1, 2)
+    axes = draw.integer(1, 3)
     attributes, reach = window(draw, axes)
     group = draw.integer(1, 3)
     channels, filters = group * draw.integer(1, 3), group * draw.integer(1, 3)
@@ -55,6 +55,42 @@ def conv(draw):
     bias = draw.maybe(lambda: draw.array([filters], dtype))
     attributes["kernel_shape"] = draw.maybe(lambda: attributes["kernel_shape"], 0.7)
     return node([x, w, bias], [dtype], SUM, group=group if group > 1 else draw.maybe(lambda: 1), **attributes)
+
+
+def conv_integer(draw):
+    """As conv, of i8 or u8. The first factor is small where the second one is i8, as in MatMulInteger."""
+    kinds = [draw.choice([U8, I8]) for _ in range(2)]
+    attributes, reach = window(draw, draw.integer(1, 2))
+    channels, filters = draw.integer(1, 3), draw.integer(1, 3)
+    high = 255 if kinds[1] == U8 else 127 if kinds[0] == U8 else -1
+    x = draw.array([draw.size(1), channels, *image(draw, reach)], kinds[0], -128, high)
+    w = draw.array([filters, channels, *attributes["kernel_shape"]], kinds[1], -128, 255)
+    zeros = [draw.array([], kind, 0, 20) for kind in kinds][: draw.integer(0, 2)]
+    return node([x, w, *zeros], [I32], EXACT, **attributes)
+
+
+def lp_pool(draw):
+    dtype = draw.dtype()
+    attributes, reach = window(draw, draw.integer(1, 3))
+    if draw.opset < 18:
+        attributes["dilations"], reach = None, attributes["kernel_shape"]
+    else:
+        attributes["ceil_mode"] = draw.maybe(lambda: draw.integer(0, 1))
+    x = draw.array([draw.size(), draw.size(1, 4), *image(draw, reach)], dtype)
+    return node([x], [dtype], SUM, p=draw.maybe(lambda: draw.integer(1, 3)), **attributes)
+
+
+def grid_sample(draw):
+    """Places also beside the image."""
+    dtype = draw.dtype()
+    axes = 3 if draw.opset >= 20 and draw.chance(0.3) else 2
+    modes = ["linear", "nearest", "cubic"] if draw.opset >= 20 else ["bilinear", "nearest", "bicubic"]
+    mode = draw.choice(modes[:2] if axes == 3 else modes)
+    batch = draw.size(1, 3)
+    x = draw.array([batch, draw.size(1, 3), *(draw.size(2, 5) for _ in range(axes))], dtype)
+    grid = draw.array([batch, *(draw.size(1, 4) for _ in range(axes)), axes], dtype, -1.3, 1.3)
+    return node([x, grid], [dtype], SUM, mode=mode, align_corners=draw.maybe(lambda: draw.integer(0, 1)),
+                padding_mode=draw.maybe(lambda: draw.choice(["zeros", "border", "reflection"])))
 
 
 def conv_transpose(draw):
@@ -173,10 +209,13 @@ GENERATORS = {
     **dict.fromkeys(["GlobalAveragePool", "GlobalMaxPool"], global_pool),
     "BatchNormalization": batch_normalization,
     "Conv": conv,
+    "ConvInteger": conv_integer,
     "ConvTranspose": conv_transpose,
+    "GridSample": grid_sample,
     "GroupNormalization": group_normalization,
     "InstanceNormalization": instance_normalization,
     "LRN": lrn,
+    "LpPool": lp_pool,
     "Resize": resize,
     "Upsample": upsample,
 }

@@ -41,7 +41,9 @@ def _is_causal_of_one_query(node):
 
 # What a failed case of an operator may be put down to: whether the node is of the kind, and why the CPU EP differs.
 KNOWN = {
-    **dict.fromkeys(["AveragePool", "MaxPool"], (_has_less_than_no_pads, "the CPU EP crops where SAME pads less than 0")),
+    **dict.fromkeys(
+        ["AveragePool", "LpPool", "MaxPool"], (_has_less_than_no_pads, "the CPU EP crops where SAME pads less than 0")
+    ),
     "Resize": (_has_fractional_scales, "the CPU EP aligns corners by the size before it is cut to a whole one"),
     "Attention": (_is_causal_of_one_query, "the CPU EP takes one query for the last one, whatever is_causal says"),
 }

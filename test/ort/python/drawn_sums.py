@@ -68,6 +68,33 @@ def matmul_integer(draw):
     return node([draw.array(a, types[0], -128, high), draw.array(b, types[1], -128, 255), *zeros], [I32])
 
 
+def qlinear_matmul(draw):
+    """As matmul_integer, with scales and zero points for all three."""
+    types = [draw.choice([U8, I8]) for _ in range(2)] + [draw.choice([U8, I8])]
+    a, b = products(draw, draw.size(1, 9))
+    high = 255 if types[1] == U8 else 127 if types[0] == U8 else -1
+    arrays = [draw.array(a, types[0], -128, high), draw.array(b, types[1], -128, 255)]
+    scales = [draw.array([], F32, 0.01, 0.05), draw.array([], F32, 0.01, 0.05), draw.array([], F32, 0.5, 1.0)]
+    zeros = [draw.array([], kind, 0, 20) for kind in types]
+    return node([arrays[0], scales[0], zeros[0], arrays[1], scales[1], zeros[1], scales[2], zeros[2]], types[2:])
+
+
+def einsum(draw):
+    """One to three inputs of up to three letters; a letter twice is a diagonal."""
+    dtype = draw.dtype()
+    sizes = {letter: draw.size(1, 4) for letter in "ijkl"}
+    terms = []
+    for _ in range(draw.integer(1, 3)):
+        term = [draw.choice("ijkl") for _ in range(draw.integer(1, 3))]
+        terms.append("".join(term if draw.chance(0.15) else dict.fromkeys(term)))
+    equation = ",".join(terms)
+    if draw.chance(0.8):
+        used = sorted(set("".join(terms)))
+        equation += "->" + "".join(draw.some(used)[: draw.integer(0, len(used))])
+    arrays = [draw.array([sizes[letter] for letter in term], dtype, -1, 1) for term in terms]
+    return node(arrays, [dtype], SUM, equation=equation)
+
+
 # --- Rows
 
 
@@ -94,6 +121,28 @@ def norm_of_row(draw):
     return node([draw.array(shape, dtype), draw.array(rest, dtype), bias], outputs, SUM,
                 axis=draw.maybe(lambda: axis) if axis == -1 else axis,
                 epsilon=draw.maybe(lambda: draw.number(1e-5, 1e-2)))
+
+
+def hardmax(draw):
+    """Of equals the first."""
+    dtype = draw.dtype()
+    shape = draw.shape(2, 5, least=1)
+    return node([draw.array(shape, I64, -2, 2).astype(dtype)], [dtype],
+                axis=draw.maybe(lambda: draw.axis(len(shape), 0.5 if draw.opset >= 11 else 0), 0.8))
+
+
+def skip_norm(draw):
+    """Of the sum of two inputs, which is an output too."""
+    dtype = draw.dtype()
+    shape = [draw.size(1, 3), draw.size(1, 4), draw.size(2, 6)]
+    x, skip = (draw.array(shape, dtype) for _ in range(2))
+    scale, shift, bias = (draw.array(shape[2:], dtype) for _ in range(3))
+    bias = draw.maybe(lambda: bias)
+    inputs = [x, skip, scale, bias]
+    if draw.op_type == "SkipLayerNormalization":
+        inputs = [x, skip, scale, draw.maybe(lambda: shift), bias]
+    return node(inputs, [dtype, None, None, draw.maybe(lambda: dtype)], SUM,
+                epsilon=draw.maybe(lambda: draw.number(1e-5, 1e-2), 0.8))
 
 
 def lp_normalization(draw):
@@ -243,6 +292,26 @@ def attention(draw):
                 softcap=draw.maybe(lambda: draw.number(0.5, 3), 0.3), **attributes)
 
 
+def multi_head_attention(draw):
+    """Heads side by side in the last axis, with a bias, a mask of keys, numbers that are added to scores, a past."""
+    dtype = draw.dtype()
+    batch, queries, keys = draw.size(1, 3), draw.size(1, 4), draw.size(1, 4)
+    heads, size, one_way = draw.integer(1, 3), draw.integer(1, 4), draw.maybe(lambda: draw.integer(0, 1), 0.3)
+    queries = keys if one_way else queries  # of another number ONNX Runtime's EPs think differently
+    before = draw.size(1, 3) if draw.chance(0.3) else 0
+    arrays = [draw.array([batch, each, heads * size], dtype, -1, 1) for each in (queries, keys, keys)]
+    bias = draw.maybe(lambda: draw.array([3 * heads * size], dtype, -1, 1), 0.3)
+    mask = draw.array([batch, before + keys], BOOL).astype(I32)
+    mask[:, 0] = 1
+    mask = draw.maybe(lambda: mask, 0.3)
+    added = draw.maybe(lambda: draw.array([draw.choice([1, batch]), draw.choice([1, heads]), queries, before + keys],
+                                          dtype, -1, 1), 0.3)
+    pasts = [draw.array([batch, heads, before, size], dtype, -1, 1) if before else None for _ in range(2)]
+    return node([*arrays, bias, mask, added, *pasts], [dtype] * (3 if before else 1), SUM, num_heads=heads,
+                scale=draw.maybe(lambda: draw.number(0.1, 1)),
+                unidirectional=one_way)
+
+
 def rotary(draw):
     """Positions within the tables."""
     dtype = draw.dtype()
@@ -279,14 +348,19 @@ GENERATORS = {
     **dict.fromkeys(["LogSoftmax", "LogSoftmax-1", "Softmax", "Softmax-1"], softmax),
     **dict.fromkeys(["RotaryEmbedding", "com.microsoft.RotaryEmbedding"], rotary),
     **{"Reduce" + each: reduce for each in REDUCTIONS.split()},
+    **{f"com.microsoft.Skip{each}LayerNormalization": skip_norm for each in ("", "Simplified")},
     "Attention": attention,
     "DequantizeLinear": dequantize,
     "DynamicQuantizeLinear": dynamic_quantize,
+    "Einsum": einsum,
     "Gemm": gemm,
+    "Hardmax": hardmax,
     "LpNormalization": lp_normalization,
     "MatMul": matmul,
     "MatMulInteger": matmul_integer,
     "MeanVarianceNormalization": mean_variance,
+    "QLinearMatMul": qlinear_matmul,
     "QuantizeLinear": quantize,
     "com.microsoft.FusedMatMul": fused_matmul,
+    "com.microsoft.MultiHeadAttention": multi_head_attention,
 }
