@@ -34,6 +34,12 @@ def _has_less_than_no_pads(node):
     return any((-(-size // stride) - 1) * stride + side < size for size, stride, side in zip(sizes, strides, kernel))
 
 
+def _is_cubic_to_the_border(node):
+    attributes = node.attributes
+    return "cubic" in attributes["mode"] and (attributes.get("padding_mode"), attributes.get("align_corners", 0)) == (
+        "border", 0)
+
+
 def _is_causal_of_one_query(node):
     axis = 2 if np.ndim(node.inputs[0].data) == 4 else 1
     return node.attributes.get("is_causal") == 1 and np.shape(node.inputs[0].data)[axis] == 1
@@ -44,6 +50,7 @@ KNOWN = {
     **dict.fromkeys(
         ["AveragePool", "LpPool", "MaxPool"], (_has_less_than_no_pads, "the CPU EP crops where SAME pads less than 0")
     ),
+    "GridSample": (_is_cubic_to_the_border, "the CPU EP clamps a coordinate where another one is beyond the border"),
     "Resize": (_has_fractional_scales, "the CPU EP aligns corners by the size before it is cut to a whole one"),
     "Attention": (_is_causal_of_one_query, "the CPU EP takes one query for the last one, whatever is_causal says"),
 }
