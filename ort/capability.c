@@ -293,10 +293,10 @@ static bool is_read_twice(const gcap_ort_op_t* op, const gcap_ort_node_model_t* 
   return false;
 }
 
-static void refuse_types(const gcap_ort_node_model_t* m, gcap_ort_reason_t* out_why) {
+static void refuse_types(const gcap_ort_node_model_t* m, const char* what, gcap_ort_reason_t* out_why) {
   gcap_text_t text;
   gcap_text_init(&text, out_why->text, sizeof(out_why->text));
-  gcap_text_add(&text, "none of the kernels takes its types, shapes or attributes: inputs of");
+  gcap_text_add(&text, "%s: inputs of", what);
   for (int i = 0; i < m->node.num_inputs; ++i) gcap_text_add(&text, " %s", gcap_dtype_name(m->values[i].dtype));
 }
 
@@ -307,7 +307,7 @@ static void judge_at(const look_t* look, const looked_t* node, const gcap_ort_no
   if (is_read_twice(node->op, m)) {
     gcap_ort_reason_set(out_why, "one value is read on the host and on the device");
   } else if (!gcap_ep_supports(ep->ep, &m->model, &m->node)) {
-    refuse_types(m, out_why);
+    refuse_types(m, "none of the kernels takes its types, shapes or attributes", out_why);
   } else if (!places_agree(ep, node->op, m)) {
     gcap_ort_reason_set(out_why, "its gcap_ort_op_t contradicts the EP");
   }
@@ -358,16 +358,19 @@ static void judge(const look_t* look, const looked_t* node, const gcap_ort_node_
   gcap_ort_node_model_t at;
   gcap_ort_node_copy(m, &at);
   bool any = false;
+  int lacks = -1;  // the least rank without a kernel
   for (int rank = 0; rank <= GCAP_MAX_RANK; ++rank) {
     gcap_ort_reason_t why = {""};
     set_any_ranks(m, rank, &at);
     judge_at(look, node, &at, &why);
     any = any || gcap_ort_reason_is_empty(&why);
-    if (gcap_ort_reason_is_empty(&why) || !is_possible(look, m, rank)) continue;
-    gcap_ort_reason_set(out_why, "a value of unknown rank, and no kernel for rank %d", rank);
-    return;
+    if (lacks < 0 && !gcap_ort_reason_is_empty(&why) && is_possible(look, m, rank)) lacks = rank;
   }
-  if (!any) gcap_ort_reason_set(out_why, "a value of unknown rank, and no kernel for any");
+  if (!any) {  // then the types or the attributes may be the reason
+    refuse_types(m, "a value of unknown rank, and no kernel for any", out_why);
+  } else if (lacks >= 0) {
+    gcap_ort_reason_set(out_why, "a value of unknown rank, and no kernel for rank %d", lacks);
+  }
 }
 
 static void tell_that_it_computes_shapes(look_t* look, const looked_t* node) {

@@ -299,6 +299,16 @@ TEST_F(SessionTest, NodesThatAreLeftAreNamedWithTheReasonIfGraphsAreOn) {
   }
 }
 
+// Was: rank 0 was the reason, as if a kernel of another rank took the node.
+TEST_F(SessionTest, NodesOfUnknownRankThatNoKernelTakesAreLeftForTheirTypes) {
+  OnnxModel model;
+  model.Int("antialias", 1).Node("Resize", "resize", {"any", "", "scales"}, {"r"});
+  model.Constant("scales", {4}, std::vector<float>{1, 1, 2, 2}).InputOfAnyRank("any").OutputOfAnyRank("r");
+  PluginLog log(Find<test_plugin_set_sink_t>("test_plugin_set_sink"));
+  EXPECT_NE(Create(model.Bytes(18), {{"enable_cuda_graph", "1"}}), "");
+  EXPECT_TRUE(Has(log.text(), "1 Resize (a value of unknown rank, and no kernel for any: inputs of f32")) << log.text();
+}
+
 // ONNX Runtime's own rule lets nodes run on the CPU if no tensor passes between EPs. Was: the session was captured,
 // with a warning that it is not, and each replay left `v` as the capture had it.
 TEST_F(SessionTest, NodesThatShareNoTensorWithTheEpAreRefusedForGraphsToo) {

@@ -34,6 +34,11 @@ def _has_less_than_no_pads(node):
     return any((-(-size // stride) - 1) * stride + side < size for size, stride, side in zip(sizes, strides, kernel))
 
 
+def _has_nan_of_f16(node):
+    data = node.inputs[0].data
+    return data.dtype == np.float16 and bool(np.isnan(data).any())
+
+
 def _is_cubic_to_the_border(node):
     attributes = node.attributes
     return "cubic" in attributes["mode"] and (attributes.get("padding_mode"), attributes.get("align_corners", 0)) == (
@@ -52,6 +57,7 @@ KNOWN = {
     ),
     "GridSample": (_is_cubic_to_the_border, "the CPU EP clamps a coordinate where another one is beyond the border"),
     "Resize": (_has_fractional_scales, "the CPU EP aligns corners by the size before it is cut to a whole one"),
+    "Sign": (_has_nan_of_f16, "the CPU EP gives 0 for NaN, where of float32 it gives NaN"),
     "Attention": (_is_causal_of_one_query, "the CPU EP takes one query for the last one, whatever is_causal says"),
 }
 
