@@ -293,10 +293,10 @@ static bool is_read_twice(const gcap_ort_op_t* op, const gcap_ort_node_model_t* 
   return false;
 }
 
-static void refuse_types(const gcap_ort_node_model_t* m, gcap_ort_reason_t* out_why) {
+static void refuse_types(const gcap_ort_node_model_t* m, const char* what, gcap_ort_reason_t* out_why) {
   gcap_text_t text;
   gcap_text_init(&text, out_why->text, sizeof(out_why->text));
-  gcap_text_add(&text, "none of the kernels takes its types, shapes or attributes: inputs of");
+  gcap_text_add(&text, "%s: inputs of", what);
   for (int i = 0; i < m->node.num_inputs; ++i) gcap_text_add(&text, " %s", gcap_dtype_name(m->values[i].dtype));
 }
 
@@ -307,7 +307,7 @@ static void judge_at(const look_t* look, const looked_t* node, const gcap_ort_no
   if (is_read_twice(node->op, m)) {
     gcap_ort_reason_set(out_why, "one value is read on the host and on the device");
   } else if (!gcap_ep_supports(ep->ep, &m->model, &m->node)) {
-    refuse_types(m, out_why);
+    refuse_types(m, "none of the kernels takes its types, shapes or attributes", out_why);
   } else if (!places_agree(ep, node->op, m)) {
     gcap_ort_reason_set(out_why, "its gcap_ort_op_t contradicts the EP");
   }
@@ -358,16 +358,19 @@ static void judge(const look_t* look, const looked_t* node, const gcap_ort_node_
   gcap_ort_node_model_t at;
   gcap_ort_node_copy(m, &at);
   bool any = false;
+  int lacks = -1;  // the least rank without a kernel
   for (int rank = 0; rank <= GCAP_MAX_RANK; ++rank) {
     gcap_ort_reason_t why = {""};
     set_any_ranks(m, rank, &at);
     judge_at(look, node, &at, &why);
     any = any || gcap_ort_reason_is_empty(&why);
-    if (gcap_ort_reason_is_empty(&why) || !is_possible(look, m, rank)) continue;
-    gcap_ort_reason_set(out_why, "a value of unknown rank, and no kernel for rank %d", rank);
-    return;
+    if (lacks < 0 && !gcap_ort_reason_is_empty(&why) && is_possible(look, m, rank)) lacks = rank;
   }
-  if (!any) gcap_ort_reason_set(out_why, "a value of unknown rank, and no kernel for any");
+  if (!any) {  // then the types or the attributes may be the reason
+    refuse_types(m, "a value of unknown rank, and no kernel for any", out_why);
+  } else if (lacks >= 0) {
+    gcap_ort_reason_set(out_why, "a value of unknown rank, and no kernel for rank %d", lacks);
+  }
 }
 
 static void tell_that_it_computes_shapes(look_t* look, const looked_t* node) {
@@ -415,12 +418,25 @@ static gcap_status_t consider_shape(look_t* look, const looked_t* node) {
   return GCAP_ORT_EP_CALL(look->host, EpGraphSupportInfo_AddSingleNode(look->info, node->node));
 }
 
+// Where functions are inlined, ONNX Runtime asks again, and finds no kernel for a node that the EP left before: the
+// reason is found again.
+static gcap_status_t judge_again(const look_t* look, const looked_t* node, gcap_ort_reason_t* out_why) {
+  gcap_ort_node_model_t* m = NULL;
+  GCAP_RETURN_IF_ERROR(gcap_ort_node_read(look->ep->factory, node->op, node->node, &m, out_why));
+  if (m == NULL) return NULL;
+  gcap_ort_reason_set(out_why, "ONNX Runtime gave it to another EP");
+  judge(look, node, m, out_why);
+  gcap_ort_node_free(m);
+  return NULL;
+}
+
 static gcap_status_t consider(look_t* look, const gcap_ort_node_t* of_graph) {
   looked_t node = {.node = of_graph};
   gcap_ort_reason_t why;
   const gcap_ort_kernel_def_t* def = NULL;
   GCAP_RETURN_IF_ERROR(GCAP_ORT_EP_CALL(look->host, EpGraphSupportInfo_LookUpKernel(look->info, of_graph, &def)));
   GCAP_RETURN_IF_ERROR(find_op(look, &node, &why));
+  if (def == NULL && node.op != NULL && look->tells) GCAP_RETURN_IF_ERROR(judge_again(look, &node, &why));
   if (def == NULL) return leave(look, &node, &why);
   if (node.op == NULL) return consider_shape(look, &node);
   gcap_ort_node_model_t* m = NULL;

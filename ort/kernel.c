@@ -103,12 +103,19 @@ static bool has_output_of_any_rank(const call_t* call) {
   return any;
 }
 
-// Infers the shapes of outputs that have the ranks of the model. Where `rank` is not negative, the outputs of unknown
-// rank have that rank; all of them, if the model says a rank of each, since then what it says is wrong.
-static gcap_status_t infer_at(call_t* call, const gcap_tensor_t* inputs, int rank) {
+// Of the outputs whose ranks are sought: the rank of the first one, and that of those behind it. AS_DECLARED: none is.
+typedef struct ranks {
+  int first, rest;
+} ranks_t;
+enum { AS_DECLARED = -1 };
+
+// Infers the shapes of outputs that have the ranks of the model. Sought are those of the outputs of unknown rank; of
+// all outputs, if the model says a rank of each, since then what it says is wrong.
+static gcap_status_t infer_at(call_t* call, const gcap_tensor_t* inputs, ranks_t ranks) {
   const gcap_ort_node_model_t* node = call->kernel->node;
   gcap_tensor_t* outputs = call->tensors + call->num_inputs;
   const bool any_open = has_output_of_any_rank(call);
+  int rank = ranks.first;
   for (int i = 0; i < call->num_outputs; ++i) {
     const gcap_value_t* value = &node->values[call->num_inputs + i];
     if (gcap_ort_value_is_left_out(value)) {
@@ -118,37 +125,60 @@ static gcap_status_t infer_at(call_t* call, const gcap_tensor_t* inputs, int ran
     const bool is_open = rank >= 0 && (value->rank == GCAP_ORT_ANY_RANK || !any_open);
     outputs[i] = (gcap_tensor_t){.dtype = value->dtype, .rank = is_open ? rank : value->rank};
     for (int d = 0; d < outputs[i].rank; ++d) outputs[i].shape[d] = GCAP_DIM_INFERRED;
+    if (is_open) rank = ranks.rest;
   }
   return gcap_ep_infer_shapes(call->kernel->ep->ep, &node->model, &node->node, inputs, outputs);
 }
 
-// Where the model's ranks are unknown, or are not those that the inputs give: finds the only rank that the inputs
-// allow.
-static gcap_status_t infer_rank(call_t* call, const gcap_tensor_t* inputs) {
-  gcap_status_t refusal = NULL;
-  int found = -1;
-  for (int rank = 0; rank <= GCAP_MAX_RANK; ++rank) {
-    gcap_status_t status = infer_at(call, inputs, rank);
-    if (status == NULL && found >= 0) {
-      gcap_status_free(refusal);
-      return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "the model says no rank of the outputs, and the EP infers %d and %d",
-                         found, rank);
-    }
-    if (status == NULL) found = rank;
-    if (status != NULL && refusal == NULL) {
-      refusal = status;
-    } else {
-      gcap_status_ignore(status);  // the first one tells as much
+// A search for the only ranks that the inputs allow.
+typedef struct search {
+  ranks_t found;          // AS_DECLARED: none yet
+  gcap_status_t refusal;  // the first one, which tells as much as the others
+} search_t;
+
+static gcap_status_t try_ranks(call_t* call, const gcap_tensor_t* inputs, ranks_t ranks, search_t* search) {
+  gcap_status_t status = infer_at(call, inputs, ranks);
+  if (status != NULL && search->refusal == NULL) {
+    search->refusal = status;
+    return NULL;
+  }
+  gcap_status_ignore(status);  // a refusal is an answer
+  if (status != NULL) return NULL;
+  if (search->found.first != AS_DECLARED) {
+    const bool differs = search->found.first != ranks.first;
+    return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "the model says no rank of the outputs, and the EP infers %d and %d",
+                       differs ? search->found.first : search->found.rest, differs ? ranks.first : ranks.rest);
+  }
+  search->found = ranks;
+  return NULL;
+}
+
+// The same rank for all, or one for the first output and another one for the rest, as a cache beside it has.
+static gcap_status_t try_all_ranks(call_t* call, const gcap_tensor_t* inputs, bool alike, search_t* search) {
+  for (int first = 0; first <= GCAP_MAX_RANK; ++first) {
+    for (int rest = 0; rest <= GCAP_MAX_RANK; ++rest) {
+      if ((first == rest) != alike) continue;
+      GCAP_RETURN_IF_ERROR(try_ranks(call, inputs, (ranks_t){first, rest}, search));
     }
   }
-  if (found < 0) return refusal;
-  gcap_status_free(refusal);
-  return infer_at(call, inputs, found);
+  return NULL;
+}
+
+// Where the model's ranks are unknown, or are not those that the inputs give.
+static gcap_status_t infer_rank(call_t* call, const gcap_tensor_t* inputs) {
+  search_t search = {.found = {AS_DECLARED, AS_DECLARED}};
+  gcap_status_t status = try_all_ranks(call, inputs, /*alike=*/true, &search);
+  if (status == NULL && search.found.first == AS_DECLARED && call->num_outputs > 1) {
+    status = try_all_ranks(call, inputs, /*alike=*/false, &search);
+  }
+  if (status == NULL && search.found.first == AS_DECLARED) return search.refusal;
+  gcap_status_free(search.refusal);
+  return status != NULL ? status : infer_at(call, inputs, search.found);
 }
 
 static gcap_status_t infer_all(call_t* call, const gcap_tensor_t* inputs) {
   if (has_output_of_any_rank(call)) return infer_rank(call, inputs);
-  gcap_status_t status = infer_at(call, inputs, -1);
+  gcap_status_t status = infer_at(call, inputs, (ranks_t){AS_DECLARED, AS_DECLARED});
   if (gcap_status_code(status) != GCAP_INVALID_ARGUMENT) return status;
   gcap_status_t other = infer_rank(call, inputs);
   gcap_status_ignore(other != NULL ? other : status);  // the model's ranks are what the application knows

@@ -299,6 +299,16 @@ TEST_F(SessionTest, NodesThatAreLeftAreNamedWithTheReasonIfGraphsAreOn) {
   }
 }
 
+// Was: rank 0 was the reason, as if a kernel of another rank took the node.
+TEST_F(SessionTest, NodesOfUnknownRankThatNoKernelTakesAreLeftForTheirTypes) {
+  OnnxModel model;
+  model.Int("antialias", 1).Node("Resize", "resize", {"any", "", "scales"}, {"r"});
+  model.Constant("scales", {4}, std::vector<float>{1, 1, 2, 2}).InputOfAnyRank("any").OutputOfAnyRank("r");
+  PluginLog log(Find<test_plugin_set_sink_t>("test_plugin_set_sink"));
+  EXPECT_NE(Create(model.Bytes(18), {{"enable_cuda_graph", "1"}}), "");
+  EXPECT_TRUE(Has(log.text(), "1 Resize (a value of unknown rank, and no kernel for any: inputs of f32")) << log.text();
+}
+
 // ONNX Runtime's own rule lets nodes run on the CPU if no tensor passes between EPs. Was: the session was captured,
 // with a warning that it is not, and each replay left `v` as the capture had it.
 TEST_F(SessionTest, NodesThatShareNoTensorWithTheEpAreRefusedForGraphsToo) {
@@ -530,6 +540,23 @@ TEST_F(SessionTest, OutputsOfUnknownRankHaveOthersBeside) {
   Floats scale;
   EXPECT_EQ(session.RunOnHost({"a"}, {{1, 2, 2}}, {{0, 510, 3, 51}}, "scale", &scale), "");
   EXPECT_EQ(scale, Floats{2});
+}
+
+// Was: outputs of unknown ranks were tried with one rank for all of them, so a run with a cache of another rank failed.
+TEST_F(SessionTest, OutputsOfUnknownRanksHaveDifferentOnes) {
+  OnnxModel model;
+  for (const char* name : {"q", "k", "v", "past_k", "past_v"}) model.InputOfAnyRank(name);
+  const Names inputs = {"q", "k", "v", "", "past_k", "past_v"}, outputs = {"y", "present_k", "present_v"};
+  model.Int("q_num_heads", 1).Int("kv_num_heads", 1).Node("Attention", "attention", inputs, outputs);
+  for (const auto& name : outputs) model.OutputOfAnyRank(name);
+  OrtSession session(ort_, env(), device(), model.Bytes(23), {});
+  ASSERT_EQ(session.error(), "");
+  Floats y;
+  EXPECT_EQ(session.RunOnHost({"q", "k", "v", "past_k", "past_v"},
+                              {{1, 1, 1}, {1, 1, 1}, {1, 1, 1}, {1, 1, 1, 1}, {1, 1, 1, 1}}, {{0}, {1}, {4}, {1}, {2}},
+                              "y", &y),
+            "");
+  EXPECT_EQ(y, Floats{3}) << "the mean of both values, since all scores are 0";
 }
 
 // Before opset 13 a Softmax is of all axes from `axis` on, whatever the rank is. Was: it was left to the CPU EP unless

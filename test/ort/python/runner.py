@@ -51,11 +51,15 @@ class Ep:
     def close(self):
         ort.unregister_execution_provider_library(self.name)
 
-    def session(self, model, optimize=False, capture=False):
-        """A session of a model, a path or bytes. Nodes that the EP does not take are on the CPU EP."""
+    def session(self, model, optimize=False, capture=False, parallel=False, log_severity=4):
+        """A session of a model, a path or bytes. Nodes that the EP does not take are on the CPU EP. `parallel`: nodes
+        that do not need each other run on two threads."""
         options = ort.SessionOptions()
-        options.log_severity_level = 4
+        options.log_severity_level = log_severity
         options.intra_op_num_threads = 1
+        if parallel:
+            options.execution_mode = ort.ExecutionMode.ORT_PARALLEL
+            options.inter_op_num_threads = 2
         if not optimize:
             options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
         options.add_session_config_entry("session.record_ep_graph_assignment_info", "1")
@@ -129,7 +133,7 @@ def with_constants(model, session, inputs):
     return loaded.SerializeToString(), left
 
 
-def _anything_but(array):
+def anything_but(array):
     """An array of which each element differs; the bits of infinity and NaN are inverted to a number's."""
     if array.dtype == bool:
         return ~array
@@ -150,7 +154,7 @@ def run_captured(ep, session, inputs, outputs):
         tensors.write(tensor, array)
     # What the capture's launch wrote must not pass for the replay's.
     for tensor, array in zip(results, outputs):
-        tensors.write(tensor, _anything_but(array))
+        tensors.write(tensor, anything_but(array))
     session.run_with_iobinding(binding)
     found = [tensors.read(tensor) for tensor in results]
     if hasattr(session, "release_captured_graph"):  # since 1.27

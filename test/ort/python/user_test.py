@@ -66,8 +66,19 @@ def model_of_control_flow():
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9).SerializeToString()
 
 
+def model_that_is_asked_of_twice():
+    """A node that reads one value on the host and on the device, before a function that ONNX Runtime inlines."""
+    nodes = [helper.make_node("Squeeze", ["z", "z"], ["s"]), helper.make_node("Add", ["x", "s"], ["a"]),
+             helper.make_node("CastLike", ["a", "z"], ["y"])]
+    x, y = (helper.make_tensor_value_info(name, TensorProto.INT64, [3]) for name in "xy")
+    graph = helper.make_graph(nodes, "graph", [x], [y], [numpy_helper.from_array(np.array([0]), "z")])
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9).SerializeToString()
+
+
 def session(made, device, dimensions=(), **entries):
     options = ort.SessionOptions()
+    if made == model_that_is_asked_of_twice():  # constants would be folded
+        options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
     for name, size in dimensions:
         options.add_free_dimension_override_by_name(name, size)
     options.add_provider_for_devices([device], entries)
@@ -75,11 +86,12 @@ def session(made, device, dimensions=(), **entries):
 
 
 def try_graphs(device):
-    try:
-        session(model_of_control_flow(), device, enable_cuda_graph="1")
-        print("control flow: captured")
-    except Exception as error:  # ONNX Runtime's own classes have no common one
-        print("control flow:", str(error).splitlines()[0])
+    for name, made in (("control flow", model_of_control_flow()), ("asked twice", model_that_is_asked_of_twice())):
+        try:
+            session(made, device, enable_cuda_graph="1")
+            print(f"{name}: captured")
+        except Exception as error:  # ONNX Runtime's own classes have no common one
+            print(f"{name}:", str(error).splitlines()[0])
     made = model_of_unknown_rank()
     for name, dimensions in (("as it is", ()), ("with n fixed", [("n", 1)])):
         each = session(made, device, dimensions, enable_cuda_graph="1")
@@ -127,14 +139,16 @@ def main(library):
     user = subprocess.run([sys.executable, __file__, library, "user"], check=False, capture_output=True, text=True)
     print(user.stdout, user.stderr)
     assert user.returncode == 0, user.returncode
-    assert re.search(r"^control flow: .*graph capture feature", user.stdout, re.MULTILINE)
+    for name in ("control flow", "asked twice"):
+        assert re.search(rf"^{name}: .*graph capture feature", user.stdout, re.MULTILINE), name
     for name in ("as it is", "with n fixed"):
         assert f"{name}: captured" in user.stdout, name
     warnings = [line for line in user.stderr.splitlines() if "EP 'gcap' leaves" in line]
-    assert len(warnings) == 1, warnings
+    assert len(warnings) == 2, warnings
     assert "leaves 2 of 3 nodes" in warnings[0], "of the outermost graph, as it is at last"
     for node in ("1 If (no kernel)", "1 Cast (a value of type double)"):
         assert node in warnings[0], warnings
+    assert "1 Squeeze (one value is read on the host and on the device)" in warnings[1], warnings
     assert not any(word in user.stderr for word in KEPT), "something of a thread was left"
     return 0
 
