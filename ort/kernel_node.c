@@ -10,6 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ort/devices.h"
+
 // True if the call went well; what is not there is no failure.
 static bool is_there(const gcap_ort_host_t* host, gcap_ort_status_t* status) {
   if (status != NULL) host->api->ReleaseStatus(status);
@@ -94,9 +96,24 @@ static gcap_status_t read_value(const gcap_ort_host_t* host, gcap_ort_status_t* 
   return status;
 }
 
+// ONNX Runtime keeps a constant that another node reads on the device there alone, and copies it to the host in each
+// run: then the content is not known before the run.
+static gcap_status_t read_constant(gcap_ort_factory_t* factory, const gcap_ort_kernel_info_t* info, size_t input,
+                                   gcap_value_t* value) {
+  const gcap_ort_host_t* host = &factory->host;
+  int constant = 0;
+  const gcap_ort_value_t* content = NULL;
+  GCAP_RETURN_IF_ERROR(GCAP_ORT_CALL(host, KernelInfoGetConstantInput_tensor(info, input, &constant, &content)));
+  if (constant == 0) return NULL;
+  gcap_memory_t memory = {.kind = GCAP_MEMORY_HOST};
+  gcap_ort_memory_of(factory, host->ep_api->Value_GetMemoryDevice(content), &memory);
+  return gcap_memory_is_on_host(memory) ? GCAP_ORT_CALL(host, GetTensorData(content, &value->host_data)) : NULL;
+}
+
 // Those that are left out at the end do not count.
-static gcap_status_t read_inputs(const gcap_ort_host_t* host, const gcap_ort_op_t* op,
+static gcap_status_t read_inputs(gcap_ort_factory_t* factory, const gcap_ort_op_t* op,
                                  const gcap_ort_kernel_info_t* info, gcap_ort_node_model_t* m, int* out_count) {
+  const gcap_ort_host_t* host = &factory->host;
   size_t count = 0;
   GCAP_RETURN_IF_ERROR(GCAP_ORT_CALL(host, KernelInfo_GetInputCount(info, &count)));
   *out_count = 0;
@@ -108,11 +125,9 @@ static gcap_status_t read_inputs(const gcap_ort_host_t* host, const gcap_ort_op_
     gcap_ort_status_t* asked = host->api->KernelInfo_GetInputTypeInfo(info, i, &type);
     GCAP_RETURN_IF_ERROR(read_value(host, asked, type, value, &there));
     if (there) *out_count = (int)i + 1;
-    if (!there || !gcap_ort_reads_on_host(op->host_inputs, (int)i)) continue;
-    int constant = 0;
-    const gcap_ort_value_t* content = NULL;
-    GCAP_RETURN_IF_ERROR(GCAP_ORT_CALL(host, KernelInfoGetConstantInput_tensor(info, i, &constant, &content)));
-    if (constant != 0) GCAP_RETURN_IF_ERROR(GCAP_ORT_CALL(host, GetTensorData(content, &value->host_data)));
+    if (there && gcap_ort_reads_on_host(op->host_inputs, (int)i)) {
+      GCAP_RETURN_IF_ERROR(read_constant(factory, info, i, value));
+    }
   }
   return NULL;
 }
@@ -133,11 +148,11 @@ static gcap_status_t read_outputs(const gcap_ort_host_t* host, const gcap_ort_ke
   return NULL;
 }
 
-static gcap_status_t read_all(const gcap_ort_factory_t* factory, const gcap_ort_op_t* op,
-                              const gcap_ort_kernel_info_t* info, gcap_ort_node_model_t* m) {
+static gcap_status_t read_all(gcap_ort_factory_t* factory, const gcap_ort_op_t* op, const gcap_ort_kernel_info_t* info,
+                              gcap_ort_node_model_t* m) {
   const gcap_ort_host_t* host = &factory->host;
   int num_inputs = 0, num_outputs = 0;
-  GCAP_RETURN_IF_ERROR(read_inputs(host, op, info, m, &num_inputs));
+  GCAP_RETURN_IF_ERROR(read_inputs(factory, op, info, m, &num_inputs));
   GCAP_RETURN_IF_ERROR(read_outputs(host, info, m->values + num_inputs, &num_outputs));
   gcap_ort_node_complete(m, num_inputs, num_outputs);
   for (const gcap_ort_attribute_t* a = factory->plugin->attributes; a->name != NULL; ++a) {
@@ -146,7 +161,7 @@ static gcap_status_t read_all(const gcap_ort_factory_t* factory, const gcap_ort_
   return NULL;
 }
 
-gcap_status_t gcap_ort_node_read_kernel(const gcap_ort_factory_t* factory, const gcap_ort_op_t* op,
+gcap_status_t gcap_ort_node_read_kernel(gcap_ort_factory_t* factory, const gcap_ort_op_t* op,
                                         const gcap_ort_kernel_info_t* info, gcap_ort_node_model_t** out_model) {
   const gcap_ort_host_t* host = &factory->host;
   *out_model = NULL;

@@ -89,8 +89,8 @@ bool gcap_node_attention_accepts(const gcap_model_t* model, const gcap_node_t* n
 // --- Of com.microsoft ----------------------------------------------------------------------------------------------
 
 static const gcap_value_t* given(const gcap_model_t* model, const gcap_node_t* node, int input) {
-  if (input >= node->num_inputs || is_left_out(gcap_node_input(model, node, input))) return NULL;
-  return gcap_node_input(model, node, input);
+  const gcap_value_t* value = input < node->num_inputs ? gcap_node_input(model, node, input) : NULL;
+  return value == NULL || gcap_shape_is_left_out(value->rank, value->shape) ? NULL : value;
 }
 
 static bool may_be(int64_t size, int64_t wanted) { return size < 0 || wanted < 0 || size == wanted; }
