@@ -44,7 +44,7 @@ class Message {
   std::string bytes_;
 };
 
-enum OnnxType { kOnnxFloat = 1, kOnnxInt64 = 7, kOnnxDouble = 11 };
+enum OnnxType { kOnnxFloat = 1, kOnnxInt16 = 5, kOnnxInt64 = 7, kOnnxDouble = 11 };
 constexpr int64_t kAnySize = -1;
 
 // A model of one graph. Each function adds to the graph.

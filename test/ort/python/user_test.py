@@ -50,7 +50,7 @@ def model_of_control_flow():
     """An If, whose branches have an operator that the EP lacks, and a function that ONNX Runtime inlines to one."""
 
     def branch(op_type, name):
-        nodes = [helper.make_node(op_type, ["x"], [name + "_in"]), helper.make_node("Hardmax", [name + "_in"], [name])]
+        nodes = [helper.make_node(op_type, ["x"], [name + "_in"]), helper.make_node("RandomUniformLike", [name + "_in"], [name])]
         return helper.make_graph(nodes, name, [], [helper.make_tensor_value_info(name, TensorProto.FLOAT, [2])])
 
     nodes = [
