@@ -83,8 +83,8 @@ cudnnStatus_t gcap_sim_dnn_make_conv(const char* function, cudnnTensorDescriptor
   }
   if (status == CUDNN_STATUS_SUCCESS) {
     status = output_dims(function, x, w, conv, expected.dims);
+    expected.rank = x->shape.rank;
   }
-  expected.rank = x->shape.rank;
   if (status == CUDNN_STATUS_SUCCESS && !gcap_sim_dnn_same_dims(&expected, &y->shape)) {
     const int64_t* dims = expected.dims;
     status = gcap_sim_dnn_fail(function, CUDNN_STATUS_BAD_PARAM,
