@@ -63,7 +63,11 @@ static gcap_status_t set_shapes(const gcap_node_planning_t* planning, gcap_conv2
   if (window.rank == 1) {
     return set_axis(planning, &window, 0, planning->kernels->options.conv1d_pad_to_nc1d ? AXIS_W : AXIS_H, options);
   }
-  if (window.rank == 3) GCAP_RETURN_IF_ERROR(set_axis(planning, &window, 0, AXIS_D, options));
+  if (window.rank == 3) {
+    // To gcap_conv2d_options_t a depth of 0 is none.
+    if (x->shape[2] == 0) return GCAP_NODE_REFUSE(node, "axis 2 of input 0 is %d, allowed is 1 or more", 0);
+    GCAP_RETURN_IF_ERROR(set_axis(planning, &window, 0, AXIS_D, options));
+  }
   GCAP_RETURN_IF_ERROR(set_axis(planning, &window, window.rank - 2, AXIS_H, options));
   return set_axis(planning, &window, window.rank - 1, AXIS_W, options);
 }

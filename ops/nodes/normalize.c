@@ -124,8 +124,9 @@ gcap_status_t gcap_node_skip_norm(const gcap_node_kernel_t* kernel, const gcap_k
   way.centers = centers;
   way.skip_rows = product(skip, 0, skip->rank - 1);
   const gcap_tensor_t *bias = centers ? given(kernel, in, 3) : NULL, *addend = given(kernel, in, centers ? 4 : 3);
+  const bool gives_sum = kernel->node->num_outputs > SUM && !gcap_shape_is_left_out(out[SUM].rank, out[SUM].shape);
   return gcap_skip_norm(context->resources.stream, &way, x, skip, addend, /*scale=*/&in[2], bias, &out[Y],
-                        kernel->node->num_outputs > SUM ? &out[SUM] : NULL);
+                        gives_sum ? &out[SUM] : NULL);
 }
 
 // --- Without a scale ------------------------------------------------------------------------------------------------

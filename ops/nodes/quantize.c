@@ -141,12 +141,14 @@ static gcap_status_t multiply_and_scale(const gcap_kernel_context_t* context, vo
   products.dtype = GCAP_DTYPE_I32;
   numbers.data = scaled;
   numbers.dtype = GCAP_DTYPE_F32;
+  gcap_tensor_t b_scale = in[B_SCALE];
+  if (gcap_tensor_elements(&b_scale) == 1) b_scale.rank = 0;  // a list of one number has a rank more than a dot product
   const gcap_quantization_t as_a = {.scale = &in[A_SCALE]};
   const gcap_quantization_t as_y = {
       .scale = &in[Y_SCALE], .zero_point = &in[Y_ZERO_POINT], .precision = GCAP_DTYPE_F32};
   GCAP_RETURN_IF_ERROR(gcap_matmul_integer(stream, &in[A], &in[B], &in[A_ZERO_POINT], &in[B_ZERO_POINT], &products));
   GCAP_RETURN_IF_ERROR(gcap_dequantize(stream, &as_a, &products, &numbers));
-  GCAP_RETURN_IF_ERROR(gcap_binary(stream, GCAP_BINARY_MUL, &numbers, &in[B_SCALE], &numbers));
+  GCAP_RETURN_IF_ERROR(gcap_binary(stream, GCAP_BINARY_MUL, &numbers, &b_scale, &numbers));
   return gcap_quantize(stream, &as_y, &numbers, &context->outputs[0]);
 }
 

@@ -166,6 +166,13 @@ NodeCase OfASum(const Skip& s) {
   return c;
 }
 
+// The sum is named, and left out.
+NodeCase OfASumThatIsLeftOut() {
+  NodeCase c = OfASum({"WithoutTheSum", {2, 3, 40}, {2, 3, 40}});
+  c.outputs.insert(c.outputs.end(), {{GCAP_DTYPE_F32, kLeftOut}, {GCAP_DTYPE_F32, kLeftOut}, {kTyped, kLeftOut}});
+  return c;
+}
+
 // All elements are 0, and stay so.
 NodeCase OfZeros() {
   NodeCase c = OfANorm("OfZeros", -1, 1, 2, {2, 3});
@@ -189,6 +196,7 @@ std::vector<NodeCase> NormalizeCases() {
       OfASum({"WithABiasAlone", {2, 3, 5}, {3, 5}, false, false, true}),
       OfASum({"WithBetaAndSum", {3, 2, 5}, {1, 2, 5}, false, true, false, true}),
       OfASum({"OfRank2", {4, 300}, {4, 300}, false, true}),
+      OfASumThatIsLeftOut(),
       OfASum({"", {2, 3, 40}, {2, 3, 40}, true}),
       OfASum({"WithAll", {2, 3, 40}, {2, 3, 40}, true, false, true, true}),
       OfASum({"OfOneBatch", {3, 2, 5}, {1, 2, 5}, true, false, false, true}),

@@ -170,10 +170,12 @@ NodeCase QLinearMatMul(const std::string& name, gcap_dtype_t type, const Shape& 
   NodeCase c;
   c.op_type = "QLinearMatMul";
   c.name = c.op_type + name + gcap_dtype_name(type);
-  const Shape of_b = b_scales.size() == 1 ? Shape{} : Shape{static_cast<int64_t>(b_scales.size())};
+  const bool are_vectors = a.size() == 1;  // whose numbers are lists of one
+  const Shape of_a = are_vectors ? Shape{1} : Shape{};
+  const Shape of_b = b_scales.size() == 1 ? of_a : Shape{static_cast<int64_t>(b_scales.size())};
   c.inputs = {{type, a, -128, 255},
-              {GCAP_DTYPE_F32, {}, 0, 0, {0.25}},
-              {type, {}, 0, 0, {is_signed ? -3.0 : 120.0}},
+              {GCAP_DTYPE_F32, of_a, 0, 0, {0.25}},
+              {type, of_a, 0, 0, {is_signed ? -3.0 : 120.0}},
               {type, b, -128, 255},
               {GCAP_DTYPE_F32, of_b, 0, 0, b_scales},
               {type, of_b, 0, 0, Values(b_scales.size(), is_signed ? 5.0 : 131.0)},
@@ -182,11 +184,11 @@ NodeCase QLinearMatMul(const std::string& name, gcap_dtype_t type, const Shape& 
   c.outputs = {{type, y}};
   c.reference = [=](const Ins& in) -> std::vector<Values> {
     return {Make(y, [&](const Shape& i) {
-      Shape at_a = i, at_b = i;
+      Shape at_a = are_vectors ? Shape{0} : i, at_b = at_a;
       double sum = 0;
       for (int64_t k = 0; k < a.back(); ++k) {
         at_a.back() = k;
-        at_b[at_b.size() - 2] = k;
+        at_b[are_vectors ? 0 : at_b.size() - 2] = k;
         sum += (BroadcastAt(in[0], at_a) - in[2].at[0]) * (BroadcastAt(in[3], at_b) - in[5].at[0]);
       }
       const double scale = b_scales[b_scales.size() == 1 ? 0 : static_cast<size_t>(i.back())];
@@ -246,6 +248,7 @@ std::vector<NodeCase> QuantizeCases() {
   all.push_back(DynamicQuantize("OfZeros", {4}, 0, 0));
   for (const gcap_dtype_t type : {kI8, kU8}) {
     all.push_back(QLinearMatMul("", type, {3, 6}, {6, 5}, {3, 5}, {0.5}));
+    all.push_back(QLinearMatMul("OfVectors", type, {6}, {6}, {}, {0.5}));
     all.push_back(QLinearMatMul("OfABatchWithScalesOfColumns", type, {2, 3, 6}, {6, 4}, {2, 3, 4}, {0.5, 1, 2, 0.25}));
   }
   for (const Integers& m : std::vector<Integers>{

@@ -354,6 +354,13 @@ TEST_F(NodeRefusals, ShapesThatDoNotFitAreNamedWhereTheKernelIsMade) {
                 "node 'n' (MatMul): ");
   ExpectRefused({"Conv", {{f32, {1, 3, 4, 4}}, {f32, {2, 4, 3, 3}}}, {{f32, {1, 2, 2, 2}}}}, GCAP_INVALID_ARGUMENT,
                 "node 'n' (Conv): input 0 has 3 channels, input 1 has 4");
+  ExpectRefused({"Conv",
+                 {{f32, {1, 1, 0, 4, 4}}, {f32, {1, 1, 2, 3, 3}}},
+                 {{f32, {1, 1, 1, 2, 2}}},
+                 [](Attributes* a) {
+                   a->Ints("pads", {1, 0, 0, 1, 0, 0});
+                 }},
+                GCAP_INVALID_ARGUMENT, "node 'n' (Conv): axis 2 of input 0 is 0, allowed is 1 or more");
   ExpectRefused({"Add", {{f32, {2}}, {f32, {3}}}, {{f32, {3}}}}, GCAP_INVALID_ARGUMENT, "node 'n' (Add): ");
   const std::pair<gcap_dtype_t, Shape> long_vector = {f32, {int64_t{1} << 32}};  // 2^64 products of two
   ExpectRefused({"Einsum",
