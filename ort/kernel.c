@@ -343,12 +343,12 @@ static void release(gcap_ort_kernel_impl_t* self) {
 }
 
 // Reads the node, which the EP claimed. What ONNX Runtime cannot give here looks as if it were not there. Of an unknown
-// rank the EP has said that its kernels take each.
+// rank the EP has said that its kernels take each, and of a constant that is hidden here that they take its content.
 static gcap_status_t read_node(gcap_ort_session_ep_t* ep, const gcap_ort_op_t* op, const gcap_ort_kernel_info_t* info,
                                gcap_ort_node_model_t** out_node) {
   GCAP_RETURN_IF_ERROR(gcap_ort_node_read_kernel(ep->factory, op, info, out_node));
   const gcap_ort_node_model_t* m = *out_node;
-  if (gcap_ort_node_has_any_rank(m) || gcap_ep_supports(ep->ep, &m->model, &m->node)) return NULL;
+  if (m->hides_constant || gcap_ort_node_has_any_rank(m) || gcap_ep_supports(ep->ep, &m->model, &m->node)) return NULL;
   gcap_status_t status =
       GCAP_STATUS(GCAP_INTERNAL,
                   "ONNX Runtime describes node '%s' (%s), of %d inputs and %d outputs, as one that '%s' does not run",

@@ -99,7 +99,7 @@ static gcap_status_t read_value(const gcap_ort_host_t* host, gcap_ort_status_t* 
 // ONNX Runtime keeps a constant that another node reads on the device there alone, and copies it to the host in each
 // run: then the content is not known before the run.
 static gcap_status_t read_constant(gcap_ort_factory_t* factory, const gcap_ort_kernel_info_t* info, size_t input,
-                                   gcap_value_t* value) {
+                                   gcap_ort_node_model_t* m) {
   const gcap_ort_host_t* host = &factory->host;
   int constant = 0;
   const gcap_ort_value_t* content = NULL;
@@ -107,7 +107,9 @@ static gcap_status_t read_constant(gcap_ort_factory_t* factory, const gcap_ort_k
   if (constant == 0) return NULL;
   gcap_memory_t memory = {.kind = GCAP_MEMORY_HOST};
   gcap_ort_memory_of(factory, host->ep_api->Value_GetMemoryDevice(content), &memory);
-  return gcap_memory_is_on_host(memory) ? GCAP_ORT_CALL(host, GetTensorData(content, &value->host_data)) : NULL;
+  if (gcap_memory_is_on_host(memory)) return GCAP_ORT_CALL(host, GetTensorData(content, &m->values[input].host_data));
+  m->hides_constant = true;
+  return NULL;
 }
 
 // Those that are left out at the end do not count.
@@ -126,7 +128,7 @@ static gcap_status_t read_inputs(gcap_ort_factory_t* factory, const gcap_ort_op_
     GCAP_RETURN_IF_ERROR(read_value(host, asked, type, value, &there));
     if (there) *out_count = (int)i + 1;
     if (there && gcap_ort_reads_on_host(op->host_inputs, (int)i)) {
-      GCAP_RETURN_IF_ERROR(read_constant(factory, info, i, value));
+      GCAP_RETURN_IF_ERROR(read_constant(factory, info, i, m));
     }
   }
   return NULL;

@@ -50,7 +50,8 @@ def model_of_control_flow():
     """An If, whose branches have an operator that the EP lacks, and a function that ONNX Runtime inlines to one."""
 
     def branch(op_type, name):
-        nodes = [helper.make_node(op_type, ["x"], [name + "_in"]), helper.make_node("RandomUniformLike", [name + "_in"], [name])]
+        nodes = [helper.make_node(op_type, ["x"], [name + "_in"]),
+                 helper.make_node("RandomUniformLike", [name + "_in"], [name])]
         return helper.make_graph(nodes, name, [], [helper.make_tensor_value_info(name, TensorProto.FLOAT, [2])])
 
     nodes = [
@@ -75,9 +76,22 @@ def model_that_is_asked_of_twice():
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9).SerializeToString()
 
 
+def model_of_a_shared_constant():
+    """A constant that a Dropout reads on the host, and an And on the device."""
+    nodes = [helper.make_node("Greater", ["x", "y"], ["g"]), helper.make_node("And", ["g", "no"], ["h"]),
+             helper.make_node("Where", ["h", "x", "y"], ["w"]),
+             helper.make_node("Dropout", ["w", "ratio", "no"], ["z"])]
+    x, y, z = (helper.make_tensor_value_info(name, TensorProto.FLOAT, [2]) for name in "xyz")
+    constants = [numpy_helper.from_array(np.array(False), "no"),
+                 numpy_helper.from_array(np.array(0.5, np.float32), "ratio")]
+    graph = helper.make_graph(nodes, "graph", [x, y], [z], constants)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9).SerializeToString()
+
+
 def session(made, device, dimensions=(), **entries):
     options = ort.SessionOptions()
-    if made == model_that_is_asked_of_twice():  # constants would be folded
+    options.add_session_config_entry("session.record_ep_graph_assignment_info", "1")
+    if made in (model_that_is_asked_of_twice(), model_of_a_shared_constant()):  # constants would be folded
         options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
     for name, size in dimensions:
         options.add_free_dimension_override_by_name(name, size)
@@ -107,6 +121,14 @@ def try_graphs(device):
         print(f"{name}: captured")
 
 
+def share_a_constant(device):
+    """ONNX Runtime keeps the constant on the device, where a kernel that reads on the host cannot look."""
+    each = session(model_of_a_shared_constant(), device)
+    z = each.run(None, {"x": np.array([1, 4], np.float32), "y": np.array([2, 3], np.float32)})[0]
+    assert (z == [2, 3]).all(), z
+    assert {graph.ep_name for graph in each.get_provider_graph_assignment_info()} == {"gcap"}
+
+
 def hand_on_tensors(device):
     """Since 1.30, bind_output of "cuda" finds the memory of a plugin's device."""
     made = session(model([helper.make_node("Neg", ["x"], ["y"])], [("x", ["n"])], [("y", ["n"])]), device)
@@ -130,6 +152,7 @@ def be_a_user(library):
     ort.register_execution_provider_library("gcap", os.path.realpath(library))
     device = [device for device in ort.get_ep_devices() if device.ep_name == "gcap"][0]
     try_graphs(device)
+    share_a_constant(device)
     if tuple(int(part) for part in ort.__version__.split(".")[:2]) >= (1, 30):
         hand_on_tensors(device)
     ort.unregister_execution_provider_library("gcap")
