@@ -28,8 +28,8 @@ ANY = NUMBERS + BYTES + (BOOL,)
 # an element's type. SUM: also within those of the largest element. Integers are always exact.
 EXACT, EQUAL, NEAR, SUM = "exact", "equal", "near", "sum"
 
-# What becomes of a case: compared, and also replayed; left to other EPs; refused by the CPU EP; a known difference.
-COMPARED, REPLAYED, LEFT, REFUSED, KNOWN, FAILED = "compared", "replayed", "left", "refused", "known", "FAILED"
+# What becomes of a case: compared, eagerly and replayed; left to other EPs; refused by the CPU EP; a known difference.
+REPLAYED, LEFT, REFUSED, KNOWN, FAILED = "replayed", "left", "refused", "known", "FAILED"
 
 # `data`: the array, None for what is left out. `on_host`: its content is part of the node. `fixed`: always a constant.
 Input = collections.namedtuple("Input", ["data", "on_host", "fixed"], defaults=[False, False])

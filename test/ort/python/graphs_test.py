@@ -123,6 +123,8 @@ class Running:
             tensors.write(placed, x)
             self.session.run_with_iobinding(binding)
             self.graph.check([tensors.read(tensor) for tensor in results], x)
+        if hasattr(self.session, "release_captured_graph"):  # since 1.27
+            self.session.release_captured_graph(0)  # fails if there was none
         return results, self.graph, x
 
 
