@@ -215,6 +215,8 @@ static gcap_status_t create_gcap_kernel(const call_t* call, gcap_kernel_t* out_k
     fixed.values[i].dtype = call->tensors[i].dtype;
     fixed.values[i].rank = call->tensors[i].rank;
     memcpy(fixed.values[i].shape, call->tensors[i].shape, sizeof(fixed.values[i].shape));
+    const bool is_hidden = i < call->num_inputs && gcap_ort_reads_on_host(call->kernel->node->hidden_constants, i);
+    if (is_hidden) fixed.values[i].host_data = call->tensors[i].data;
   }
   return gcap_ep_create_kernel(call->kernel->ep->ep, &fixed.model, &fixed.node, out_kernel);
 }
@@ -348,7 +350,8 @@ static gcap_status_t read_node(gcap_ort_session_ep_t* ep, const gcap_ort_op_t* o
                                gcap_ort_node_model_t** out_node) {
   GCAP_RETURN_IF_ERROR(gcap_ort_node_read_kernel(ep->factory, op, info, out_node));
   const gcap_ort_node_model_t* m = *out_node;
-  if (m->hides_constant || gcap_ort_node_has_any_rank(m) || gcap_ep_supports(ep->ep, &m->model, &m->node)) return NULL;
+  if (m->hidden_constants != 0 || gcap_ort_node_has_any_rank(m) || gcap_ep_supports(ep->ep, &m->model, &m->node))
+    return NULL;
   gcap_status_t status =
       GCAP_STATUS(GCAP_INTERNAL,
                   "ONNX Runtime describes node '%s' (%s), of %d inputs and %d outputs, as one that '%s' does not run",

@@ -108,7 +108,7 @@ static gcap_status_t read_constant(gcap_ort_factory_t* factory, const gcap_ort_k
   gcap_memory_t memory = {.kind = GCAP_MEMORY_HOST};
   gcap_ort_memory_of(factory, host->ep_api->Value_GetMemoryDevice(content), &memory);
   if (gcap_memory_is_on_host(memory)) return GCAP_ORT_CALL(host, GetTensorData(content, &m->values[input].host_data));
-  m->hides_constant = true;
+  m->hidden_constants |= UINT32_C(1) << input;  // a bit of host_inputs
   return NULL;
 }
 

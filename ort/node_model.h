@@ -24,7 +24,7 @@ typedef struct gcap_ort_node_model {
   char *name, *op_type;
   gcap_value_t values[GCAP_ORT_MAX_VALUES];
   int indices[GCAP_ORT_MAX_VALUES];
-  bool hides_constant;  // whose content is on the device alone: the node's claim has seen it
+  uint32_t hidden_constants;  // bits of inputs: constants on the device, which only the claim and runs see on the host
 } gcap_ort_node_model_t;
 
 // Why a node is left to other EPs, in a few words: "a value of type double". Empty: it is not.
