@@ -69,7 +69,7 @@ def unsqueeze(draw):
 def transpose(draw):
     dtype = draw.dtype(*ANY)
     shape = draw.shape()
-    return node([draw.any_of(shape, dtype)], [dtype], perm=draw.maybe(lambda: draw.permutation(len(shape)), 0.8))
+    return node([draw.any_of(shape, dtype)], [dtype], perm=draw.maybe(lambda: draw.permutation(len(shape)) or None, 0.8))
 
 
 def concat(draw):
@@ -337,7 +337,7 @@ def scatter_elements(draw):
     if how in (None, "none"):
         last = [*of_indices[:axis], *of_indices[axis:][1:], of_indices[axis]]
         rows = [draw.distinct(last[-1], shape[axis]) for _ in range(int(np.prod(last[:-1])))]
-        indices = np.moveaxis(np.array(rows).reshape(last), -1, axis)
+        indices = np.ascontiguousarray(np.moveaxis(np.array(rows).reshape(last), -1, axis))
     else:
         of_indices[axis] = draw.size()
         indices = draw.array(of_indices, I64, 0, shape[axis] - 1)

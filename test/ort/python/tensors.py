@@ -15,7 +15,8 @@ def _element_type(array):
 
 
 def on_host(array):
-    """A tensor over the array's own memory: the array has to live as long."""
+    """A tensor over the array's own memory: the array has to live as long, and to be in the order of C."""
+    assert array.flags.c_contiguous
     return ort.OrtValue.ortvalue_from_numpy_with_onnx_type(array, _element_type(array))
 
 
