@@ -57,12 +57,13 @@ static size_t list_reverse(const gcap_reverse_params_t* p, size_t bytes, gcap_si
   }
 
 #define DEFINE_TWINS(bytes, type) \
-  DEFINE_RUNS(bytes, type) GCAP_UNIT_TWIN(triangle, bytes) GCAP_UNIT_TWIN(one_hot, bytes) GCAP_UNIT_TWIN(reverse, bytes)
+  DEFINE_RUNS(bytes, type)        \
+  GCAP_TWIN(triangle, bytes, bytes) GCAP_TWIN(one_hot, bytes, bytes) GCAP_TWIN(reverse, bytes, bytes)
 GCAP_UNIT_KERNELS(DEFINE_TWINS)
 
-#define REGISTER_TWINS(bytes, type)        \
-  GCAP_UNIT_TWIN_REGISTER(triangle, bytes) \
-  GCAP_UNIT_TWIN_REGISTER(one_hot, bytes) GCAP_UNIT_TWIN_REGISTER(reverse, bytes)
+#define REGISTER_TWINS(bytes, type)   \
+  GCAP_TWIN_REGISTER(triangle, bytes) \
+  GCAP_TWIN_REGISTER(one_hot, bytes) GCAP_TWIN_REGISTER(reverse, bytes)
 
 __attribute__((constructor)) static void register_twins(void) {
   static const size_t triangle_bytes = sizeof(gcap_triangle_params_t);

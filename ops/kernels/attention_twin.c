@@ -4,8 +4,8 @@
 #include "ops/kernels/attention_kernels.h"
 #include "ops/kernels/twin.h"
 
-static size_t list_accesses(const gcap_attention_params_t* p, size_t bytes, gcap_sim_access_t* out_items,
-                            size_t capacity) {
+static size_t list_attention(const gcap_attention_params_t* p, size_t bytes, gcap_sim_access_t* out_items,
+                             size_t capacity) {
   gcap_twin_accesses_t list = {out_items, capacity, 0};
   const size_t mask_bytes = p->mask_type == GCAP_MASK_BOOL ? 1 : bytes;
   const gcap_score_row_t last = gcap_score_row(p, p->rows - 1);
@@ -21,37 +21,30 @@ static size_t list_accesses(const gcap_attention_params_t* p, size_t bytes, gcap
   return list.count;
 }
 
-#define DEFINE_TWIN(T)                                                                                         \
-  GCAP_TWIN_HANDLE(gcap_kernel_attention_##T, gcap_attention_params_t)                                         \
-  static void row_##T(const gcap_attention_params_t* p, int64_t row) {                                         \
-    const gcap_score_row_t r = gcap_score_row(p, row);                                                         \
-    gcap_##T##_t* weights = (gcap_##T##_t*)p->weights + row * p->keys;                                         \
-    float largest = -INFINITY;                                                                                 \
-    for (int64_t i = 0; i < p->keys; ++i) largest = gcap_max_float(largest, gcap_score_##T(p, &r, i));         \
-    gcap_sum_t terms = gcap_sum_zero();                                                                        \
-    for (int64_t i = 0; i < p->keys; ++i) gcap_sum_add(&terms, expf(gcap_score_##T(p, &r, i) - largest));      \
-    const float sum = gcap_sum_value(terms);                                                                   \
-    for (int64_t i = 0; i < p->keys; ++i) {                                                                    \
-      weights[i] = gcap_store_##T(expf(gcap_score_##T(p, &r, i) - largest) / sum);                             \
-    }                                                                                                          \
-  }                                                                                                            \
-  static void run_##T(const gcap_sim_launch_t* launch, void* const* args) {                                    \
-    (void)launch;                                                                                              \
-    const gcap_attention_params_t* p = args[0];                                                                \
-    for (int64_t row = 0; row < p->rows; ++row) row_##T(p, row);                                               \
-  }                                                                                                            \
-  static size_t accesses_##T(const gcap_sim_launch_t* launch, void* const* args, gcap_sim_access_t* out_items, \
-                             size_t capacity) {                                                                \
-    (void)launch;                                                                                              \
-    return list_accesses(args[0], sizeof(gcap_##T##_t), out_items, capacity);                                  \
+#define DEFINE_TWIN(T)                                                                                    \
+  GCAP_TWIN(attention, T, sizeof(gcap_##T##_t))                                                           \
+  static void row_##T(const gcap_attention_params_t* p, int64_t row) {                                    \
+    const gcap_score_row_t r = gcap_score_row(p, row);                                                    \
+    gcap_##T##_t* weights = (gcap_##T##_t*)p->weights + row * p->keys;                                    \
+    float largest = -INFINITY;                                                                            \
+    for (int64_t i = 0; i < p->keys; ++i) largest = gcap_max_float(largest, gcap_score_##T(p, &r, i));    \
+    gcap_sum_t terms = gcap_sum_zero();                                                                   \
+    for (int64_t i = 0; i < p->keys; ++i) gcap_sum_add(&terms, expf(gcap_score_##T(p, &r, i) - largest)); \
+    const float sum = gcap_sum_value(terms);                                                              \
+    for (int64_t i = 0; i < p->keys; ++i) {                                                               \
+      weights[i] = gcap_store_##T(expf(gcap_score_##T(p, &r, i) - largest) / sum);                        \
+    }                                                                                                     \
+  }                                                                                                       \
+  static void run_attention_##T(const gcap_sim_launch_t* launch, void* const* args) {                     \
+    (void)launch;                                                                                         \
+    const gcap_attention_params_t* p = args[0];                                                           \
+    for (int64_t row = 0; row < p->rows; ++row) row_##T(p, row);                                          \
   }
 GCAP_ATTENTION_KERNELS(DEFINE_TWIN)
 
-#define REGISTER_TWIN(T)                                                                                          \
-  gcap_twin_register((const void*)gcap_kernel_attention_##T, "gcap_kernel_attention_" #T, &params_bytes, run_##T, \
-                     accesses_##T);
+#define REGISTER_TWIN(T) GCAP_TWIN_REGISTER(attention, T)
 
 __attribute__((constructor)) static void register_twins(void) {
-  static const size_t params_bytes = sizeof(gcap_attention_params_t);
+  static const size_t attention_bytes = sizeof(gcap_attention_params_t);
   GCAP_ATTENTION_KERNELS(REGISTER_TWIN)
 }

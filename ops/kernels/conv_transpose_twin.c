@@ -5,8 +5,8 @@
 #include "ops/kernels/conv_transpose_kernels.h"
 #include "ops/kernels/twin.h"
 
-static size_t list_accesses(const gcap_conv_transpose_params_t* p, size_t bytes, gcap_sim_access_t* out_items,
-                            size_t capacity) {
+static size_t list_conv_transpose(const gcap_conv_transpose_params_t* p, size_t bytes, gcap_sim_access_t* out_items,
+                                  size_t capacity) {
   gcap_twin_accesses_t list = {out_items, capacity, 0};
   const gcap_volume_t* volume = &p->volume;
   const gcap_window_side_t* side = volume->side;
@@ -20,25 +20,12 @@ static size_t list_accesses(const gcap_conv_transpose_params_t* p, size_t bytes,
   return list.count;
 }
 
-#define DEFINE_TWIN(T)                                                                                         \
-  GCAP_TWIN_HANDLE(gcap_kernel_conv_transpose_##T, gcap_conv_transpose_params_t)                               \
-  static void run_##T(const gcap_sim_launch_t* launch, void* const* args) {                                    \
-    (void)launch;                                                                                              \
-    const gcap_conv_transpose_params_t* p = args[0];                                                           \
-    for (int64_t i = 0; i < p->volume.outputs; ++i) ((gcap_##T##_t*)p->y)[i] = gcap_conv_transpose_##T(p, i);  \
-  }                                                                                                            \
-  static size_t accesses_##T(const gcap_sim_launch_t* launch, void* const* args, gcap_sim_access_t* out_items, \
-                             size_t capacity) {                                                                \
-    (void)launch;                                                                                              \
-    return list_accesses(args[0], sizeof(gcap_##T##_t), out_items, capacity);                                  \
-  }
+#define DEFINE_TWIN(T) GCAP_OUTPUT_TWIN(conv_transpose, T, p->volume.outputs)
 GCAP_CONV_TRANSPOSE_KERNELS(DEFINE_TWIN)
 
-#define REGISTER_TWIN(T)                                                                                           \
-  gcap_twin_register((const void*)gcap_kernel_conv_transpose_##T, "gcap_kernel_conv_transpose_" #T, &params_bytes, \
-                     run_##T, accesses_##T);
+#define REGISTER_TWIN(T) GCAP_TWIN_REGISTER(conv_transpose, T)
 
 __attribute__((constructor)) static void register_twins(void) {
-  static const size_t params_bytes = sizeof(gcap_conv_transpose_params_t);
+  static const size_t conv_transpose_bytes = sizeof(gcap_conv_transpose_params_t);
   GCAP_CONV_TRANSPOSE_KERNELS(REGISTER_TWIN)
 }

@@ -5,8 +5,8 @@
 #include "ops/kernels/direct_pool_kernels.h"
 #include "ops/kernels/twin.h"
 
-static size_t list_accesses(const gcap_direct_pool_params_t* p, size_t bytes, gcap_sim_access_t* out_items,
-                            size_t capacity) {
+static size_t list_direct_pool(const gcap_direct_pool_params_t* p, size_t bytes, gcap_sim_access_t* out_items,
+                               size_t capacity) {
   gcap_twin_accesses_t list = {out_items, capacity, 0};
   const gcap_image_window_t* window = &p->window;
   const int64_t images = window->outputs / ((int64_t)window->channels * window->h.output * window->w.output);
@@ -15,25 +15,12 @@ static size_t list_accesses(const gcap_direct_pool_params_t* p, size_t bytes, gc
   return list.count;
 }
 
-#define DEFINE_TWIN(T)                                                                                         \
-  GCAP_TWIN_HANDLE(gcap_kernel_direct_pool_##T, gcap_direct_pool_params_t)                                     \
-  static void run_##T(const gcap_sim_launch_t* launch, void* const* args) {                                    \
-    (void)launch;                                                                                              \
-    const gcap_direct_pool_params_t* p = args[0];                                                              \
-    for (int64_t i = 0; i < p->window.outputs; ++i) ((gcap_##T##_t*)p->y)[i] = gcap_direct_pool_##T(p, i);     \
-  }                                                                                                            \
-  static size_t accesses_##T(const gcap_sim_launch_t* launch, void* const* args, gcap_sim_access_t* out_items, \
-                             size_t capacity) {                                                                \
-    (void)launch;                                                                                              \
-    return list_accesses(args[0], sizeof(gcap_##T##_t), out_items, capacity);                                  \
-  }
+#define DEFINE_TWIN(T) GCAP_OUTPUT_TWIN(direct_pool, T, p->window.outputs)
 GCAP_DIRECT_POOL_KERNELS(DEFINE_TWIN)
 
-#define REGISTER_TWIN(T)                                                                                              \
-  gcap_twin_register((const void*)gcap_kernel_direct_pool_##T, "gcap_kernel_direct_pool_" #T, &params_bytes, run_##T, \
-                     accesses_##T);
+#define REGISTER_TWIN(T) GCAP_TWIN_REGISTER(direct_pool, T)
 
 __attribute__((constructor)) static void register_twins(void) {
-  static const size_t params_bytes = sizeof(gcap_direct_pool_params_t);
+  static const size_t direct_pool_bytes = sizeof(gcap_direct_pool_params_t);
   GCAP_DIRECT_POOL_KERNELS(REGISTER_TWIN)
 }

@@ -5,8 +5,8 @@
 #include "ops/kernels/grid_sample_kernels.h"
 #include "ops/kernels/twin.h"
 
-static size_t list_accesses(const gcap_grid_sample_params_t* p, size_t bytes, gcap_sim_access_t* out_items,
-                            size_t capacity) {
+static size_t list_grid_sample(const gcap_grid_sample_params_t* p, size_t bytes, gcap_sim_access_t* out_items,
+                               size_t capacity) {
   gcap_twin_accesses_t list = {out_items, capacity, 0};
   const gcap_window_side_t* side = p->volume.side;
   const int64_t places = (int64_t)side[0].output * side[1].output * side[2].output;
@@ -17,25 +17,12 @@ static size_t list_accesses(const gcap_grid_sample_params_t* p, size_t bytes, gc
   return list.count;
 }
 
-#define DEFINE_TWIN(T)                                                                                         \
-  GCAP_TWIN_HANDLE(gcap_kernel_grid_sample_##T, gcap_grid_sample_params_t)                                     \
-  static void run_##T(const gcap_sim_launch_t* launch, void* const* args) {                                    \
-    (void)launch;                                                                                              \
-    const gcap_grid_sample_params_t* p = args[0];                                                              \
-    for (int64_t i = 0; i < p->volume.outputs; ++i) ((gcap_##T##_t*)p->y)[i] = gcap_grid_sample_##T(p, i);     \
-  }                                                                                                            \
-  static size_t accesses_##T(const gcap_sim_launch_t* launch, void* const* args, gcap_sim_access_t* out_items, \
-                             size_t capacity) {                                                                \
-    (void)launch;                                                                                              \
-    return list_accesses(args[0], sizeof(gcap_##T##_t), out_items, capacity);                                  \
-  }
+#define DEFINE_TWIN(T) GCAP_OUTPUT_TWIN(grid_sample, T, p->volume.outputs)
 GCAP_GRID_SAMPLE_KERNELS(DEFINE_TWIN)
 
-#define REGISTER_TWIN(T)                                                                                              \
-  gcap_twin_register((const void*)gcap_kernel_grid_sample_##T, "gcap_kernel_grid_sample_" #T, &params_bytes, run_##T, \
-                     accesses_##T);
+#define REGISTER_TWIN(T) GCAP_TWIN_REGISTER(grid_sample, T)
 
 __attribute__((constructor)) static void register_twins(void) {
-  static const size_t params_bytes = sizeof(gcap_grid_sample_params_t);
+  static const size_t grid_sample_bytes = sizeof(gcap_grid_sample_params_t);
   GCAP_GRID_SAMPLE_KERNELS(REGISTER_TWIN)
 }

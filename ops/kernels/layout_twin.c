@@ -74,11 +74,12 @@ static int64_t index_at(const gcap_gather_params_t* p, int64_t i) {
   }
 
 #define DEFINE_TWINS(bytes, type) \
-  DEFINE_RUNS(bytes, type) GCAP_UNIT_TWIN(copy, bytes) GCAP_UNIT_TWIN(transpose, bytes) GCAP_UNIT_TWIN(gather, bytes)
+  DEFINE_RUNS(bytes, type)        \
+  GCAP_TWIN(copy, bytes, bytes) GCAP_TWIN(transpose, bytes, bytes) GCAP_TWIN(gather, bytes, bytes)
 GCAP_UNIT_KERNELS(DEFINE_TWINS)
 
 #define REGISTER_TWINS(bytes, type) \
-  GCAP_UNIT_TWIN_REGISTER(copy, bytes) GCAP_UNIT_TWIN_REGISTER(transpose, bytes) GCAP_UNIT_TWIN_REGISTER(gather, bytes)
+  GCAP_TWIN_REGISTER(copy, bytes) GCAP_TWIN_REGISTER(transpose, bytes) GCAP_TWIN_REGISTER(gather, bytes)
 
 __attribute__((constructor)) static void register_twins(void) {
   static const size_t copy_bytes = sizeof(gcap_copy_params_t);

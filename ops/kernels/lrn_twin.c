@@ -4,31 +4,19 @@
 #include "ops/kernels/lrn_kernels.h"
 #include "ops/kernels/twin.h"
 
-static size_t list_accesses(const gcap_lrn_params_t* p, size_t bytes, gcap_sim_access_t* out_items, size_t capacity) {
+static size_t list_lrn(const gcap_lrn_params_t* p, size_t bytes, gcap_sim_access_t* out_items, size_t capacity) {
   gcap_twin_accesses_t list = {out_items, capacity, 0};
   gcap_twin_access(&list, p->x, (size_t)p->elements * bytes, false);
   gcap_twin_access(&list, p->y, (size_t)p->elements * bytes, true);
   return list.count;
 }
 
-#define DEFINE_TWIN(T)                                                                                         \
-  GCAP_TWIN_HANDLE(gcap_kernel_lrn_##T, gcap_lrn_params_t)                                                     \
-  static void run_##T(const gcap_sim_launch_t* launch, void* const* args) {                                    \
-    (void)launch;                                                                                              \
-    const gcap_lrn_params_t* p = args[0];                                                                      \
-    for (int64_t i = 0; i < p->elements; ++i) ((gcap_##T##_t*)p->y)[i] = gcap_lrn_##T(p, i);                   \
-  }                                                                                                            \
-  static size_t accesses_##T(const gcap_sim_launch_t* launch, void* const* args, gcap_sim_access_t* out_items, \
-                             size_t capacity) {                                                                \
-    (void)launch;                                                                                              \
-    return list_accesses(args[0], sizeof(gcap_##T##_t), out_items, capacity);                                  \
-  }
+#define DEFINE_TWIN(T) GCAP_OUTPUT_TWIN(lrn, T, p->elements)
 GCAP_LRN_KERNELS(DEFINE_TWIN)
 
-#define REGISTER_TWIN(T) \
-  gcap_twin_register((const void*)gcap_kernel_lrn_##T, "gcap_kernel_lrn_" #T, &params_bytes, run_##T, accesses_##T);
+#define REGISTER_TWIN(T) GCAP_TWIN_REGISTER(lrn, T)
 
 __attribute__((constructor)) static void register_twins(void) {
-  static const size_t params_bytes = sizeof(gcap_lrn_params_t);
+  static const size_t lrn_bytes = sizeof(gcap_lrn_params_t);
   GCAP_LRN_KERNELS(REGISTER_TWIN)
 }

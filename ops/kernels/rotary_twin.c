@@ -5,8 +5,7 @@
 #include "ops/kernels/rotary_kernels.h"
 #include "ops/kernels/twin.h"
 
-static size_t list_accesses(const gcap_rotary_params_t* p, size_t bytes, gcap_sim_access_t* out_items,
-                            size_t capacity) {
+static size_t list_rotary(const gcap_rotary_params_t* p, size_t bytes, gcap_sim_access_t* out_items, size_t capacity) {
   gcap_twin_accesses_t list = {out_items, capacity, 0};
   const int64_t tokens = p->is_offset ? 1 : p->count / p->batch_step * p->length;
   gcap_twin_access(&list, p->x, (size_t)p->count * bytes, false);
@@ -17,25 +16,12 @@ static size_t list_accesses(const gcap_rotary_params_t* p, size_t bytes, gcap_si
   return list.count;
 }
 
-#define DEFINE_TWIN(T)                                                                                         \
-  GCAP_TWIN_HANDLE(gcap_kernel_rotary_##T, gcap_rotary_params_t)                                               \
-  static void run_##T(const gcap_sim_launch_t* launch, void* const* args) {                                    \
-    (void)launch;                                                                                              \
-    const gcap_rotary_params_t* p = args[0];                                                                   \
-    for (int64_t i = 0; i < p->count; ++i) ((gcap_##T##_t*)p->y)[i] = gcap_rotary_##T(p, i);                   \
-  }                                                                                                            \
-  static size_t accesses_##T(const gcap_sim_launch_t* launch, void* const* args, gcap_sim_access_t* out_items, \
-                             size_t capacity) {                                                                \
-    (void)launch;                                                                                              \
-    return list_accesses(args[0], sizeof(gcap_##T##_t), out_items, capacity);                                  \
-  }
+#define DEFINE_TWIN(T) GCAP_OUTPUT_TWIN(rotary, T, p->count)
 GCAP_ROTARY_KERNELS(DEFINE_TWIN)
 
-#define REGISTER_TWIN(T)                                                                                    \
-  gcap_twin_register((const void*)gcap_kernel_rotary_##T, "gcap_kernel_rotary_" #T, &params_bytes, run_##T, \
-                     accesses_##T);
+#define REGISTER_TWIN(T) GCAP_TWIN_REGISTER(rotary, T)
 
 __attribute__((constructor)) static void register_twins(void) {
-  static const size_t params_bytes = sizeof(gcap_rotary_params_t);
+  static const size_t rotary_bytes = sizeof(gcap_rotary_params_t);
   GCAP_ROTARY_KERNELS(REGISTER_TWIN)
 }

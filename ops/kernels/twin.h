@@ -56,17 +56,27 @@ void gcap_twin_access(gcap_twin_accesses_t* list, const void* address, size_t by
 void gcap_twin_access_map(gcap_twin_accesses_t* list, const gcap_index_map_t* map, int k, const void* address,
                           size_t element_bytes, bool is_write);
 
-// The twin of a kernel of elements of `bytes` bytes, which run_KERNEL_BYTES computes; list_KERNEL(params, bytes, items,
-// capacity) lists its accesses. Registered by GCAP_UNIT_TWIN_REGISTER, which takes the size from KERNEL_bytes.
-#define GCAP_UNIT_TWIN(kernel, bytes)                                                           \
-  GCAP_TWIN_HANDLE(gcap_kernel_##kernel##_##bytes, gcap_##kernel##_params_t)                    \
-  static size_t accesses_##kernel##_##bytes(const gcap_sim_launch_t* launch, void* const* args, \
-                                            gcap_sim_access_t* out_items, size_t capacity) {    \
-    (void)launch;                                                                               \
-    return list_##kernel(args[0], bytes, out_items, capacity);                                  \
+// The twin gcap_kernel_KERNEL_SUFFIX of one parameter struct, which run_KERNEL_SUFFIX computes; list_KERNEL(params,
+// element_bytes, items, capacity) lists its accesses. Registered by GCAP_TWIN_REGISTER, which takes the struct's size
+// from KERNEL_bytes.
+#define GCAP_TWIN(kernel, suffix, element_bytes)                                                 \
+  GCAP_TWIN_HANDLE(gcap_kernel_##kernel##_##suffix, gcap_##kernel##_params_t)                    \
+  static size_t accesses_##kernel##_##suffix(const gcap_sim_launch_t* launch, void* const* args, \
+                                             gcap_sim_access_t* out_items, size_t capacity) {    \
+    (void)launch;                                                                                \
+    return list_##kernel(args[0], element_bytes, out_items, capacity);                           \
   }
-#define GCAP_UNIT_TWIN_REGISTER(kernel, bytes)                                                                        \
-  gcap_twin_register((const void*)gcap_kernel_##kernel##_##bytes, "gcap_kernel_" #kernel "_" #bytes, &kernel##_bytes, \
-                     run_##kernel##_##bytes, accesses_##kernel##_##bytes);
+#define GCAP_TWIN_REGISTER(kernel, suffix)                                                             \
+  gcap_twin_register((const void*)gcap_kernel_##kernel##_##suffix, "gcap_kernel_" #kernel "_" #suffix, \
+                     &kernel##_bytes, run_##kernel##_##suffix, accesses_##kernel##_##suffix);
+
+// The twin of a kernel of elements of type T, whose output `i` of `count` (of the params `p`) is gcap_KERNEL_T(p, i).
+#define GCAP_OUTPUT_TWIN(kernel, T, count)                                                      \
+  GCAP_TWIN(kernel, T, sizeof(gcap_##T##_t))                                                    \
+  static void run_##kernel##_##T(const gcap_sim_launch_t* launch, void* const* args) {          \
+    (void)launch;                                                                               \
+    const gcap_##kernel##_params_t* p = args[0];                                                \
+    for (int64_t i = 0; i < (count); ++i) ((gcap_##T##_t*)p->y)[i] = gcap_##kernel##_##T(p, i); \
+  }
 
 #endif  // GCAP_OPS_KERNELS_TWIN_H_

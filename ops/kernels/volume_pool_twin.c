@@ -5,8 +5,8 @@
 #include "ops/kernels/twin.h"
 #include "ops/kernels/volume_pool_kernels.h"
 
-static size_t list_accesses(const gcap_volume_pool_params_t* p, size_t bytes, gcap_sim_access_t* out_items,
-                            size_t capacity) {
+static size_t list_volume_pool(const gcap_volume_pool_params_t* p, size_t bytes, gcap_sim_access_t* out_items,
+                               size_t capacity) {
   gcap_twin_accesses_t list = {out_items, capacity, 0};
   const gcap_window_side_t* side = p->volume.side;
   const int64_t channels = p->volume.outputs / ((int64_t)side[0].output * side[1].output * side[2].output);
@@ -15,25 +15,12 @@ static size_t list_accesses(const gcap_volume_pool_params_t* p, size_t bytes, gc
   return list.count;
 }
 
-#define DEFINE_TWIN(T)                                                                                         \
-  GCAP_TWIN_HANDLE(gcap_kernel_volume_pool_##T, gcap_volume_pool_params_t)                                     \
-  static void run_##T(const gcap_sim_launch_t* launch, void* const* args) {                                    \
-    (void)launch;                                                                                              \
-    const gcap_volume_pool_params_t* p = args[0];                                                              \
-    for (int64_t i = 0; i < p->volume.outputs; ++i) ((gcap_##T##_t*)p->y)[i] = gcap_volume_pool_##T(p, i);     \
-  }                                                                                                            \
-  static size_t accesses_##T(const gcap_sim_launch_t* launch, void* const* args, gcap_sim_access_t* out_items, \
-                             size_t capacity) {                                                                \
-    (void)launch;                                                                                              \
-    return list_accesses(args[0], sizeof(gcap_##T##_t), out_items, capacity);                                  \
-  }
+#define DEFINE_TWIN(T) GCAP_OUTPUT_TWIN(volume_pool, T, p->volume.outputs)
 GCAP_VOLUME_POOL_KERNELS(DEFINE_TWIN)
 
-#define REGISTER_TWIN(T)                                                                                              \
-  gcap_twin_register((const void*)gcap_kernel_volume_pool_##T, "gcap_kernel_volume_pool_" #T, &params_bytes, run_##T, \
-                     accesses_##T);
+#define REGISTER_TWIN(T) GCAP_TWIN_REGISTER(volume_pool, T)
 
 __attribute__((constructor)) static void register_twins(void) {
-  static const size_t params_bytes = sizeof(gcap_volume_pool_params_t);
+  static const size_t volume_pool_bytes = sizeof(gcap_volume_pool_params_t);
   GCAP_VOLUME_POOL_KERNELS(REGISTER_TWIN)
 }
